@@ -4,27 +4,30 @@
 #   setup.sh            what building, training and the sample data need
 #   setup.sh --tests    that, and what the test suite needs
 #   --no-cudnn          besides: for a build with -DCREMA_CUDNN=OFF
+#   --nccl              besides: NCCL, as on a machine of several GPUs, for a build that will run on one
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 packages=(g++ cmake ninja-build ccache pkg-config protobuf-compiler libprotobuf-dev libgoogle-glog-dev libgflags-dev
           liblmdb-dev libleveldb-dev libhdf5-dev libpugixml-dev libre2-dev libdnnl-dev libopencv-dev libjpeg-dev libzip-dev
-          libcpp-httplib-dev nlohmann-json3-dev
+          libcpp-httplib-dev nlohmann-json3-dev libopenmpi-dev openmpi-bin
           zlib1g-dev python3 python3-numpy python3-pil fontconfig)
-cudnn=1
+cudnn=1 several=
+[ ! -e /dev/nvidia1 ] || several=1
 for option in "$@"; do
   case $option in
     --tests) packages+=(libgtest-dev clang-format) ;;
     --no-cudnn) cudnn= ;;
-    *) echo "setup.sh: unknown option $option (there are --tests and --no-cudnn)" >&2; exit 1 ;;
+    --nccl) several=1 ;;
+    *) echo "setup.sh: unknown option $option (there are --tests, --no-cudnn and --nccl)" >&2; exit 1 ;;
   esac
 done
 
-# A CUDA toolkit brings cuDNN; from PyPI come cudnn-frontend, NVIDIA's header-only C++ interface to it, and the header of nvJPEG where
-# the toolkit was installed without that.
+# A CUDA toolkit brings cuDNN; from PyPI come cudnn-frontend, NVIDIA's header-only C++ interface to it, the header of nvJPEG where
+# the toolkit was installed without that, and NCCL, of which the header is nowhere to be had alone.
 nvcc=$(command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null || true)
 include=build/deps/include
-frontend='' nvjpeg=''
+frontend='' nvjpeg='' nccl=''
 if [ -n "$nvcc" ]; then
   if [ -n "$cudnn" ] && [ ! -e $include/cudnn_frontend.h ]; then frontend=nvidia-cudnn-frontend; fi
   if [ ! -e $include/nvjpeg.h ] && [ ! -e "$(dirname "$nvcc")/../include/nvjpeg.h" ]; then
@@ -33,7 +36,13 @@ if [ -n "$nvcc" ]; then
       *"release 13."*) nvjpeg=nvidia-nvjpeg ;;
     esac
   fi
-  if [ -n "$frontend$nvjpeg" ] && ! python3 -m pip --version >/dev/null 2>&1; then packages+=(python3-pip); fi
+  if [ -n "$several" ] && [ ! -e $include/nccl.h ] && [ ! -e /usr/include/nccl.h ] && [ ! -e "$(dirname "$nvcc")/../include/nccl.h" ]; then
+    case $("$nvcc" --version) in
+      *"release 12."*) nccl=nvidia-nccl-cu12==2.28.9 ;;
+      *"release 13."*) nccl=nvidia-nccl-cu13==2.28.9 ;;
+    esac
+  fi
+  if [ -n "$frontend$nvjpeg$nccl" ] && ! python3 -m pip --version >/dev/null 2>&1; then packages+=(python3-pip); fi
 fi
 
 log=$(mktemp)
@@ -70,7 +79,7 @@ fi
 
 # Unpacks a package of PyPI into $folder.
 fetch() {
-  echo "Fetching the headers of $1"
+  echo "Fetching the headers of $1${2:+ ($2)}"
   folder=$(mktemp -d)
   python3 -m pip download --quiet --no-deps --dest "$folder" "$1"
   python3 -m zipfile -e "$folder"/*.whl "$folder"
@@ -85,6 +94,14 @@ if [ -n "$nvjpeg" ]; then
   # A build can do without.
   if ! { fetch $nvjpeg && cp "$folder"/nvidia/*/include/nvjpeg.h $include; }; then
     echo "nvjpeg.h could not be fetched: the build will decode JPEGs on the CPU only"
+  fi
+  rm -rf "$folder"
+fi
+if [ -n "$nccl" ]; then
+  # Likewise. The library is for machines that have none.
+  if ! { fetch $nccl "200 MB" && cp "$folder"/nvidia/nccl/include/nccl.h $include && mkdir -p build/deps/lib &&
+         cp "$folder"/nvidia/nccl/lib/libnccl.so.2 build/deps/lib; }; then
+    echo "nccl.h could not be fetched: the build will connect several GPUs through MPI only, which is slow"
   fi
   rm -rf "$folder"
 fi

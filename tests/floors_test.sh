@@ -12,6 +12,7 @@ complain() {
 declare -A allowed=(
   [base]=""
   [device]="base"
+  [comm]="base device"
   [tensor]="base device"
   [kernels]="base device tensor"
   [data]="base device tensor proto"

@@ -38,6 +38,7 @@ done
 # What a machine must bring, each where this one has it.
 machine='^(ld-linux.*|libc|libm|libmvec|libdl|librt|libpthread|libresolv|libutil)\.so'
 cuda='^lib(cudart|cublas|cublasLt|cudnn|nvrtc|nccl)\.so'
+mpi='^lib(mpi|mpich|open-pal|open-rte)\.so'  # only processes that MPI has started load it
 needed=$(for object in "$folder"/bin/crema "$folder"/lib/*.so*; do
            readelf -d "$object" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p'
          done | sort -u)
@@ -46,6 +47,7 @@ places=$(ldd "$build/tools/crema")
 glibc=$(dirname "$(awk '$1 == "libc.so.6" {print $3}' <<<"$places")")
 for name in $needed libdl.so.2 librt.so.1 libpthread.so.0; do
   [ -e "$folder/lib/$name" ] && continue
+  [[ $name =~ $mpi ]] && continue
   if [[ $name =~ $cuda ]]; then
     bring "$(awk -v name="$name" '$1 == name {print $3; exit}' <<<"$places")"
   elif [[ $name =~ $machine ]]; then

@@ -196,7 +196,7 @@ REGISTER_VERB(batch_find,
                .usage = "-solver SOLVER.prototxt | -model NET.prototxt [flags]",
                .flags = {"solver", "model", "assume", "iterations", "level", "stage", "gpu",
                          "implementation", "precision", "gpu_memory", "tune", "deterministic",
-                         "off", "set"},
+                         "off", "recompute", "set"},
                .run = run_batch_find});
 
 }  // namespace

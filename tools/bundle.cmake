@@ -1,11 +1,11 @@
 # Runs at the end of `cmake --install`: copies the libraries that the program needs next to libcrema, so that the folder is
-# relocatable and runs on another machine. Left out: glibc and the GPU driver, which are specific to a machine, and the CUDA
-# toolkit's libraries unless CUDA is ON.
+# relocatable and runs on another machine. Left out: glibc, the GPU driver and MPI, which are specific to a machine (MPI's library
+# must be that of the mpirun which starts the program), and the CUDA toolkit's libraries unless CUDA is ON.
 #
 # PROGRAM, LIBRARY, MODULES (may be empty): the files of the build tree, which contain the paths of their libraries.
 # GPU_LIBRARIES: those of the toolkit that are loaded with the first GPU. TO: the destination folder.
 set(machine "^(ld-linux.*|ld64|libc|libm|libmvec|libdl|librt|libpthread|libresolv|libutil|libanl|libnss_.*)\\.so"
-            "^(libcuda|libnvidia-.*)\\.so" "^libcrema")
+            "^(libcuda|libnvidia-.*)\\.so" "^(libmpi|libmpich|libopen-pal|libopen-rte)\\.so" "^libcrema")
 set(cuda "^lib(cudart|cublas|cublasLt|cudnn.*|nvrtc.*|nvJitLink|nccl)\\.so")
 set(excluded ${machine})
 if(NOT CUDA)

@@ -90,7 +90,7 @@ std::unique_ptr<Context> make_context(ProgramLog& log, int wanted) {
   std::unique_ptr<Context> context;
   if (!FLAGS_gpu.empty()) {
     const bool several = FLAGS_gpu.find(',') != std::string::npos;
-    const std::string only = "several GPUs are not supported yet; name one, such as -gpu 0";
+    const std::string only = "only train and test use several GPUs; name one, such as -gpu 0";
     require(!several, "-gpu ", FLAGS_gpu, ": ", only);
     require(gpu_count() > 0, "-gpu ", FLAGS_gpu, ": ", gpu_problem(),
             "; leave out -gpu: then the CPU computes");

@@ -41,8 +41,16 @@ DEFINE_string(
     "Sets a field of the solver or the net, or a variable of their files, such as base_lr=0.02, "
     "'layer[conv1].convolution_param.num_output=64' or depth=50; may be given several times.");
 
-DEFINE_string(gpu, "",
-              "The GPU to run on: its number, or all. Empty: what the solver says, else the CPU.");
+DEFINE_string(
+    gpu, "",
+    "The GPU to run on: its number. For train and test, several numbers with commas or all: one "
+    "rank for each. Empty: what the solver says, else the CPU.");
+DEFINE_string(
+    batch_mode, "per_gpu",
+    "What batch_size is where several ranks train: per_gpu, that of each, or total, of all "
+    "together.");
+DEFINE_double(rank_timeout, 60,
+              "After how many seconds a rank that is silent or keeps the others waiting is lost.");
 DEFINE_string(implementation, "",
               "Prefers the implementation of this name in every kernel that has one (-v 1 logs who "
               "serves what).");
@@ -53,6 +61,11 @@ DEFINE_string(
     "overlap (gradients of weights beside those of blobs), recompute (what backward can have "
     "written again instead of kept), resident (small databases in a GPU's memory), capture "
     "(training iterations as CUDA graphs).");
+DEFINE_string(
+    recompute, "auto",
+    "Which values a training recomputes for the backward pass instead of keeping them: "
+    "auto, large ones where that takes little time, or all that can be, which takes least "
+    "memory.");
 DEFINE_string(
     precision, "",
     "What to compute in: fp32, tf32, bf16 or fp16. Empty: what the solver says, else tf32 "
@@ -88,6 +101,27 @@ DEFINE_string(sighup_effect, "snapshot",
 DEFINE_string(sigterm_effect, "snapshot_stop",
               "What SIGTERM, which cluster schedulers send, does: snapshot, stop, snapshot_stop or "
               "none.");
+
+DEFINE_string(
+    wire, "fp32",
+    "What gradients are sent as between ranks: fp32, or bf16 or fp16 for half the bytes.");
+DEFINE_bool(shard, false,
+            "Each rank updates its part of the weights and sends it to the others: the memory of "
+            "histories and the time of the update are divided by the ranks.");
+DEFINE_string(gpus, "8,16,32,64,128,256", "The numbers of GPUs to predict for, with commas.");
+DEFINE_string(bandwidth, "",
+              "GB/s in each direction from one GPU to another in a host and, after a comma, from a "
+              "host to others, all its network cards together.");
+DEFINE_string(latency, "",
+              "Microseconds that a message takes inside a host and, after a comma, between hosts. "
+              "Empty: 4,14, which NCCL assumes for NVLink and InfiniBand.");
+DEFINE_int32(per_host, 8, "How many GPUs a host has.");
+DEFINE_string(buckets, "",
+              "MiB of gradients that are summed at once, or with a comma the first and the others. "
+              "Empty: 64 on GPUs, 1,8 on CPUs.");
+DEFINE_string(times, "",
+              "A file of times that an earlier scale wrote with -output FILE.json: nothing is "
+              "measured.");
 
 DEFINE_string(backend, "lmdb",
               "The kind of database: lmdb, leveldb, or hdf5 where one is written for HDF5Data: a "

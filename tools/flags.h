@@ -23,8 +23,11 @@ DECLARE_string(set);
 
 // How to run it.
 DECLARE_string(gpu);
+DECLARE_string(batch_mode);
+DECLARE_double(rank_timeout);
 DECLARE_string(implementation);
 DECLARE_string(off);
+DECLARE_string(recompute);
 DECLARE_string(precision);
 DECLARE_string(tune);
 DECLARE_bool(deterministic);
@@ -37,6 +40,16 @@ DECLARE_int32(tensorboard_histograms);
 DECLARE_string(sigint_effect);
 DECLARE_string(sighup_effect);
 DECLARE_string(sigterm_effect);
+
+// Several GPUs and machines.
+DECLARE_string(wire);
+DECLARE_bool(shard);
+DECLARE_string(gpus);
+DECLARE_string(bandwidth);
+DECLARE_string(latency);
+DECLARE_int32(per_host);
+DECLARE_string(buckets);
+DECLARE_string(times);
 
 // Converting data.
 DECLARE_string(backend);

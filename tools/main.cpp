@@ -8,11 +8,12 @@
 #include <csignal>
 #include <exception>
 #include <iostream>
-#include <new>
 
 #include "base/error.h"
 #include "base/visible.h"
+#include "device/communicator.h"
 #include "tools/command_line.h"
+#include "tools/error_text.h"
 #include "tools/verb.h"
 
 namespace {
@@ -50,7 +51,8 @@ int run(int argc, char** argv) {
   crema::ProgramLog log;
   log.verbosity = FLAGS_v;
   for (const std::string& note : line.notes) log.info(note);
-  return crema::VerbRegistry::find(line.verb)->run({line.arguments, log, line.given});
+  return crema::VerbRegistry::find(line.verb)->run(
+      {line.arguments, log, line.given, {argv, argv + argc}});
 }
 
 }  // namespace
@@ -68,10 +70,11 @@ int main(int argc, char** argv) {
   std::string message;
   try {
     return run(argc, argv);
-  } catch (const std::bad_alloc&) {
-    message = "out of memory; a smaller -batch or batch_size needs less";
+  } catch (const crema::RankLost& lost) {
+    if (lost.told()) return 1;
+    message = lost.what();
   } catch (const std::exception& error) {
-    message = error.what();
+    message = crema::error_text(error);
   }
   if (!google::IsGoogleLoggingInitialized()) google::InitGoogleLogging(argv[0]);
   LOG(ERROR) << crema::visible(message);

@@ -83,6 +83,7 @@ void ProgramLog::write_text(const std::source_location& where, std::string_view 
 
 void ProgramLog::put(Severity severity, const std::source_location& where,
                      std::string_view message) {
+  if (only_errors_ && severity != Severity::error) return;
   std::lock_guard lock(mutex_);
   erase();
   google::LogMessage(where.file_name(), static_cast<int>(where.line()), glog_severity(severity))
@@ -98,6 +99,11 @@ void ProgramLog::copy_to(int descriptor, const std::string& path) {
   copy_error_ = std::make_shared<std::atomic<int>>(0);
   // Never removed: main() logs an error when this log and everything else is gone.
   google::AddLogSink(new CopyOfLog(descriptor, copy_error_));
+}
+
+void ProgramLog::only_errors() {
+  only_errors_ = true;
+  no_status();
 }
 
 void ProgramLog::warn_of_copy() {

@@ -23,6 +23,12 @@ class ProgramLog : public TextLog {
   // than this object: the message of an error comes last. The file is `path` in messages.
   void copy_to(int descriptor, const std::string& path);
 
+  // From now on errors only, and no status: another rank says the rest.
+  void only_errors();
+
+  // No status from now on: a launcher's pipes look like a terminal.
+  void no_status() { terminal_ = -1; }
+
   // Whether there is a terminal to show a status on; pipes and files never get one.
   bool has_terminal() const { return terminal_ >= 0; }
   // Replaces the status line; "" removes it. Of its parts, divided by two blanks, those are shown that
@@ -36,6 +42,7 @@ class ProgramLog : public TextLog {
   void draw();
 
   std::mutex mutex_;
+  bool only_errors_ = false;
   int terminal_ = -1;  // file descriptor
   std::string status_;
   std::string copy_path_;

@@ -181,7 +181,7 @@ REGISTER_VERB(summary,
               {.summary = "prints each layer of a net with shapes, parameters and memory",
                .usage = "-model NET.prototxt [flags]",
                .flags = {"model", "phase", "level", "stage", "assume", "batch", "memory", "gpu",
-                         "precision", "gpu_memory", "tune", "off", "dump_plan", "set"},
+                         "precision", "gpu_memory", "tune", "off", "recompute", "dump_plan", "set"},
                .run = run_summary});
 
 }  // namespace

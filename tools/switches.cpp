@@ -32,7 +32,13 @@ void set_passes(NetOptions* options) {
   options->format = switches.format;
   options->reuse_memory = switches.memory;
   options->overlap = switches.overlap;
+  require(FLAGS_recompute == "auto" || FLAGS_recompute == "all", "-recompute ", FLAGS_recompute,
+          ": expected auto or all (-off recompute: nothing)");
   if (!switches.recompute) options->recompute = Recompute::off;
+  if (FLAGS_recompute == "auto") return;
+  require(switches.recompute, "-recompute all and -off recompute contradict each other");
+  options->recompute = Recompute::all;
+  options->overlap = false;  // which keeps values for longer
 }
 
 }  // namespace crema

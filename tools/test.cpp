@@ -1,5 +1,5 @@
 // `crema test -model NET.prototxt -weights FILE`: prints the results of a net over some batches,
-// and their means.
+// and their means. Several ranks share the batches.
 #include <algorithm>
 #include <cmath>
 #include <iostream>
@@ -9,11 +9,16 @@
 #include "proto/solver.pb.h"
 #include "solver/class_metrics.h"
 #include "solver/not_finite.h"
+#include "solver/packed.h"
+#include "solver/ranks.h"
+#include "solver/test_batches.h"
 #include "solver/test_scores.h"
 #include "tools/devices.h"
 #include "tools/flags.h"
 #include "tools/model_flag.h"
 #include "tools/random_inputs.h"
+#include "tools/ranks/start_ranks.h"
+#include "tools/ranks/world_flags.h"
 #include "tools/verb.h"
 #include "tools/weights_flag.h"
 
@@ -21,29 +26,59 @@ namespace crema {
 
 namespace {
 
-// Reports where a batch's results became NaN or infinite.
-class NumberCheck {
- public:
-  explicit NumberCheck(Net& net) : net_(net) {}
+// What the single batches gave, in their order.
+struct BatchResults {
+  std::vector<double> losses;
+  std::vector<int64_t> records;
+  std::vector<std::string> lines;  // for the log
+  std::string not_finite;          // where results first became NaN or infinite; "": nowhere
 
-  void look(int batch, double loss, const std::vector<OutputValue>& values) {
-    const auto finite = [](const OutputValue& output) { return std::isfinite(output.value); };
-    if (!message_.empty() ||
-        (std::isfinite(loss) && std::all_of(values.begin(), values.end(), finite)))
-      return;
-    const auto found = first_not_finite(net_, batch);
-    message_ = cat("the results of batch ", batch, " are not finite. ",
-                   found ? cat("It begins in ", found->text())
-                         : "With the same data again all blobs are finite");
-  }
-  void report() const {
-    if (!message_.empty()) fail(message_);
+  std::string pack() const {
+    Packer packer;
+    packer.add(losses, records, not_finite, lines.size());
+    for (const std::string& line : lines) packer.add(line);
+    return packer.bytes();
   }
 
- private:
-  Net& net_;
-  std::string message_;
+  void merge(const std::vector<std::string>& of_ranks) {
+    *this = {};
+    for (const std::string& results : of_ranks) {
+      Unpacker unpacker(results);
+      BatchResults part;
+      size_t count = 0;
+      unpacker.get(part.losses, part.records, part.not_finite, count);
+      for (size_t i = 0; i < count; ++i) unpacker.get(lines.emplace_back());
+      unpacker.end();
+      losses.insert(losses.end(), part.losses.begin(), part.losses.end());
+      records.insert(records.end(), part.records.begin(), part.records.end());
+      if (not_finite.empty()) not_finite = part.not_finite;
+    }
+  }
+
+  float mean_loss() const {
+    double sum = 0;
+    int64_t tested = 0;
+    for (size_t i = 0; i < losses.size(); ++i) {
+      // Else summed in float as in Caffe, so that the printed digits agree.
+      sum = FLAGS_epoch ? sum + static_cast<double>(records[i]) * losses[i]
+                        : static_cast<float>(sum) + static_cast<float>(losses[i]);
+      tested += records[i];
+    }
+    return static_cast<float>(sum) / static_cast<float>(tested);
+  }
 };
+
+void look_for_not_finite(Net& net, int64_t batch, const std::vector<OutputValue>& values,
+                         BatchResults* results) {
+  const auto finite = [](const OutputValue& output) { return std::isfinite(output.value); };
+  if (!results->not_finite.empty() ||
+      (std::isfinite(results->losses.back()) && std::all_of(values.begin(), values.end(), finite)))
+    return;
+  const auto found = first_not_finite(net, batch);
+  results->not_finite = cat("the results of batch ", batch, " are not finite. ",
+                            found ? cat("It begins in ", found->text())
+                                  : "With the same data again all blobs are finite");
+}
 
 // The number of batches to run.
 int batches_of_flags(Net& net) {
@@ -57,53 +92,65 @@ int batches_of_flags(Net& net) {
   }
 }
 
-void test(ProgramLog& log, Net& net, const std::vector<std::string>& asked) {
-  const int iterations = batches_of_flags(net);
-  log.info(cat("Running for ", iterations, " iterations."));
-  TestScores scores(SolverParameter(), net);
-  std::optional<ClassMetrics> metrics;
-  if (!asked.empty()) metrics.emplace(net, asked);
-  NumberCheck check(net);
-  double loss = 0;
-  int64_t tested = 0;
-  for (int i = 0; i < iterations; ++i) {
-    const int64_t records = FLAGS_epoch ? records_in(net, i) : 1;
-    net.forward(i);
-    const double of_batch = net.loss();
-    // Else summed in float as in Caffe, so that the printed digits agree.
-    loss = FLAGS_epoch ? loss + static_cast<double>(records) * of_batch
-                       : static_cast<float>(loss) + static_cast<float>(of_batch);
-    tested += records;
-    scores.add(records);
-    if (metrics) metrics->add();
-    const std::vector<OutputValue> values = values_of(net);
-    for (const OutputValue& output : values)
-      log.info(cat("Batch ", i, ", ", output.name, " = ", output.value));
-    check.look(i, of_batch, values);
-  }
-  log.info(cat("Loss: ", static_cast<float>(loss) / static_cast<float>(tested)));
+void log_means(ProgramLog& log, const TestScores& scores) {
   for (const OutputValue& mean : scores.outputs()) {
     std::string line = cat(mean.name, " = ", mean.value);
     if (mean.loss_weight != 0)
       line += cat(" (* ", mean.loss_weight, " = ", mean.loss_weight * mean.value, " loss)");
     log.info(line);
   }
-  if (metrics) {
-    for (const OutputValue& value : metrics->outputs())
-      log.info(cat(value.name, " = ", value.value));
-    if (const auto confusion = metrics->confusion("confusion.csv")) {
-      for (const std::string& line : lines_of(*confusion)) log.info(line);
-    }
-  }
-  check.report();
 }
 
-int run_test(const VerbCall& call) {
-  require(FLAGS_iterations > 0, "-iterations ", FLAGS_iterations, ": expected a positive number");
-  require(!FLAGS_epoch || call.given.count("iterations") == 0, "-epoch and -iterations ",
-          FLAGS_iterations,
-          ": a test is one pass over the data, or so many batches; give one of them");
-  require(!FLAGS_weights.empty(), "weights are needed: -weights FILE.caffemodel");
+void log_metrics(ProgramLog& log, const ClassMetrics& metrics, bool writes) {
+  for (const OutputValue& value : metrics.outputs()) log.info(cat(value.name, " = ", value.value));
+  if (!writes) return;
+  if (const auto confusion = metrics.confusion("confusion.csv")) {
+    for (const std::string& line : lines_of(*confusion)) log.info(line);
+  }
+}
+
+void test(ProgramLog& log, Net& net, const std::vector<std::string>& asked) {
+  Context& context = net.context();
+  const int iterations = batches_of_flags(net);
+  log.info(cat("Running for ", iterations, " iterations."));
+  const TestBatches mine = test_batches(net, iterations);
+  TestScores scores(SolverParameter(), net);
+  std::optional<ClassMetrics> metrics;
+  if (!asked.empty()) metrics.emplace(net, asked);
+  BatchResults results;
+  std::optional<RankPause> pause(context);  // the other ranks may have fewer batches
+  for (int64_t i = mine.first; i < mine.end; ++i) {
+    if (Communicator* const world = context.world()) world->at_iteration(i);
+    const int64_t records = FLAGS_epoch ? records_in(net, i) : 1;
+    net.forward(i);
+    results.losses.push_back(net.loss());
+    results.records.push_back(records);
+    scores.add(records);
+    if (metrics) metrics->add();
+    const std::vector<OutputValue> values = values_of(net);
+    for (const OutputValue& output : values) {
+      results.lines.push_back(cat("Batch ", i, ", ", output.name, " = ", output.value));
+      log.info(results.lines.back());
+    }
+    look_for_not_finite(net, i, values, &results);
+  }
+  pause.reset();
+  const size_t logged = results.lines.size();
+  merge_ranks(context, mine, &results);
+  merge_ranks(context, mine, &scores);
+  if (metrics) merge_ranks(context, mine, &*metrics);
+  const bool first = context.rank() == 0;  // the others log nothing
+  if (first) {
+    for (size_t i = logged; i < results.lines.size(); ++i) log.info(results.lines[i]);
+  }
+  log.info(cat("Loss: ", results.mean_loss()));
+  log_means(log, scores);
+  if (metrics) log_metrics(log, *metrics, first);
+  if (!results.not_finite.empty()) fail(results.not_finite);
+}
+
+// On one rank of several, or alone: `world` is null then.
+int test(const VerbCall& call, World* world) {
   const std::vector<std::string> asked = parse_class_metrics(FLAGS_metrics);
   const std::unique_ptr<Context> context = make_context(call.log);
   if (context->device() == Device::gpu) {
@@ -114,7 +161,11 @@ int run_test(const VerbCall& call) {
   }
   const Precision precision = precision_of_flag(*context);
   log_device(call.log, *context, precision);
+  if (world) world->connect(*context);
+  std::optional<RankPause> pause(*context);  // reading and tuning take what they take
   NetInput input = read_model(call.log, phase_of_flag(TEST));
+  require(!world || input.options.state.phase() == TEST,
+          "-phase TRAIN: ranks would have other data each; several test in phase TEST only");
   input.options.precision = precision;
   input.options.keep_blobs = input.options.keep_blobs || !asked.empty();
   input.options.whole_epochs = FLAGS_epoch;
@@ -127,19 +178,39 @@ int run_test(const VerbCall& call) {
                          ": the net reads no data there, so what follows shows that it runs, not "
                          "how good it is"));
   }
-  if (FLAGS_dump_plan) std::cout << net.dump_plan();
+  if (FLAGS_dump_plan && context->rank() == 0) std::cout << net.dump_plan();
+  pause.reset();
   test(call.log, net, asked);
   return 0;
+}
+
+int run_test(const VerbCall& call) {
+  require(FLAGS_iterations > 0, "-iterations ", FLAGS_iterations, ": expected a positive number");
+  require(!FLAGS_epoch || call.given.count("iterations") == 0, "-epoch and -iterations ",
+          FLAGS_iterations,
+          ": a test is one pass over the data, or so many batches; give one of them");
+  require(!FLAGS_weights.empty(), "weights are needed: -weights FILE.caffemodel");
+  const std::optional<Launch> launch = launch_of_environment();
+  if (!launch) {
+    const std::vector<int> gpus = gpus_of_ranks(call.log, SolverFile());
+    return gpus.empty() ? test(call, nullptr) : start_ranks(gpus, call.words);
+  }
+  const std::unique_ptr<World> world = meet_ranks(call.log, *launch);
+  return run_on_rank(call.log, *world, [&] {
+    take_gpu_of_rank(*launch, false);
+    return test(call, world.get());
+  });
 }
 
 REGISTER_VERB(
     test, {.summary = "runs a net with trained weights over some batches and prints its results",
            .usage = "-model NET.prototxt -weights FILE [flags]",
-           .flags = {"model",     "weights",    "weights_mode", "iterations",
-                     "epoch",     "gpu",        "phase",        "level",
-                     "stage",     "batch",      "assume",       "implementation",
-                     "precision", "gpu_memory", "tune",         "deterministic",
-                     "off",       "dump_plan",  "set",          "metrics"},
+           .flags = {"model",       "weights",    "weights_mode", "iterations",
+                     "epoch",       "gpu",        "phase",        "level",
+                     "stage",       "batch",      "assume",       "implementation",
+                     "precision",   "gpu_memory", "tune",         "deterministic",
+                     "off",         "dump_plan",  "set",          "metrics",
+                     "rank_timeout"},
            .run = run_test});
 
 }  // namespace

@@ -20,6 +20,9 @@
 #include "tools/memory_use.h"
 #include "tools/model_flag.h"
 #include "tools/random_inputs.h"
+#include "tools/ranks/exchange_flags.h"
+#include "tools/ranks/start_ranks.h"
+#include "tools/ranks/world_flags.h"
 #include "tools/runs/expanded_solver.h"
 #include "tools/runs/resume_check.h"
 #include "tools/runs/run_folder.h"
@@ -44,18 +47,6 @@ void say_device_as_caffe(ProgramLog& log, const Context& context) {
     log.info(cat("Using GPUs ", context.ordinal()));
     log.info(cat("GPU ", context.ordinal(), ": ", gpu_name(context.ordinal())));
   }
-}
-
-// The number in device_id; if there are several, as forks for multi-GPU training accept, the first.
-int gpu_of_solver(Log& log, const SolverFile& file) {
-  const auto& numbers = file.solver.device_id();
-  if (numbers.size() > 1 && FLAGS_gpu.empty()) {
-    log.warning(cat(file.where("device_id"), ": device_id names ", numbers.size(),
-                    " GPUs, but several are not supported yet: only the first one, ", numbers[0],
-                    ", is asked for; iter_size: ", numbers.size() * file.solver.iter_size(),
-                    " gives the batches that all of them would"));
-  }
-  return numbers.empty() ? 0 : numbers[0];
 }
 
 // This command, but resuming from `state`.
@@ -119,6 +110,12 @@ void log_findings(ProgramLog& log, const SolverFile& file, const SolverOptions& 
   }
 }
 
+Signals::Effects effects_of_flags() {
+  return {.interrupt = action_named("sigint_effect", FLAGS_sigint_effect),
+          .hangup = action_named("sighup_effect", FLAGS_sighup_effect),
+          .terminate = action_named("sigterm_effect", FLAGS_sigterm_effect)};
+}
+
 void check_resume_flags() {
   require(FLAGS_resume_check >= 0, "-resume_check is ", FLAGS_resume_check,
           "; expected how many iterations to train before the snapshot, such as 50");
@@ -140,43 +137,69 @@ void fill_inputs(Solver& solver) {
   for (const auto& net : solver.test_nets()) fill_random_inputs(*net);
 }
 
-int run_train(const VerbCall& call) {
-  ProgramLog& log = call.log;
-  if (FLAGS_solver.empty() && !FLAGS_snapshot.empty() && file_exists(FLAGS_run + "/run.json"))
-    FLAGS_solver = FLAGS_run + "/solver.prototxt";
-  require(!FLAGS_solver.empty(), "a solver is needed: -solver SOLVER.prototxt");
-  const bool newest = FLAGS_snapshot == "auto";
-  require(FLAGS_snapshot.empty() || newest || FLAGS_weights.empty(),
-          "-snapshot resumes training, -weights starts a new run: give one of them");
-  check_resume_flags();
-  Signals signals({.interrupt = action_named("sigint_effect", FLAGS_sigint_effect),
-                   .hangup = action_named("sighup_effect", FLAGS_sighup_effect),
-                   .terminate = action_named("sigterm_effect", FLAGS_sigterm_effect)});
+bool asks_for_gpu(const SolverFile& file) {
+  // Only a mode that the file sets explicitly counts: the schema's default is GPU, but without it
+  // Caffe computes on the CPU.
+  return file.solver.has_solver_mode() && file.solver.solver_mode() == SolverParameter::GPU;
+}
+
+std::unique_ptr<Context> make_train_context(ProgramLog& log, const SolverFile& file) {
+  const auto& numbers = file.solver.device_id();
+  const int number = numbers.empty() ? 0 : numbers[0];
+  std::unique_ptr<Context> context = make_context(log, asks_for_gpu(file) ? number : -1);
+  say_device_as_caffe(log, *context);
+  return context;
+}
+
+// The readers of the events, and what they read.
+struct Readers {
+  Readers(ProgramLog& log, const SolverFile& file, const RunFolder* run)
+      : metrics(
+            run ? MetricsReader(log, MetricsReader::OneRun{run->path()})
+                : MetricsReader(log, folder_of(file.solver.snapshot_prefix()) + "/metrics.jsonl")),
+        status(log) {
+    all = {&metrics};
+    const std::string folder =
+        tensorboard_folder(run ? run->path() : folder_of(file.solver.snapshot_prefix()));
+    if (!folder.empty()) all.push_back(&board.emplace(log, folder));
+    if (run) all.push_back(&pictures.emplace(log, run->file("pictures")));
+    if (log.has_terminal()) all.push_back(&status);
+  }
+  MetricsReader metrics;
+  StatusReader status;
+  std::optional<TensorboardReader> board;
+  std::optional<PicturesReader> pictures;
+  std::vector<EventReader*> all;
+};
+
+// On one rank of several, or alone. `world` is null then.
+int train(ProgramLog& log, SolverFile file, Signals& signals, World* world) {
   SolverOptions options = options_of_flags();
-  SolverFile file = read_solver_file(FLAGS_solver, std::make_shared<Settings>(settings_of_flag()));
-  take_model_flag(&file);
-  const std::unique_ptr<RunFolder> run = make_run_folder(log, file);
+  const bool first = !world || world->rank == 0;
+  const std::unique_ptr<RunFolder> run = first ? make_run_folder(log, file) : nullptr;
   write_notes(log, file.notes);
   take_assume_flag(log, &file);
   const SolverFile given = file;
   if (run) run->take_snapshots(&file.solver);
-  if (newest) take_newest_snapshot(newest_snapshots(file.solver, log), &options);
+  if (world && file.solver.has_snapshot_prefix())
+    file.solver.set_snapshot_prefix(from_rank_0(world, file.solver.snapshot_prefix()));
+  if (FLAGS_snapshot == "auto") {
+    take_newest_snapshot(
+        from_rank_0(world, first ? newest_snapshots(file.solver, log) : std::vector<std::string>()),
+        &options);
+  }
   if (!options.snapshot.empty()) options.weights.clear();  // those of a first start
-  const std::string board_folder =
-      tensorboard_folder(run ? run->path() : folder_of(file.solver.snapshot_prefix()));
 
-  // Only a mode that the file sets explicitly counts: the schema's default is GPU, but without it
-  // Caffe computes on the CPU.
-  const bool wants_gpu =
-      file.solver.has_solver_mode() && file.solver.solver_mode() == SolverParameter::GPU;
-  const std::unique_ptr<Context> context =
-      make_context(log, wants_gpu ? gpu_of_solver(log, file) : -1);
-  say_device_as_caffe(log, *context);
+  const std::unique_ptr<Context> context = make_train_context(log, file);
   options.net.precision = precision_of_flag(*context, file.solver.precision());
   log_device(log, *context, options.net.precision);
+  if (world) world->connect(*context);
   options.capture = switches_of_flag().capture;
   options.fills_inputs = !FLAGS_assume.empty();
+  options.exchange = exchange_of_flags();
+  options.shard = FLAGS_shard;
   if (FLAGS_resume_check > 0) {
+    require(!world, "-resume_check compares trainings of one rank: start it alone, on one GPU");
     options.action = [&signals] { return signals.action(); };
     check_resume(log, *context, file, options, FLAGS_resume_check, fill_inputs);
     return 0;
@@ -186,35 +209,66 @@ int run_train(const VerbCall& call) {
     const Action asked = signals.action();
     return asked == Action::none && run ? run->action() : asked;
   };
-  MetricsReader metrics =
-      run ? MetricsReader(log, MetricsReader::OneRun{run->path()})
-          : MetricsReader(log, folder_of(file.solver.snapshot_prefix()) + "/metrics.jsonl");
-  StatusReader status(log);
-  options.readers = {&metrics};
-  std::optional<TensorboardReader> board;
-  if (!board_folder.empty()) options.readers.push_back(&board.emplace(log, board_folder));
-  std::optional<PicturesReader> pictures;
-  if (run) options.readers.push_back(&pictures.emplace(log, run->file("pictures")));
-  options.pictures = board || pictures;
+  std::optional<Readers> readers;
+  if (first) {
+    options.readers = readers.emplace(log, file, run.get()).all;
+    options.pictures = readers->board || readers->pictures;
+  }
+  // Mistakes in tests are those of all ranks.
+  options.pictures = from_rank_0(world, options.pictures ? "yes" : "no") == "yes";
   options.rgb = FLAGS_rgb;
   options.histograms = FLAGS_tensorboard_histograms;
-  if (log.has_terminal()) options.readers.push_back(&status);
 
   Solver solver(*context, file, options);
-  const int64_t records = solver.epoch_length().records;
-  status.set_sizes(batch_of(solver.net()) * file.solver.iter_size() * context->ranks,
-                   records > 0 ? records : records_of(solver.net()));
-  status.set_memory([&context] {
-    return context->device() == Device::gpu ? context->memory()->taken() : resident_set();
-  });
+  if (first) {
+    const int64_t records = solver.epoch_length().records, of_ranks = solver.net().share().all;
+    readers->status.set_sizes(
+        (of_ranks > 0 ? of_ranks : batch_of(solver.net()) * context->ranks()) *
+            file.solver.iter_size(),
+        records > 0 ? records : records_of(solver.net()));
+    readers->status.set_memory([&context] {
+      return context->device() == Device::gpu ? context->memory()->taken() : resident_set();
+    });
+  }
   fill_inputs(solver);
-  if (FLAGS_dump_plan) std::cout << solver.net().dump_plan();
-  log_findings(log, file, options);
+  if (FLAGS_dump_plan && first) std::cout << solver.net().dump_plan();
+  if (first) log_findings(log, file, options);
   if (run) run->begin(given, solver);
   log.info("Starting Optimization");
   solver.solve();
   log.info("Optimization Done.");
   return 0;
+}
+
+int run_train(const VerbCall& call) {
+  ProgramLog& log = call.log;
+  if (FLAGS_solver.empty() && !FLAGS_snapshot.empty() && file_exists(FLAGS_run + "/run.json"))
+    FLAGS_solver = FLAGS_run + "/solver.prototxt";
+  require(!FLAGS_solver.empty(), "a solver is needed: -solver SOLVER.prototxt");
+  require(FLAGS_snapshot.empty() || FLAGS_snapshot == "auto" || FLAGS_weights.empty(),
+          "-snapshot resumes training, -weights starts a new run: give one of them");
+  check_resume_flags();
+  const std::optional<Launch> launch = launch_of_environment();
+  const auto read = [] {
+    SolverFile file =
+        read_solver_file(FLAGS_solver, std::make_shared<Settings>(settings_of_flag()));
+    take_model_flag(&file);
+    return file;
+  };
+  if (!launch) {
+    const SolverFile file = read();
+    if (const std::vector<int> gpus = gpus_of_ranks(log, file); !gpus.empty())
+      return start_ranks(gpus, call.words);
+    Signals signals(effects_of_flags());
+    return train(log, file, signals, nullptr);
+  }
+  Signals signals(effects_of_flags());  // before MPI starts threads
+  const std::unique_ptr<World> world = meet_ranks(log, *launch);
+  return run_on_rank(log, *world, [&] {
+    const SolverFile file = read();
+    take_gpu_of_rank(*launch, asks_for_gpu(file));
+    return train(log, file, signals, world.get());
+  });
 }
 
 REGISTER_VERB(train,
@@ -224,6 +278,11 @@ REGISTER_VERB(train,
                .flags = {"solver",
                          "model",
                          "gpu",
+                         "batch_mode",
+                         "rank_timeout",
+                         "wire",
+                         "buckets",
+                         "shard",
                          "snapshot",
                          "weights",
                          "weights_mode",
@@ -240,6 +299,7 @@ REGISTER_VERB(train,
                          "tune",
                          "deterministic",
                          "off",
+                         "recompute",
                          "dump_plan",
                          "set",
                          "metrics",

@@ -28,9 +28,20 @@ double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
+SolverParameter plain_recipe() {
+  SolverParameter solver;
+  solver.set_type("SGD");
+  solver.set_base_lr(rate);
+  solver.set_lr_policy("fixed");
+  solver.set_momentum(0.9f);
+  solver.set_weight_decay(5e-4f);
+  return solver;
+}
+
 class TrainStep {
  public:
-  explicit TrainStep(Net& net) : net_(net), optimizer_(recipe_, net) {
+  TrainStep(Net& net, const SolverParameter& recipe)
+      : net_(net), recipe_(recipe), optimizer_(recipe_, net) {
     if (net.context().device() == Device::cpu) return;
     const auto rates = [](int64_t, int64_t count) {
       return std::vector<Hyperparameters>(count, Hyperparameters{rate});
@@ -54,24 +65,23 @@ class TrainStep {
     return seconds_since(begin) / steps;
   }
 
+  // Seconds per update, from the gradients that there are.
+  double update(int times) {
+    net_.context().synchronize();
+    const auto begin = Clock::now();
+    for (int i = 0; i < times; ++i) optimizer_.update(rate, static_cast<int64_t>(pass_));
+    net_.context().synchronize();
+    return seconds_since(begin) / times;
+  }
+
   double loss() {
     net_.forward(pass_++);
     return net_.loss();
   }
 
  private:
-  static SolverParameter recipe() {
-    SolverParameter solver;
-    solver.set_type("SGD");
-    solver.set_base_lr(rate);
-    solver.set_lr_policy("fixed");
-    solver.set_momentum(0.9f);
-    solver.set_weight_decay(5e-4f);
-    return solver;
-  }
-
   Net& net_;
-  const SolverParameter recipe_ = recipe();
+  const SolverParameter recipe_;
   Optimizer optimizer_;
   std::unique_ptr<GpuIteration> gpu_;
   uint64_t pass_ = 0;
@@ -105,8 +115,20 @@ size_t peak_memory(Net& net) {
 
 }  // namespace
 
+TrainStepSeconds measure_train_step(Net& net, const SolverParameter& solver) {
+  TrainStep step(net, solver);
+  step.run(warm_up);
+  TrainStepSeconds result;
+  result.step = median(measure(step));
+  step.update(1);
+  std::vector<double> updates;
+  while (updates.size() < 11) updates.push_back(step.update(5));
+  result.update = median(updates);
+  return result;
+}
+
 void time_train_step(ProgramLog& log, Net& net) {
-  TrainStep step(net);
+  TrainStep step(net, plain_recipe());
   log.info(cat("Train step: loss before: ", step.loss()));
   step.run(warm_up);
   const std::vector<double> times = measure(step);

@@ -14,7 +14,8 @@ namespace crema {
 struct VerbCall {
   std::vector<std::string> arguments;  // all that are not flags: as many as the verb accepts
   ProgramLog& log;
-  std::set<std::string> given{};  // flags that the command itself names, not the environment
+  std::set<std::string> given{};     // flags that the command itself names, not the environment
+  std::vector<std::string> words{};  // the whole command, with the program's name
 };
 
 struct Verb {

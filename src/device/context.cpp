@@ -1,6 +1,7 @@
 #include "device/context.h"
 
 #include "base/error.h"
+#include "device/communicator.h"
 #include "device/device_scope.h"
 #include "device/memory_account.h"
 #include "device/tuning_off.h"
@@ -40,6 +41,9 @@ Context::Context(Device device, int ordinal)
 
 Context::~Context() = default;
 
+int Context::rank() const { return world_ ? world_->rank : 0; }
+int Context::ranks() const { return world_ ? world_->ranks : 1; }
+
 #ifdef CREMA_CUDA
 void Context::on_side_stream(int side_stream, const std::function<void()>& work,
                              const std::function<void()>& meanwhile) {
@@ -54,6 +58,17 @@ void Context::on_side_stream(int side_stream, const std::function<void()>& work,
     throw;
   }
   gpu_->back(side_stream);
+}
+void Context::on_communication_stream(const std::function<void()>& work) {
+  if (!gpu_) return work();
+  gpu_->fork_communication();
+  try {
+    work();
+  } catch (...) {
+    gpu_->back_from_communication();
+    throw;
+  }
+  gpu_->back_from_communication();
 }
 void Context::join() {
   if (gpu_) gpu_->join();
@@ -76,6 +91,7 @@ void Context::on_side_stream(int, const std::function<void()>& work,
                              const std::function<void()>& meanwhile) {
   run_both(work, meanwhile);
 }
+void Context::on_communication_stream(const std::function<void()>& work) { work(); }
 void Context::join() {}
 void Context::tune(TuneMode) {}
 void Context::end_tuning() {}

@@ -14,6 +14,7 @@
 
 namespace crema {
 
+class Communicator;   // device/communicator.h
 class MemoryAccount;  // device/memory_account.h
 struct Gpu;           // stream and library handles; device/gpu.h, only in CUDA builds
 
@@ -44,6 +45,10 @@ class Context {
   bool overlap = false;
   void on_side_stream(int side_stream, const std::function<void()>& work,
                       const std::function<void()>& meanwhile = {});
+  // Likewise on the communication stream, which first waits for all that is queued now, on any
+  // stream. `work` must not need a workspace. On a CPU it is just called.
+  void on_communication_stream(const std::function<void()>& work);
+  // Waits for all of these streams.
   void join();
 
   // Waits until all queued work is done and throws an Error for any failure on the device.
@@ -52,9 +57,11 @@ class Context {
   Log& log() const { return *log_; }
   void set_log(Log& log) { log_ = &log; }
 
-  // Index of this process among the `ranks` processes that train together.
-  int rank = 0;
-  int ranks = 1;
+  // The ranks that train together; null: this one trains alone. It must outlive the context's use.
+  Communicator* world() const { return world_; }
+  void set_world(Communicator* world) { world_ = world; }
+  int rank() const;
+  int ranks() const;
 
   // All random numbers are a function of the seed, of an id of their consumer, and of the pass
   // number.
@@ -80,6 +87,7 @@ class Context {
   Device device_;
   int ordinal_;
   Log* log_ = &silent_log();
+  Communicator* world_ = nullptr;
   std::shared_ptr<MemoryAccount> memory_;
   std::unique_ptr<Gpu> gpu_;
 };

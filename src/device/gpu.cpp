@@ -78,6 +78,11 @@ Gpu::~Gpu() {
   cublasDestroy(cublas);
   account_.give_back(kOwnBytes);
   cudaEventDestroy(forked_);
+  if (communication_.stream) {
+    cudaEventDestroy(communication_.done);
+    cudaEventDestroy(communication_.ready);
+    cudaStreamDestroy(communication_.stream);
+  }
   for (SideStream& side_stream : side_streams_) {
     cudaEventDestroy(side_stream.done);
     side_stream.close();
@@ -104,7 +109,42 @@ void Gpu::fork(int side_stream) {
 
 void Gpu::back(int side_stream) { change_stream(side_stream); }
 
+// Of the highest priority: other ranks wait for what it sends.
+void Gpu::fork_communication() {
+  auto& to = communication_;
+  const char* const what = "starting work on the communication stream";
+  if (!to.stream) {
+    int minimum = 0, greatest = 0;
+    check_cuda(cudaDeviceGetStreamPriorityRange(&minimum, &greatest), "asking for priorities");
+    check_cuda(cudaStreamCreateWithPriority(&to.stream, cudaStreamNonBlocking, greatest), what);
+    check_cuda(cudaEventCreateWithFlags(&to.ready, cudaEventDisableTiming), what);
+    check_cuda(cudaEventCreateWithFlags(&to.done, cudaEventDisableTiming), what);
+  }
+  const auto wait_for = [&](cudaStream_t other) {
+    check_cuda(cudaEventRecord(to.ready, other), what);
+    check_cuda(cudaStreamWaitEvent(to.stream, to.ready, 0), what);
+  };
+  wait_for(stream);
+  for (const SideStream& side_stream : side_streams_) {
+    if (side_stream.busy) wait_for(side_stream.stream);
+  }
+  std::swap(stream, to.stream);
+  to.busy = communicating_ = true;
+}
+
+void Gpu::back_from_communication() {
+  std::swap(stream, communication_.stream);
+  communicating_ = false;
+}
+
 void Gpu::join() {
+  if (communication_.busy) {
+    check_cuda(cudaEventRecord(communication_.done, communication_.stream),
+               "waiting for the communication stream");
+    check_cuda(cudaStreamWaitEvent(stream, communication_.done, 0),
+               "waiting for the communication stream");
+    communication_.busy = false;
+  }
   for (SideStream& side_stream : side_streams_) {
     if (!side_stream.busy) continue;
     check_cuda(cudaEventRecord(side_stream.done, side_stream.stream), "waiting for a side stream");

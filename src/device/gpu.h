@@ -65,6 +65,12 @@ struct Gpu : GpuStream {
   void mark();
   void fork(int side_stream);
   void back(int side_stream);
+  // Likewise for the communication stream, which waits for all other streams and has no workspaces.
+  // It is opened with the first call.
+  void fork_communication();
+  void back_from_communication();
+  // Whether work is being queued on it.
+  bool communicating() const { return communicating_; }
   void join();
 
  private:
@@ -74,6 +80,12 @@ struct Gpu : GpuStream {
     bool busy = false;  // it has work that the main stream has not waited for
   };
   SideStream side_streams_[Context::kSideStreams];
+  struct {
+    cudaStream_t stream = nullptr;
+    cudaEvent_t ready = nullptr, done = nullptr;
+    bool busy = false;
+  } communication_;
+  bool communicating_ = false;
   cudaEvent_t forked_ = nullptr;
   MemoryAccount& account_;
 };

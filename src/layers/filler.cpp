@@ -3,26 +3,28 @@
 #include <cmath>
 
 #include "base/registry.h"
+#include "kernels/core/batch_values.h"
 #include "proto/filler.pb.h"
 
 namespace crema {
 namespace {
 
 // A filler's input and output: the shape, the random stream, and the values to write in row-major
-// order.
+// order: those from `first` on.
 struct Filling {
   const FillerParameter& filler;
   const Random& random;
   const Shape& shape;
+  int64_t first;
   std::vector<float>& values;
 
   int64_t count() const { return static_cast<int64_t>(values.size()); }
 
-  // values[i] = value(i) on all threads: each value depends only on its index.
+  // values[i] = value(first + i) on all threads: each value depends only on its index.
   template <typename Value>
   void each(const Value& value) const {
 #pragma omp parallel for if (count() > 4096)
-    for (int64_t i = 0; i < count(); ++i) values[i] = value(i);
+    for (int64_t i = 0; i < count(); ++i) values[i] = value(first + i);
   }
 };
 
@@ -51,15 +53,14 @@ void fill_gaussian(const Filling& f) {
           "filler \"gaussian\" with `sparse` needs a blob with an axis, this one is a scalar");
   const float kept = static_cast<float>(sparse) / static_cast<float>(f.shape[0]);
   const Random mask{f.random.seed, mix(f.random.stream, 1)};
-  f.each([&](int64_t i) { return mask.uniform(i) < kept ? f.values[i] : 0.0f; });
+  f.each([&](int64_t i) { return mask.uniform(i) < kept ? f.values[i - f.first] : 0.0f; });
 }
 
 // Every row (the weights of one output) has positive values that sum to 1.
 void fill_positive_unitball(const Filling& f) {
   fill_uniform(f, 0, 1);
-  const int64_t rows = f.shape.axes() > 0 ? f.shape[0] : 1;
   if (f.count() == 0) return;
-  const int64_t length = f.count() / rows;
+  const int64_t length = f.shape.axes() > 0 ? f.shape.count(1) : 1, rows = f.count() / length;
   for (int64_t row = 0; row < rows; ++row) {
     float* values = f.values.data() + row * length;
     double sum = 0;
@@ -181,13 +182,15 @@ void check_filler(const FillerParameter& filler) {
 }
 
 void fill(Context& context, const FillerParameter& filler, const Random& random,
-          const Tensor& tensor) {
+          const Tensor& tensor, const BatchShare& samples) {
   check_filler(filler);
   const auto* maker = FillerRegistry::find(filler.type());
   require(filler.sparse() == -1 || filler.type() == "gaussian", "filler \"", filler.type(),
           "\" cannot be sparse: only \"gaussian\" reads `sparse`");
   std::vector<float> values(tensor.count());
-  (*maker)({filler, random, tensor.shape(), values});
+  Shape whole = tensor.shape();
+  if (whole.axes() > 0) whole[0] = values_of_all(samples, whole[0]);
+  (*maker)({filler, random, whole, values_before(samples, tensor.count()), values});
   from_floats(context, values.data(), tensor);
 }
 

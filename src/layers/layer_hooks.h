@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "device/communicator.h"
 #include "device/context.h"
 #include "layers/layer_passes.h"
 
@@ -74,6 +75,16 @@ class LayerHooks {
   virtual void read_whole_epochs() {}
   // Then: how many records the batch of a pass has; 0: the source has no epochs.
   virtual int64_t records_in(uint64_t /*pass*/) { return 0; }
+  // Of a source in a training by several ranks: this one's part of each batch. all 0: it has none, as
+  // each rank makes its own tops.
+  virtual BatchShare share() const { return {}; }
+  // Of a source: so many samples, of all ranks, come before pass 0, as passes were counted with another
+  // number of ranks before.
+  virtual void skip_samples(int64_t /*samples*/) {}
+  // Its passes ask the other ranks something, so all of them must run it.
+  virtual bool asks_ranks() const { return false; }
+  // Of a source: a hash of its first record, so that ranks notice that their data differ; 0: none.
+  virtual uint64_t hash_of_first() const { return 0; }
   // Bytes of device memory held besides blobs and parameters: cached records.
   virtual size_t resident_bytes() const { return 0; }
   // Frees them: the records are then read from the host, more slowly.

@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "device/communicator.h"
 #include "layers/edge.h"
 #include "tensor/precision.h"
 #include "tensor/tensor.h"
@@ -115,6 +116,9 @@ struct Forward {
   // pass that a CUDA graph replays, kernels read it from device memory instead.
   uint64_t pass = 0;
   const uint64_t* live_pass = nullptr;
+  // Where ranks share a batch: this one's part. Random numbers of a sample depend on its place in the
+  // whole batch. all 0: the batch is not shared.
+  BatchShare share;
 };
 
 struct Backward {
@@ -137,6 +141,7 @@ struct Backward {
   Tensor side_workspace;
   uint64_t pass = 0;  // index of the forward pass this belongs to
   const uint64_t* live_pass = nullptr;
+  BatchShare share;  // as in Forward
 };
 
 }  // namespace crema

@@ -179,8 +179,13 @@ void Net::forward_sources(uint64_t pass) {
   update_source_shapes(pass);
   refresh_halves();
   Plan& plan = ready();
-  for (PlanNode& node : plan.nodes)
-    node.arguments.forward.pass = node.arguments.backward.pass = pass;
+  const BatchShare samples = share();
+  for (PlanNode& node : plan.nodes) {
+    Forward& forward = node.arguments.forward;
+    Backward& backward = node.arguments.backward;
+    forward.pass = backward.pass = pass;
+    forward.share = backward.share = samples;
+  }
   for (size_t i = 0; i < plan.host_nodes; ++i) forward(plan.nodes[i]);
 }
 
@@ -286,7 +291,8 @@ std::vector<int> Net::early_parameters() {
   return plan.early_node < 0 ? std::vector<int>() : plan.nodes[plan.early_node].parameters;
 }
 
-void Net::backward(bool accumulate, const Beside& beside, const Beside& early) {
+void Net::backward(bool accumulate, const Beside& beside, const Beside& early,
+                   const std::function<void(int)>& after) {
   const Range range("backward");
   if (!accumulate) clear_diffs();
   diffs_are_clear_ = false;
@@ -313,6 +319,7 @@ void Net::backward(bool accumulate, const Beside& beside, const Beside& early) {
     });
     if (early && &*node == &plan.nodes[plan.early_node])
       context_.on_side_stream(node->side_stream, early);
+    if (after) after(static_cast<int>(&*node - plan.nodes.data()));
   }
   context_.join();
 }

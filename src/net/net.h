@@ -98,17 +98,28 @@ class Net {
   // Error when a layer of the last forward recorded an error (a label out of range); waits for the
   // device.
   void check();
-  // The parts of the loss, each with the gradient it starts from (empty without backward).
+  // The parts of the loss, each with the gradient it starts from (empty without backward), which is
+  // weight * loss_share().
   struct Loss {
     double weight;
     Tensor value, seed;
   };
   std::vector<Loss> losses();
+  // Where several ranks train: this one's part of each batch; all 0: the sources have none.
+  BatchShare share() const;
+  // The samples of this rank's batches, as a share of those of all ranks.
+  // Losses are means over samples, so the sums over the ranks of loss_share() * loss, and of the
+  // gradients, are those of the whole batch. 1: one rank.
+  double loss_share() const;
   // Computes the gradients of the last forward. accumulate: add to the parameters' diffs
   // (iter_size) instead of overwriting them.
   // early: queued on a side stream right after the gradients of early_parameters(); nothing reads
   // the values of these parameters any more in this pass.
-  void backward(bool accumulate = false, const Beside& beside = {}, const Beside& early = {});
+  // after: called with the index of each node of the plan once its backward is queued.
+  void backward(bool accumulate = false, const Beside& beside = {}, const Beside& early = {},
+                const std::function<void(int node)>& after = {});
+  // For each parameter, the node after whose backward its gradient is final; -1: it has none.
+  std::vector<int> final_nodes();
   // The parameters of the node that has the most of them, where backward uses several streams; else
   // none.
   std::vector<int> early_parameters();

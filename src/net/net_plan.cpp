@@ -36,6 +36,7 @@ void Net::make_plan() {
   const Recompute recompute =
       p.backward && p.reuse_memory && !p.keep_blobs ? options_.recompute : Recompute::off;
   p.recompute = p.overlap ? Recompute::off : recompute;
+  p.loss_share = loss_share();
   p.seed_outputs = options_.seed_outputs;
   p.all_parameter_diffs = graph_.net.force_backward();
   plan_with(p);

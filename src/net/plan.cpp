@@ -100,7 +100,7 @@ void Plan::fill_seeds(Context& context) {
                         : alone                 ? value.diff_storage
                                                 : -1;
     if (storage < 0) continue;
-    const std::vector<double> weights(value.shape.count(), value.loss_weight);
+    const std::vector<double> weights(value.shape.count(), value.loss_weight * options.loss_share);
     from_doubles(context, weights.data(), tensor(storage, value));
   }
 }
@@ -115,10 +115,12 @@ void Plan::bind(PlanNode& node, const std::vector<Parameter>& parameters) {
   Backward& b = node.arguments.backward;
   const uint64_t pass = f.pass;
   const uint64_t* const live_pass = f.live_pass;
+  const BatchShare share = f.share;
   f = {};
   b = {};
   f.pass = b.pass = pass;
   f.live_pass = b.live_pass = live_pass;
+  f.share = b.share = share;
   for (int id : node.bottoms) f.bottom.push_back(value(id));
   for (size_t j = 0; j < node.tops.size(); ++j) {
     const PlanValue& v = values[node.tops[j]];

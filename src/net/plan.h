@@ -135,6 +135,7 @@ struct PlanOptions {
   bool overlap = false;
   Recompute recompute = Recompute::off;                // needs reuse_memory; not with overlap
   bool all_parameter_diffs = false;                    // also those with lr_mult 0 (force_backward)
+  double loss_share = 1;                               // see Net::loss_share()
   const std::vector<FusePattern>* patterns = nullptr;  // null: fuse_patterns()
 };
 

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "solver/packed.h"
 
 namespace crema {
 namespace {
@@ -118,6 +119,11 @@ void ClassMetrics::add() {
   }
 }
 
+void ClassMetrics::check_room(size_t scores) const {
+  require(kept_.size() + scores <= kMostScores, "-metrics auc, map: the test has more than ",
+          kMostScores, " scores, which it would have to keep: leave them out");
+}
+
 void ClassMetrics::add_row(const std::vector<float>& row, int64_t label) {
   const auto best = std::max_element(row.begin(), row.end());
   ++confusion_[label * classes_ + (best - row.begin())];
@@ -127,14 +133,44 @@ void ClassMetrics::add_row(const std::vector<float>& row, int64_t label) {
       std::count_if(row.begin(), row.end(), [&](float score) { return score >= row[label]; });
   for (size_t i = 0; i < tops_.size(); ++i) hits_[i] += rank <= tops_[i];
   if (!asks("auc") && !asks("map")) return;
-  require(kept_.size() + row.size() <= kMostScores, "-metrics auc, map: the test has more than ",
-          kMostScores, " scores, which it would have to keep: leave them out");
+  check_room(row.size());
   double sum = 0;
   for (const float score : row) sum += probabilities_ ? 0 : std::exp(double{score} - *best);
   for (const float score : row)
     kept_.push_back(probabilities_ ? score
                                    : static_cast<float>(std::exp(double{score} - *best) / sum));
   kept_labels_.push_back(static_cast<int32_t>(label));
+}
+
+std::string ClassMetrics::pack() const {
+  Packer packer;
+  packer.add(confusion_, hits_, rows_, kept_, kept_labels_);
+  return packer.bytes();
+}
+
+void ClassMetrics::merge(const std::vector<std::string>& of_ranks) {
+  clear();
+  const auto add = [](std::vector<int64_t>& all, const std::vector<int64_t>& part) {
+    for (size_t i = 0; i < all.size(); ++i) all[i] += part.at(i);
+  };
+  for (const std::string& counts : of_ranks) {
+    Unpacker unpacker(counts);
+    std::vector<int64_t> confusion, hits;
+    std::vector<float> kept;
+    std::vector<int32_t> labels;
+    int64_t rows = 0;
+    unpacker.get(confusion, hits, rows, kept, labels);
+    unpacker.end();
+    require(
+        confusion.size() == confusion_.size() && hits.size() == hits_.size(),
+        "-metrics: the ranks measure different things: give all of them the same net and flags");
+    add(confusion_, confusion);
+    add(hits_, hits);
+    rows_ += rows;
+    check_room(kept.size());
+    kept_.insert(kept_.end(), kept.begin(), kept.end());
+    kept_labels_.insert(kept_labels_.end(), labels.begin(), labels.end());
+  }
 }
 
 int64_t ClassMetrics::labelled(int64_t label) const {

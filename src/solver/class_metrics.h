@@ -26,6 +26,10 @@ class ClassMetrics {
   void add();
   // A new test begins.
   void clear();
+  // What has been added since then. That of several ranks, in the order of their batches, is merged
+  // into the same on each, in place of its own. Error when auc and map would keep too much.
+  std::string pack() const;
+  void merge(const std::vector<std::string>& of_ranks);
 
   // Of outputs(), in this order.
   const std::vector<std::string>& names() const { return names_; }
@@ -37,6 +41,7 @@ class ClassMetrics {
 
  private:
   bool asks(const std::string& name) const;
+  void check_room(size_t scores) const;
   void add_row(const std::vector<float>& scores, int64_t label);
   double mean_of(double (ClassMetrics::*value)(int64_t) const) const;
   double recall(int64_t label) const;

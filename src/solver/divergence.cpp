@@ -1,9 +1,11 @@
 // How the training loop handles losses and weights that are not finite.
+#include <algorithm>
 #include <cmath>
 
 #include "solver/debug_info.h"
 #include "solver/gpu_iteration.h"
 #include "solver/not_finite.h"
+#include "solver/ranks.h"
 #include "solver/solver.h"
 
 namespace crema {
@@ -11,6 +13,7 @@ namespace crema {
 // Reads the losses up to iteration `last` from the GPU, where they stay until they are needed.
 void Solver::read_losses(int64_t last) {
   if (!gpu_ || last < unread_) return;
+  const RankPause pause(context_);  // while it waits for the GPU, which may wait for other ranks
   for (const float loss : gpu_->losses(unread_, last)) watch(unread_++, loss);
 }
 
@@ -75,6 +78,11 @@ void Solver::forward_watched() {
 // Runs the iteration's own passes again, with its own weights, which no update has changed since.
 // It must, because blobs share memory and their contents are gone.
 std::optional<NotFinite> Solver::find_divergence(int64_t iteration) {
+  // Each rank would end its passes somewhere else.
+  const std::vector<Node>& nodes = net_->graph().nodes;
+  if (std::any_of(nodes.begin(), nodes.end(),
+                  [](const Node& node) { return node.layer->asks_ranks(); }))
+    return std::nullopt;
   if (debug_) debug_->enable(false);  // a net has one observer
   const int iter_size = file_.solver.iter_size();
   const auto first =
@@ -90,6 +98,13 @@ void Solver::diverge(int64_t iteration, const std::string& what,
   finish_snapshot();  // which is then the one to go on from
   std::string position = "With the same data again all blobs are finite";
   if (where) position = cat("It begins in ", where->text());
+  if (Communicator* const world = context_.world()) {
+    for (const std::string& found : world->gather(where ? position : "")) {
+      if (found.empty()) continue;
+      position = found;
+      break;
+    }
+  }
   diverged_ = iteration;
   divergence_ = cat(what, ". ", position);
   const bool ends = !rolls_back();  // else run() catches the error

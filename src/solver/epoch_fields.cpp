@@ -96,7 +96,8 @@ EpochLength epoch_length(const Net& net, int iter_size) {
     const int64_t records = node.layer->count_records();
     if (records <= 0) continue;
     const int64_t batch = net.graph().values[node.tops[0]].shape[0];
-    return {records, batch * iter_size * net.context().ranks};
+    const int64_t of_ranks = node.layer->share().all;
+    return {records, (of_ranks > 0 ? of_ranks : batch) * iter_size};
   }
   return {};
 }

@@ -1,6 +1,7 @@
 #include "solver/epochs.h"
 
 #include "kernels/core/add.h"
+#include "solver/ranks.h"
 
 namespace crema {
 
@@ -38,10 +39,14 @@ void Epochs::begin(int64_t updates) {
 event::Epoch Epochs::end(int64_t updates, const std::vector<OutputValue>& test) {
   event::Epoch epoch{length_.epochs_after(updates), epochs_, updates, 0, {}, test};
   const auto passes = static_cast<float>((updates - begun_) * iter_size_);
+  std::vector<double> means;
   for (const Mean& mean : means_) {
     const float sum = to_floats(net_.context(), mean.sum)[0];
-    epoch.train.push_back({mean.blob, passes > 0 ? sum / passes : 0, mean.loss_weight});
+    means.push_back(passes > 0 ? sum / passes : 0);
   }
+  average_over_ranks(net_, means);
+  for (size_t i = 0; i < means_.size(); ++i)
+    epoch.train.push_back({means_[i].blob, static_cast<float>(means[i]), means_[i].loss_weight});
   epoch.seconds = std::chrono::duration<double>(Clock::now() - begun_at_).count();
   begin(updates);
   return epoch;

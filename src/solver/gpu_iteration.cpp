@@ -65,7 +65,8 @@ void GpuIteration::set_counters(int64_t iteration, uint64_t pass) {
 }
 
 bool GpuIteration::divided() const {
-  return divides_ && iter_size_ == 1 && limits_.clip < 0 && !limits_.scales_loss && !plateau_;
+  return divides_ && !optimizer_.sharded() && iter_size_ == 1 && limits_.clip < 0 &&
+         !limits_.scales_loss && !plateau_;
 }
 
 // Runs the sources, and updates what depends on the net's plan.
@@ -92,7 +93,7 @@ void GpuIteration::queue_batch(int number, bool divided) {
   Context& context = net_.context();
   const Net::Beside seed = [&] {
     for (const Net::Loss& loss : net_.losses())
-      seed_loss(context, loss.weight, live_state(), loss.seed);
+      seed_loss(context, loss.weight * net_.loss_share(), live_state(), loss.seed);
   };
   net_.forward_rest(limits_.scales_loss ? seed : Net::Beside(), true);
   if (after_forward_) after_forward_();
@@ -107,11 +108,34 @@ void GpuIteration::queue_batch(int number, bool divided) {
   const Net::Beside early = [&] {
     optimizer_.queue_update({live_state(), limits_}, Update::Part::early);
   };
-  net_.backward(number > 0, note, divided ? early : Net::Beside());
+  if (exchange_) {
+    exchange_->begin_losses(note);
+    const std::vector<int> parameters = divided ? net_.early_parameters() : std::vector<int>();
+    bool updated = !divided;
+    const auto after = [&](int node) {
+      exchange_->after_node(node);
+      if (updated || !exchange_->has_begun(parameters)) return;
+      context.on_communication_stream(early);  // behind their sums
+      updated = true;
+    };
+    // Of several batches, the sum of the gradients goes before the update.
+    const bool sends = iter_size_ == 1 && !optimizer_.sharded();
+    net_.backward(number > 0, {}, {}, sends ? after : std::function<void(int)>());
+    exchange_->finish();
+    if (!updated) early();
+  } else {
+    net_.backward(number > 0, note, divided ? early : Net::Beside());
+  }
   if (iter_size_ > 1) next_pass(context, live_pass());
 }
 
 void GpuIteration::update_weights(bool divided) {
+  if (optimizer_.sharded()) {
+    optimizer_.reduce_gradients();
+  } else if (exchange_ && iter_size_ > 1) {
+    exchange_->begin_all();
+    exchange_->finish();
+  }
   const Range range("update");
   if (plateau_) observe_plateau(net_.context(), plateau_.data<Plateau>(), losses_, live_state());
   optimizer_.queue_update({live_state(), limits_, iter_size_ == 1 ? live_pass() : nullptr},

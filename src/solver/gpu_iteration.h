@@ -11,6 +11,7 @@
 #include "kernels/optim/plateau.h"
 #include "kernels/optim/update.h"
 #include "net/net.h"
+#include "solver/gradient_exchange.h"
 #include "solver/optimizer.h"
 
 namespace crema {
@@ -46,6 +47,11 @@ class GpuIteration {
   // From now on the learning rate follows the losses; plateau() gives the current state.
   void set_plateau(const Plateau& plateau);
   Plateau plateau();
+  // Several ranks train together: losses and gradients are summed over them. Must outlive this.
+  void set_exchange(GradientExchange& exchange, bool recordable) {
+    exchange_ = &exchange;
+    capture_ = capture_ && recordable;
+  }
   // Queued after each forward pass, and recorded with it.
   void set_after_forward(std::function<void()> work) { after_forward_ = std::move(work); }
   // Sets the losses of the iterations before `iteration`, oldest first.
@@ -68,6 +74,7 @@ class GpuIteration {
 
   Net& net_;
   Optimizer& optimizer_;
+  GradientExchange* exchange_ = nullptr;  // null: one rank
   int iter_size_;
   bool capture_;
   std::function<std::vector<Hyperparameters>(int64_t, int64_t)> rates_;

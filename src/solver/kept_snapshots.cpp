@@ -93,10 +93,16 @@ void Solver::keep_if_best(int number, const std::vector<OutputValue>& results) {
                     " (iteration ", iteration_, "); weights in ", job.files.weights);
   finish_snapshot();
   try {
-    check_snapshot_room(file_.solver, snapshot_bytes(*net_, *optimizer_, {}, job.hdf5));
-    writer_->copy().take(*net_, *optimizer_, {});
+    check_room(snapshot_bytes(*net_, *optimizer_, {}, job.hdf5));
+    if (context_.rank() == 0) {
+      writer_->copy().take(*net_, *optimizer_, {});
+    } else {
+      TrainingCopy::help_to_take(*optimizer_, {});
+    }
     writer_->start(std::move(job));
   } catch (const DeviceLost&) {
+    throw;
+  } catch (const RankLost&) {
     throw;
   } catch (const std::exception& error) {
     report({.of_best = "best", .error = error.what()});

@@ -73,16 +73,16 @@ int kept_arenas(const SolverParameter& solver) {
          (solver.lookahead() ? 1 : 0);
 }
 
-Optimizer::Optimizer(const SolverParameter& solver, Net& net)
+Optimizer::Optimizer(const SolverParameter& solver, Net& net, bool shard)
     : solver_(solver), net_(net), rule_(update_rule(solver.type())) {
   check_schedules(solver, rule_);
-  arenas_.data = net.parameter_arena();
-  arenas_.diff = net.diff_arena();
+  if (shard && net.context().ranks() > 1) shard_.emplace(net);
+  arenas_.data = own(net.parameter_arena());
+  arenas_.diff = own(net.diff_arena());
   const auto arena = [&] {
     return Tensor(net.context(), arenas_.data.shape(), arenas_.data.dtype());
   };
-  std::vector<Segment> segments = segments_of(net, net.parameters());
-  if (solver.disabled_update()) segments.clear();
+  const std::vector<Segment> segments = this->segments();
   const DType dtype = arenas_.data.dtype();
   update_.emplace(net.context(), rule_, segments, factor_rules(solver), dtype,
                   muon_options(solver, net.options().precision));
@@ -93,6 +93,24 @@ Optimizer::Optimizer(const SolverParameter& solver, Net& net)
   for (const char* field : {"ema_decay", "lookahead"}) restart(field);
 }
 
+std::vector<Segment> Optimizer::segments() const {
+  if (solver_.disabled_update()) return {};
+  const std::vector<Segment> all = segments_of(net_, net_.parameters());
+  return shard_ ? shard_->within(all) : all;
+}
+
+void Optimizer::reduce_gradients() { shard_->sum_gradients(); }
+
+void Optimizer::share_gradients() { shard_->share(net_.diff_arena()); }
+
+size_t Optimizer::kept_bytes() const {
+  return arenas_.data.bytes() * static_cast<size_t>(kept_arenas(solver_));
+}
+
+size_t Optimizer::whole_bytes() const {
+  return net_.parameter_arena().bytes() * static_cast<size_t>(kept_arenas(solver_));
+}
+
 void Optimizer::restart(const std::string& field) {
   const Tensor& kept = field == "ema_decay" ? arenas_.average : arenas_.slow;
   if (kept) copy(net_.context(), arenas_.data, kept);
@@ -100,6 +118,7 @@ void Optimizer::restart(const std::string& field) {
 
 void Optimizer::exchange_average() {
   update_->exchange(net_.context(), arenas_.data, arenas_.average);
+  if (shard_) shard_->share_weights();
   exchanged_ = !exchanged_;
   net_.parameters_changed();
 }
@@ -107,14 +126,18 @@ void Optimizer::exchange_average() {
 std::optional<Optimizer::Clipped> Optimizer::clip(float* scale) {
   const float limit = solver_.clip_gradients();
   if (limit < 0) return std::nullopt;
-  const double norm = std::sqrt(update_->squared_norm(net_.context(), arenas_.diff));
+  double squares = update_->squared_norm(net_.context(), arenas_.diff);
+  if (shard_) shard_->sum({&squares, 1});
+  const double norm = std::sqrt(squares);
   if (norm <= limit) return std::nullopt;
   *scale = static_cast<float>(limit / norm);
   return Clipped{norm, limit, *scale};
 }
 
 bool Optimizer::weights_may_not_be_finite() const {
-  return !std::isfinite(update_->squared_norm(net_.context(), arenas_.data));
+  double squares = update_->squared_norm(net_.context(), arenas_.data);
+  if (shard_) shard_->sum({&squares, 1});
+  return !std::isfinite(squares);
 }
 
 UpdateSettings Optimizer::common_settings() const {
@@ -149,12 +172,14 @@ std::optional<Optimizer::Clipped> Optimizer::update(double rate, int64_t iterati
   float scale = 1;
   std::optional<Clipped> clipped = clip(&scale);
   settings.scale = scale / settings.batches;
-  arenas_.half = net_.half_arena();
+  if (!shard_) arenas_.half = net_.half_arena();
   update_->run(net_.context(), settings, arenas_);
+  if (shard_) shard_->share_weights();
   return clipped;
 }
 
 bool Optimizer::prepare_queued() {
+  if (shard_) return false;  // which clears all gradients, and needs all before the update
   std::vector<Segment> segments = segments_of(net_, net_.parameters());
   const auto with_offset_of = [&](const auto& parameters) {
     std::set<int64_t> offsets;
@@ -175,10 +200,13 @@ bool Optimizer::prepare_queued() {
 
 void Optimizer::queue_update(const LiveUpdate& live, Update::Part part) {
   if (centralizer_) centralizer_->run(net_.context(), arenas_.diff);
+  std::function<void(double*)> sum;
+  if (shard_) sum = [this](double* squares) { shard_->sum(squares); };
   if (live.limits.clip >= 0 || live.limits.scales_loss)
-    update_->measure(net_.context(), arenas_.diff, live);
-  arenas_.half = net_.half_arena();
+    update_->measure(net_.context(), arenas_.diff, live, sum);
+  if (!shard_) arenas_.half = net_.half_arena();
   update_->run(net_.context(), common_settings(), arenas_, &live, part);
+  if (shard_) shard_->share_weights();
   if (clears_gradients_ && part != Update::Part::early) net_.diffs_cleared();
 }
 
@@ -230,26 +258,46 @@ std::vector<float> Optimizer::correlations() const {
   return correlations ? to_floats(net_.context(), correlations) : std::vector<float>();
 }
 
+void Optimizer::visit_kept(const std::vector<Kept>& wanted, const CopyKept& copy) const {
+  const auto visit = [&](Kept what, size_t index, const Tensor& kept) {
+    if (!kept || std::find(wanted.begin(), wanted.end(), what) == wanted.end()) return;
+    const auto use = [&](const Tensor& arena) { copy(what, index, arena); };
+    shard_ ? shard_->gather(kept, use) : use(kept);
+  };
+  for (size_t i = 0; i < arenas_.history.size(); ++i) visit(Kept::history, i, arenas_.history[i]);
+  visit(Kept::average, 0, arenas_.average);
+  visit(Kept::slow, 0, arenas_.slow);
+}
+
 void Optimizer::store(SolverState* state) const {
-  Context& context = net_.context();
-  for (const Tensor& history : arenas_.history)
-    store_blobs(context, parts_of(history), state->mutable_history());
-  if (averages()) store_blobs(context, parts_of(arenas_.average), state->mutable_average());
-  if (arenas_.slow) store_blobs(context, parts_of(arenas_.slow), state->mutable_slow());
+  visit_kept({Kept::history, Kept::average, Kept::slow},
+             [&](Kept what, size_t, const Tensor& arena) {
+               store_blobs(net_.context(), parts_of(arena),
+                           what == Kept::history   ? state->mutable_history()
+                           : what == Kept::average ? state->mutable_average()
+                                                   : state->mutable_slow());
+             });
   for (const float value : correlations()) state->add_larc_correlation(value);
 }
 
+// One blob for each parameter, from blob `first` on.
+void Optimizer::read_blobs(const google::protobuf::RepeatedPtrField<BlobProto>& blobs, size_t first,
+                           const Tensor& kept) const {
+  const auto read = [&](const Tensor& arena) {
+    for (size_t i = 0; i < net_.parameters().size(); ++i)
+      read_blob(net_.context(), blobs[static_cast<int>(first + i)], part_of(arena, i));
+  };
+  shard_ ? shard_->scatter(read, kept) : read(kept);
+}
+
 bool Optimizer::restore_blobs(const google::protobuf::RepeatedPtrField<BlobProto>& blobs,
-                              const Tensor& arena) const {
-  const size_t parameters = net_.parameters().size();
-  if (blobs.size() != static_cast<int>(parameters)) return false;
-  for (size_t i = 0; i < parameters; ++i)
-    read_blob(net_.context(), blobs[static_cast<int>(i)], part_of(arena, i));
+                              const Tensor& kept) const {
+  if (blobs.size() != static_cast<int>(net_.parameters().size())) return false;
+  read_blobs(blobs, 0, kept);
   return true;
 }
 
 std::vector<std::string> Optimizer::restore(const SolverState& state, const std::string& path) {
-  Context& context = net_.context();
   const size_t parameters = net_.parameters().size(), histories = arenas_.history.size();
   require(state.history_size() == static_cast<int>(parameters * histories), path, ": holds ",
           state.history_size(), " history blobs, but net \"", net_.name(), "\" has ", parameters,
@@ -266,15 +314,15 @@ std::vector<std::string> Optimizer::restore(const SolverState& state, const std:
   check_blobs(state.history(), "history", net_.parameters(), path);
   one_each(state.average(), "average");
   one_each(state.slow(), "slow");
-  for (int i = 0; i < state.history_size(); ++i)
-    read_blob(context, state.history(i), part_of(arenas_.history[i / parameters], i % parameters));
+  for (size_t i = 0; i < histories; ++i)
+    read_blobs(state.history(), i * parameters, arenas_.history[i]);
   const Tensor correlations = update_->correlations();
   if (correlations && state.larc_correlation_size() == correlations.count())
-    from_floats(context, state.larc_correlation().data(), correlations);
+    from_floats(net_.context(), state.larc_correlation().data(), correlations);
   std::vector<std::string> lacking;
   if (averages() && !restore_blobs(state.average(), arenas_.average))
     lacking.emplace_back("ema_decay");
-  if (arenas_.slow && !restore_blobs(state.slow(), arenas_.slow)) lacking.emplace_back("lookahead");
+  if (keeps_slow() && !restore_blobs(state.slow(), arenas_.slow)) lacking.emplace_back("lookahead");
   return lacking;
 }
 

@@ -4,6 +4,8 @@
 #include <cmath>
 
 #include "base/strings.h"
+#include "device/communicator.h"
+#include "solver/packed.h"
 #include "solver/solver.h"
 
 namespace crema {
@@ -98,6 +100,15 @@ Tensor image_at(const Tensor& batch, int64_t index) {
                 batch.format());
 }
 
+// As add() keeps them: the surest first, and of equally sure ones those that came first.
+template <typename Sample>
+void keep_surest(std::vector<Sample>* samples, size_t most) {
+  std::stable_sort(samples->begin(), samples->end(), [](const Sample& one, const Sample& other) {
+    return one.confidence > other.confidence;
+  });
+  if (samples->size() > most) samples->resize(most);
+}
+
 const Node& producer_of(const Graph& graph, int value) {
   return graph.nodes[graph.values[value].producer];
 }
@@ -158,8 +169,9 @@ Mistakes::Mistakes(Net& net, size_t most, bool rgb) : net_(net), most_(most), rg
 int64_t Mistakes::batch() const { return net_.graph().values[images_].shape[0]; }
 int64_t Mistakes::records() const { return producer_of(net_.graph(), images_).layer->records(); }
 
-void Mistakes::clear() {
+void Mistakes::clear(int64_t earlier) {
   samples_.clear();
+  earlier_ = earlier;
   wrong_ = tested_ = 0;
 }
 
@@ -168,7 +180,8 @@ bool Mistakes::stays(double confidence) const {
 }
 
 void Mistakes::add() {
-  const int64_t samples = records() > 0 ? std::min(batch(), records() - tested_) : batch();
+  const int64_t left = records() - earlier_ - tested_;
+  const int64_t samples = records() > 0 ? std::min(batch(), left) : batch();
   if (samples <= 0) return;
   const std::vector<Value>& values = net_.graph().values;
   const auto floats = [&](const Tensor& tensor) { return to_floats(net_.context(), tensor); };
@@ -194,6 +207,59 @@ void Mistakes::add() {
     samples_.insert(at, std::move(sample));
     if (samples_.size() > most_) samples_.pop_back();
   }
+}
+
+// Pictures are large, so ranks first tell each other how sure their mistakes are: only those that
+// stay are sent.
+void Mistakes::drop_less_sure(Communicator& world) {
+  struct OfRank {
+    int rank;
+    double confidence;
+  };
+  std::vector<double> confidences;
+  for (const Sample& sample : samples_) confidences.push_back(sample.confidence);
+  Packer packer;
+  packer.add(confidences);
+  std::vector<OfRank> all;
+  int rank = 0;
+  for (const std::string& bytes : world.gather(packer.bytes())) {
+    Unpacker(bytes).get(confidences);
+    for (const double confidence : confidences) all.push_back({rank, confidence});
+    ++rank;
+  }
+  keep_surest(&all, most_);
+  const auto kept = std::count_if(all.begin(), all.end(),
+                                  [&](const OfRank& one) { return one.rank == world.rank; });
+  samples_.resize(static_cast<size_t>(kept));
+}
+
+void Mistakes::merge(Communicator& world) {
+  drop_less_sure(world);
+  Packer packer;
+  packer.add(wrong_, tested_, samples_.size());
+  for (const Sample& sample : samples_) {
+    const Picture& picture = sample.picture;
+    packer.add(picture.width, picture.height, picture.channels, picture.bytes, sample.label,
+               sample.predicted, sample.confidence);
+  }
+  clear();
+  for (const std::string& bytes : world.gather(packer.bytes())) {
+    Unpacker unpacker(bytes);
+    int64_t wrong = 0, tested = 0;
+    size_t count = 0;
+    unpacker.get(wrong, tested, count);
+    wrong_ += wrong;
+    tested_ += tested;
+    for (size_t i = 0; i < count; ++i) {
+      Sample sample;
+      Picture& picture = sample.picture;
+      unpacker.get(picture.width, picture.height, picture.channels, picture.bytes, sample.label,
+                   sample.predicted, sample.confidence);
+      samples_.push_back(std::move(sample));
+    }
+    unpacker.end();
+  }
+  keep_surest(&samples_, most_);
 }
 
 event::Pictures Mistakes::pictures() const {

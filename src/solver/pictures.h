@@ -34,10 +34,14 @@ class Mistakes {
   bool possible() const { return scores_ >= 0; }
   int64_t batch() const;    // samples of a pass
   int64_t records() const;  // of the images' source; 0: it does not know
-  void clear();
+  // A new test begins; other ranks add the first `earlier` samples of it.
+  void clear(int64_t earlier = 0);
   // Call after each forward pass. Once all records were seen, a source starts over: then nothing is
   // added, so that no sample comes twice.
   void add();
+
+  // Of all ranks, each of which has added a part of the test, in their order.
+  void merge(Communicator& world);
 
   const std::vector<Sample>& samples() const { return samples_; }  // the surest first
   int64_t wrong() const { return wrong_; }
@@ -47,6 +51,7 @@ class Mistakes {
 
  private:
   bool stays(double confidence) const;
+  void drop_less_sure(Communicator& world);
 
   Net& net_;
   size_t most_;
@@ -54,7 +59,7 @@ class Mistakes {
   int images_ = -1, labels_ = -1, scores_ = -1;  // values of the graph
   bool probabilities_ = false;
   std::vector<Sample> samples_;
-  int64_t wrong_ = 0, tested_ = 0;
+  int64_t earlier_ = 0, wrong_ = 0, tested_ = 0;
 };
 
 }  // namespace crema

@@ -9,6 +9,7 @@
 #include "solver/epochs.h"
 #include "solver/gpu_iteration.h"
 #include "solver/optimizer.h"
+#include "solver/ranks.h"
 #include "solver/solver.h"
 #include "solver/test_watch.h"
 
@@ -39,7 +40,8 @@ void check_divergence(const SolverFile& file) {
 
 // Only as long as there is no snapshot to go back to.
 void Solver::keep_start() {
-  if (file_.solver.on_divergence() != SolverParameter::ROLLBACK || start_ || !last_state_.empty())
+  if (file_.solver.on_divergence() != SolverParameter::ROLLBACK || start_ ||
+      !agreed(last_state_.empty()))
     return;
   start_ = std::make_unique<RunStart>();
   SolverState& state = start_->state;
@@ -70,6 +72,7 @@ void Solver::roll_back() {
   const SolverParameter& solver = file_.solver;
   const uint64_t passes = train_passes_;
   const float scale = rates_.scale * solver.rollback_factor();
+  last_state_ = of_rank_0(context_, last_state_);  // which knows what could be written
   if (!last_state_.empty()) {
     restore(std::string(last_state_));
   } else {

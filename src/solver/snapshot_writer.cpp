@@ -40,12 +40,14 @@ SnapshotWriter::~SnapshotWriter() {
 }
 
 void SnapshotWriter::start(SnapshotJob job) {
-  assert(!thread_.joinable());
+  assert(!started_);
   written_ = {};
   written_.iteration = job.iteration;
   written_.files = job.files;
   written_.of_best = job.of_best;
-  done_ = false;
+  started_ = true;
+  done_ = !writes_;
+  if (!writes_) return;
   thread_ = std::thread([this, job = std::move(job)] {
     try {
       write_files(job, copy_, &written_);
@@ -57,12 +59,13 @@ void SnapshotWriter::start(SnapshotJob job) {
 }
 
 std::optional<WrittenSnapshot> SnapshotWriter::take_if_done() {
-  return thread_.joinable() && done_ ? wait() : std::nullopt;
+  return started_ && done_ ? wait() : std::nullopt;
 }
 
 std::optional<WrittenSnapshot> SnapshotWriter::wait() {
-  if (!thread_.joinable()) return std::nullopt;
-  thread_.join();
+  if (!started_) return std::nullopt;
+  started_ = false;
+  if (thread_.joinable()) thread_.join();
   return std::move(written_);
 }
 

@@ -32,7 +32,8 @@ struct WrittenSnapshot {
 
 class SnapshotWriter {
  public:
-  SnapshotWriter() = default;
+  // writes false: there is nothing to write, as another rank does it, and that is done at once.
+  explicit SnapshotWriter(bool writes = true) : writes_(writes) {}
   ~SnapshotWriter();  // waits for the files
   SnapshotWriter(const SnapshotWriter&) = delete;
   SnapshotWriter& operator=(const SnapshotWriter&) = delete;
@@ -46,8 +47,10 @@ class SnapshotWriter {
   std::optional<WrittenSnapshot> wait();
 
  private:
+  const bool writes_;
   TrainingCopy copy_;
   std::thread thread_;
+  bool started_ = false;  // and not taken yet
   std::atomic<bool> done_ = false;
   WrittenSnapshot written_;  // the thread's until it is done
 };

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/ceil_div.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/log_text.h"
@@ -21,6 +22,7 @@
 #include "solver/gpu_iteration.h"
 #include "solver/optimizer.h"
 #include "solver/pictures.h"
+#include "solver/ranks.h"
 #include "solver/run_identity.h"
 #include "solver/schedules.h"
 #include "solver/snapshot_writer.h"
@@ -73,8 +75,9 @@ Solver::Solver(Context& context, const SolverFile& file, SolverOptions options)
       options_(std::move(options)),
       log_reader_(context.log()),
       arena_(std::make_shared<ArenaPool>()),
-      writer_(std::make_unique<SnapshotWriter>()),
+      writer_(std::make_unique<SnapshotWriter>(context.rank() == 0)),
       losses_(file.solver.average_loss()) {
+  const RankPause pause(context_);  // reading data and tuning take what they take
   complete_parameter();
   log_text(context_.log(), cat("Initializing solver from parameters: \n",
                                without_last_newline(file_.solver.DebugString())));
@@ -94,9 +97,14 @@ Solver::Solver(Context& context, const SolverFile& file, SolverOptions options)
   choose_seed(state ? &*state : nullptr);
   make_train_net();
   count_epochs();
-  optimizer_ = std::make_unique<Optimizer>(file_.solver, *net_);  // allocated before the test nets
+  // Allocated before the test nets.
+  optimizer_ = std::make_unique<Optimizer>(file_.solver, *net_, options_.shard);
   make_test_nets();
   make_watches();
+  if (Communicator* const world = context_.world()) {
+    exchange_ = std::make_unique<GradientExchange>(*net_, *world, options_.exchange);
+    agreement_ = std::make_unique<Agreement>(*world);
+  }
   make_gpu_iteration();
   log_memory();
   if (file_.settings) file_.settings->require_used();
@@ -105,6 +113,7 @@ Solver::Solver(Context& context, const SolverFile& file, SolverOptions options)
     context_.log().info("Resuming from " + state_path);
     restore_first_whole(std::move(*state), std::move(state_path));
   }
+  join_ranks();
 }
 
 Solver::~Solver() = default;
@@ -142,12 +151,22 @@ void Solver::check_parameter(const SolverParameter& solver) {
   check("lr_policy", [&] { check_learning_rate(solver); });
   check_divergence(file_);
   check_kept_snapshots(file_);
+  if (options_.shard) {
+    check_sharding(file_);
+    require(
+        options_.histograms == 0 && !solver.debug_info(),
+        "-shard: a rank knows its part of the gradients only, so neither histograms of them nor "
+        "debug_info can be had; leave out one of them");
+    require(options_.exchange.wire == Wire::fp32,
+            "-shard sends gradients in fp32: leave out -wire");
+  }
   check("type", [&] { check_schedules(solver, update_rule(solver.type())); });
   check_momentum(file_, context_.log());
   check("snapshot_include_weights", [&] { check_snapshot_parts(solver); });
   check("eval_type", [&] { check_evaluation(solver); });
-  if (solver.snapshot() > 0 || solver.snapshot_minutes() > 0 || solver.has_keep_best())
-    check_snapshot_folder(solver);
+  const bool writes =
+      solver.snapshot() > 0 || solver.snapshot_minutes() > 0 || solver.has_keep_best();
+  if (writes && context_.rank() == 0) check_snapshot_folder(solver);
 }
 
 // Before anything reads max_iter and the like.
@@ -167,6 +186,7 @@ void Solver::choose_seed(const SolverState* state) {
   } else {
     const auto now = std::chrono::system_clock::now().time_since_epoch().count();
     seed_ = mix(static_cast<uint64_t>(now), static_cast<uint64_t>(getpid())) >> 33;
+    seed_ = std::stoull(of_rank_0(context_, cat(seed_)));
     context_.log().info(cat("The seed is ", seed_, ", from the clock: random_seed: ", seed_,
                             " in the solver repeats this run"));
   }
@@ -191,6 +211,7 @@ void Solver::make_train_net() {
   write_notes(context_.log(), net.upgrade.notes);
   NetOptions options = net_options(TRAIN, net, source.state);
   options.histories = kept_arenas(file_.solver);
+  if (options_.shard) options.histories = ceil_div(options.histories, context_.ranks());
   options.frozen = frozen_layers(file_);
   check_trained(file_, source, net, options.state);
   net_ = std::make_unique<Net>(context_, net.net, options);
@@ -285,6 +306,7 @@ void Solver::make_gpu_iteration() {
                                         options_.capture && !file_.solver.debug_info(), rates);
   if (rate_follows_losses()) gpu_->set_plateau(rates_.plateau);
   if (epochs_) gpu_->set_after_forward([this] { epochs_->add(); });
+  if (exchange_) gpu_->set_exchange(*exchange_, context_.world()->recordable());
 }
 
 void Solver::load_start_weights(Net& net) {
@@ -328,7 +350,7 @@ void Solver::restore(const SolverState& state, const std::string& path) {
   last_state_ = identity_.resumed_from = path;
   if (state.has_seed() && file_.solver.random_seed() < 0) context_.seed = seed_ = state.seed();
   // A state of Caffe has no data position: as in Caffe, the data start over.
-  train_passes_ = state.train_passes();
+  count_passes(state);
   for (int i = 0; i < static_cast<int>(test_passes_.size()); ++i) {
     test_passes_[i] = i < state.test_passes_size() ? state.test_passes(i) : 0;
   }
@@ -339,7 +361,7 @@ void Solver::restore(const SolverState& state, const std::string& path) {
 }
 
 void Solver::send(const Event& event) {
-  log_reader_.read(event);
+  if (context_.rank() == 0) log_reader_.read(event);
   for (EventReader* reader : options_.readers) reader->read(event);
 }
 

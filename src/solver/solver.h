@@ -16,6 +16,7 @@
 #include "net/weights/weights.h"
 #include "solver/epoch_fields.h"
 #include "solver/events.h"
+#include "solver/gradient_exchange.h"
 #include "solver/learning_rate.h"
 #include "solver/loss_window.h"
 #include "solver/snapshot.h"
@@ -23,6 +24,7 @@
 
 namespace crema {
 
+class Agreement;
 class ArenaPool;
 class ClassMetrics;
 class DebugInfo;
@@ -74,6 +76,10 @@ struct SolverOptions {
   int histograms = 0;
   // On a GPU: record an iteration as a CUDA graph and replay it.
   bool capture = true;
+  // How gradients travel between ranks.
+  ExchangeOptions exchange;
+  // The ranks divide the optimizer's state among them.
+  bool shard = false;
 };
 
 // Loss or weights have become NaN or infinite: what() names the iteration, the layer and the blob
@@ -85,7 +91,9 @@ class Diverged : public Error {
 
 class Solver {
  public:
-  // Creates the nets, loads weights or the snapshot. Sets the context's seed.
+  // Creates the nets, loads weights or the snapshot. Sets the context's seed. Where the context has a
+  // world, its ranks train together: all make the same calls, rank 0 alone writes files. All send
+  // the same events, but for those of a test's batches, pictures and confusions.
   Solver(Context& context, const SolverFile& file, SolverOptions options = {});
   ~Solver();
   Solver(const Solver&) = delete;
@@ -133,6 +141,8 @@ class Solver {
   void make_test_nets();
   void make_gpu_iteration();
   void make_watches();
+  void join_ranks();
+  void count_passes(const SolverState& state);
   void log_memory();
   void load_start_weights(Net& net);
 
@@ -177,7 +187,10 @@ class Solver {
   void restore_rates(const SolverState& state);
   void run_tests();
   void display();
+  std::vector<OutputValue> shown_outputs();
   void obey();
+  void obey_together();
+  bool agreed(bool of_rank_0) const;
   bool test_is_due() const;
   bool regular_test_after(int64_t updates) const;
   bool regular_snapshot_after(int64_t updates) const;
@@ -192,6 +205,7 @@ class Solver {
   void snapshot_or_log();
   void start_snapshot();
   SnapshotJob snapshot_job();
+  void check_room(uint64_t bytes);
   void finish_snapshot();
   void report(const WrittenSnapshot& written);
 
@@ -214,7 +228,9 @@ class Solver {
   std::unique_ptr<DebugInfo> debug_;
   std::vector<std::unique_ptr<DebugInfo>> test_debug_;
   std::unique_ptr<Optimizer> optimizer_;
-  std::unique_ptr<GpuIteration> gpu_;  // null on a CPU
+  std::unique_ptr<GradientExchange> exchange_;  // null: one rank trains
+  std::unique_ptr<Agreement> agreement_;        // likewise
+  std::unique_ptr<GpuIteration> gpu_;           // null on a CPU
   EpochLength epoch_length_;
   std::unique_ptr<Epochs> epochs_;      // null without epoch_log
   std::vector<OutputValue> last_test_;  // of the first test net, for the epoch's line
@@ -226,6 +242,7 @@ class Solver {
   RateState rates_;
   int reported_step_ = 0;  // of the rate: the last one sent as an event
   uint64_t train_passes_ = 0;
+  int64_t samples_before_ = 0;  // see SolverState
   std::vector<uint64_t> test_passes_;
   LossWindow losses_;
 

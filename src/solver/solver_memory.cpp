@@ -9,7 +9,7 @@ namespace crema {
 
 MemoryKinds Solver::memory() {
   MemoryKinds all = net_->memory();
-  all.history = all.parameters * kept_arenas(file_.solver);
+  all.history = optimizer_->kept_bytes();
   for (const auto& net : test_nets_) {
     const MemoryKinds of_test = net->memory();
     if (of_test.arena() > all.arena()) {
@@ -32,6 +32,10 @@ void Solver::log_memory() {
   context_.log().info(cat("Memory: ", size_text(all.total()),
                           gpu ? " of " + size_text(maximum) : "", " on the ",
                           name_of(context_.device()), ": ", describe(all)));
+  if (!optimizer_->sharded()) return;
+  const size_t whole = optimizer_->whole_bytes(), kept = optimizer_->kept_bytes();
+  context_.log().info(cat("-shard: of ", size_text(whole), " of the optimizer's state each rank ",
+                          "keeps a part; this saves ", size_text(whole - kept), " here"));
 }
 
 }  // namespace crema

@@ -1,7 +1,10 @@
 #include "solver/test_scores.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "proto/solver.pb.h"
+#include "solver/packed.h"
 
 namespace crema {
 namespace {
@@ -33,28 +36,46 @@ TestScores::TestScores(const SolverParameter& solver, Net& net)
     outputs_.push_back({output.blob, output.loss_weight, {}, {}});
 }
 
+void TestScores::Means::add_batch(const Batch& batch) {
+  if (std::find(batches.begin(), batches.end(), batch) == batches.end()) batches.push_back(batch);
+}
+
 void TestScores::Means::add(const std::vector<float>& batch, int64_t in_batch) {
-  if (first_records == 0) {
-    first_records = in_batch;
-    first_size = batch.size();
-    sums.resize(first_size, 0);
-    records.resize(first_size, 0);
-  }
-  const auto size = static_cast<int64_t>(batch.size()), first = static_cast<int64_t>(first_size);
-  varies = varies || (size != first && size * first_records != first * in_batch) ||
-           batch.size() > first_size;
+  const auto elements = static_cast<int64_t>(batch.size());
+  add_batch({in_batch, elements});
+  sums.resize(std::max(sums.size(), batch.size()), 0);
+  records.resize(sums.size(), 0);
   for (size_t i = 0; i < batch.size(); ++i) {
-    if (!varies) {
-      sums[i] += static_cast<double>(in_batch) * batch[i];
-      records[i] += in_batch;
-    }
+    sums[i] += static_cast<double>(in_batch) * batch[i];
+    records[i] += in_batch;
     total += batch[i];
   }
-  count += size;
+  count += elements;
+}
+
+void TestScores::Means::append(const Means& later) {
+  for (const Batch& batch : later.batches) add_batch(batch);
+  sums.resize(std::max(sums.size(), later.sums.size()), 0);
+  records.resize(sums.size(), 0);
+  for (size_t i = 0; i < later.sums.size(); ++i) {
+    sums[i] += later.sums[i];
+    records[i] += later.records.at(i);
+  }
+  total += later.total;
+  count += later.count;
+}
+
+bool TestScores::Means::varies() const {
+  return std::any_of(batches.begin(), batches.end(), [&](const Batch& batch) {
+    const Batch& first = batches[0];
+    return batch.elements > first.elements ||
+           (batch.elements != first.elements &&
+            batch.elements * first.records != first.elements * batch.records);
+  });
 }
 
 std::vector<double> TestScores::Means::means() const {
-  if (varies) return {total / static_cast<double>(count)};
+  if (varies()) return {total / static_cast<double>(count)};
   std::vector<double> means = sums;
   for (size_t i = 0; i < means.size(); ++i) means[i] /= static_cast<double>(records[i]);
   return means;
@@ -89,6 +110,39 @@ void TestScores::add(int64_t records) {
   require(found || !detection_,
           "eval_type: \"detection\" needs a test net with an output of DetectionEvaluate, (1, 1, "
           "rows, 5)");
+}
+
+std::string TestScores::pack() const {
+  Packer packer;
+  for (const Output& output : outputs_) {
+    const Means& n = output.numbers;
+    packer.add(n.sums, n.records, n.batches, n.total, n.count, output.classes.size());
+    for (const auto& [label, of_class] : output.classes)
+      packer.add(label, of_class.objects, of_class.detections);
+  }
+  return packer.bytes();
+}
+
+void TestScores::merge(const std::vector<std::string>& of_ranks) {
+  for (Output& output : outputs_) output = {output.blob, output.loss_weight, {}, {}};
+  for (const std::string& counts : of_ranks) {
+    Unpacker unpacker(counts);
+    for (Output& output : outputs_) {
+      Means n;
+      size_t classes = 0;
+      unpacker.get(n.sums, n.records, n.batches, n.total, n.count, classes);
+      output.numbers.append(n);
+      for (size_t i = 0; i < classes; ++i) {
+        int label = 0;
+        ClassDetections part;
+        unpacker.get(label, part.objects, part.detections);
+        ClassDetections& all = output.classes[label];
+        all.objects += part.objects;
+        all.detections.insert(all.detections.end(), part.detections.begin(), part.detections.end());
+      }
+    }
+    unpacker.end();
+  }
 }
 
 std::vector<OutputValue> TestScores::outputs() const {

@@ -28,6 +28,11 @@ class TestScores {
 
   // Call after the forward pass of a batch. `records`: how many it has, where that differs.
   void add(int64_t records = 1);
+  // What has been added. Those of several ranks, in the order of their batches, are merged into the
+  // same on each, in place of its own.
+  std::string pack() const;
+  void merge(const std::vector<std::string>& of_ranks);
+
   // The results of all batches so far.
   std::vector<OutputValue> outputs() const;
   // Average precisions by class, in the order of the outputs.
@@ -38,15 +43,21 @@ class TestScores {
     int64_t objects = 0;
     std::vector<RankedDetection> detections;
   };
+  struct Batch {
+    int64_t records = 0, elements = 0;
+    bool operator==(const Batch&) const = default;
+  };
   struct Means {
     std::vector<double> sums;      // by position
     std::vector<int64_t> records;  // of the batches that have it, likewise
-    int64_t first_records = 0;     // of the first batch
-    size_t first_size = 0;         // and its number of elements
+    std::vector<Batch> batches;    // that differ, in the order in which they first came
     double total = 0;              // over all positions
     int64_t count = 0;
-    bool varies = false;  // the number differs between batches, and not with that of the records
     void add(const std::vector<float>& batch, int64_t in_batch);
+    void append(const Means& later);
+    void add_batch(const Batch& batch);
+    // The number of elements differs between batches, and not with that of the records.
+    bool varies() const;
     std::vector<double> means() const;
   };
   // One output: either values or detections.

@@ -4,20 +4,17 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/temporary.h"
-#include "net/records.h"
-#include "solver/class_metrics.h"
 #include "solver/debug_info.h"
 #include "solver/epochs.h"
 #include "solver/gpu_iteration.h"
 #include "solver/learning_rate.h"
 #include "solver/net_graph.h"
 #include "solver/optimizer.h"
-#include "solver/pictures.h"
+#include "solver/ranks.h"
 #include "solver/run_identity.h"
 #include "solver/snapshot_writer.h"
 #include "solver/solver.h"
 #include "solver/test_scores.h"
-#include "solver/test_watch.h"
 
 namespace crema {
 namespace {
@@ -28,14 +25,6 @@ constexpr int kWatchEvery = 100;
 
 bool falls_due(int64_t iteration, int interval) {
   return interval > 0 && iteration % interval == 0;
-}
-
-// At the next first record, as a test before may have been interrupted. The passes are counted on:
-// the loader has made their batches ahead.
-void begin_epoch(Net& net, int batches, uint64_t* pass) {
-  const auto each = static_cast<uint64_t>(batches);
-  *pass = (*pass + each - 1) / each * each;
-  net.clear_carried();
 }
 
 // Removes what killed runs left in the snapshot folder.
@@ -56,7 +45,9 @@ void Solver::run(const std::function<void()>& work) {
     for (;;) {
       try {
         return work();
-      } catch (const Diverged&) {
+      } catch (const Diverged& diverged) {
+        // Rank 0 tells the user.
+        if (!rolls_back() && context_.rank() > 0) throw RankLost(diverged.what(), true);
         if (!rolls_back()) throw;
         roll_back();
       }
@@ -86,8 +77,10 @@ void Solver::begin_run() {
   require(solver.has_max_iter(), file_.path,
           ": max_iter is missing: say how many iterations to train, for example "
           "max_iter: 10000, or max_epoch: 10");
-  if (solver.snapshot_after_train()) check_snapshot_folder(solver);
-  remove_temporary_snapshots(solver, context_.log());
+  if (context_.rank() == 0) {
+    if (solver.snapshot_after_train()) check_snapshot_folder(solver);
+    remove_temporary_snapshots(solver, context_.log());
+  }
   identity_.weights = hash_of_weights(*net_);
   send(event::Start{net_->name(), solver.type(), solver.lr_policy(), iteration_, solver.max_iter(),
                     solver.iter_size(), seed_, identity_});
@@ -104,11 +97,20 @@ void Solver::train_to_end() {
   const bool last_is_missing = solver.snapshot_after_train() &&
                                !regular_snapshot_after(iteration_) &&
                                snapshot_iteration_ != iteration_;
-  if (last_is_missing || snapshot_failed_) snapshot();
+  if (agreed(last_is_missing || snapshot_failed_)) {
+    snapshot();
+  } else {
+    average_statistics(*net_);
+    compare_weights(*net_, iteration_);
+  }
   if (stopped_) return send(event::End{iteration_, true});
   if (falls_due(iteration_, solver.display())) {
     read_losses(iteration_ - 1);
     net_->forward(train_passes_);
+    if (exchange_) {
+      exchange_->begin_losses();
+      exchange_->finish();
+    }
     watch(iteration_, net_->loss(), false);
     send(event::FinalLoss{iteration_, losses_.mean(iteration_)});
   }
@@ -151,6 +153,7 @@ bool Solver::uninterrupted(int64_t iterations, int64_t end) const {
         falls_due(i, options_.histograms))
       return false;
     const bool between = i > iteration_;
+    if (between && agreement_ && i == agreement_->next()) return false;
     if (between &&
         (regular_test_after(i) || regular_snapshot_after(i) || (epochs_ && epochs_->ends_after(i))))
       return false;
@@ -188,7 +191,15 @@ void Solver::cpu_iteration(bool shown) {
       net_->forward(train_passes_++);
     }
     if (epochs_) epochs_->add();
-    net_->backward(micro > 0);
+    if (exchange_) {
+      exchange_->begin_losses();
+      const bool sends = micro + 1 == iter_size && !optimizer_->sharded();
+      const auto after = [this](int node) { exchange_->after_node(node); };
+      net_->backward(micro > 0, {}, {}, sends ? after : std::function<void(int)>());
+      exchange_->finish();
+    } else {
+      net_->backward(micro > 0);
+    }
     if (debug_ && debug_->enabled()) debug_->norms();
     loss += net_->loss();
   }
@@ -201,6 +212,7 @@ void Solver::cpu_iteration(bool shown) {
   if (falls_due(iteration_, options_.histograms)) send_histograms();
   if (!updates) return;
   if (debug) debug_->before_update();
+  if (optimizer_->sharded()) optimizer_->reduce_gradients();
   const auto clipped = optimizer_->update(rate, iteration_);
   if (clipped && file_.solver.enable_clip_gradient_status()) {
     send(event::GradientsClipped{iteration_, clipped->norm, clipped->limit, clipped->scale});
@@ -239,7 +251,7 @@ void Solver::display() {
   const double rate = static_cast<double>(iteration_ - displayed_) / span,
                share = (waited - displayed_waited_) / span;
   send(event::Display{iteration_, rate, seconds, file_.solver.display(), losses_.mean(iteration_),
-                      values_of(*net_), share});
+                      shown_outputs(), share});
   displayed_at_ = now;
   if (starvation_.begins(share, iteration_ - displayed_)) {
     send(event::Warning{cat("The training waits ", std::lround(100 * share), " % of its time for ",
@@ -248,6 +260,25 @@ void Solver::display() {
   }
   displayed_waited_ = waited;
   displayed_ = iteration_;
+}
+
+// Of several ranks the means, where an output is one value.
+std::vector<OutputValue> Solver::shown_outputs() {
+  std::vector<OutputValue> outputs = values_of(*net_);
+  if (!context_.world()) return outputs;
+  std::vector<OutputValue*> single;
+  std::vector<double> means;
+  size_t at = 0;
+  for (const Net::Output& output : net_->outputs()) {
+    if (output.value.count() == 1) {
+      single.push_back(&outputs[at]);
+      means.push_back(outputs[at].value);
+    }
+    at += static_cast<size_t>(output.value.count());
+  }
+  average_over_ranks(*net_, means);
+  for (size_t i = 0; i < single.size(); ++i) single[i]->value = static_cast<float>(means[i]);
+  return outputs;
 }
 
 double Solver::loss() const {
@@ -280,6 +311,7 @@ void Solver::report_step() {
 
 void Solver::obey() {
   if (const auto written = writer_->take_if_done()) report(*written);
+  if (agreement_) return obey_together();
   const Action request = options_.action ? options_.action() : Action::none;
   carry_out(request, snapshot_is_due());
   if (!stopped_ && time_is_up()) carry_out(Action::snapshot_stop, false);
@@ -288,7 +320,8 @@ void Solver::obey() {
 void Solver::carry_out(Action request, bool snapshot_is_due) {
   const bool asked = request == Action::snapshot || request == Action::snapshot_stop;
   if (asked) finish_snapshot();  // it may be the one that is wanted
-  if (snapshot_is_due || (asked && snapshot_iteration_ != iteration_)) snapshot_or_log();
+  const bool wanted = asked && agreed(snapshot_iteration_ != iteration_);
+  if (snapshot_is_due || wanted) snapshot_or_log();
   if (request == Action::stop || request == Action::snapshot_stop) stopped_ = true;
 }
 
@@ -308,71 +341,6 @@ bool Solver::test_is_due() const {
 // After the test at its end.
 void Solver::end_epoch() {
   if (epochs_ && epochs_->ends_after(iteration_)) send(epochs_->end(iteration_, last_test_));
-}
-
-void Solver::test_all() {
-  run_tests();
-  finish_snapshot();
-}
-
-void Solver::run_tests() {
-  std::optional<AveragedWeights> averaged;
-  if (file_.solver.test_ema()) averaged.emplace(*optimizer_);
-  for (size_t i = 0; i < test_nets_.size() && !stopped_; ++i) test(i);
-  if (early_stop_ && early_stop_->tests_since_best() >= file_.solver.early_stop().tests() &&
-      !stopped_) {
-    send(event::EarlyStopped{iteration_, early_stop_->output(), early_stop_->best(),
-                             early_stop_->tests_since_best()});
-    stopped_ = true;
-  }
-}
-
-void Solver::test(size_t number) {
-  Net& net = *test_nets_[number];
-  uint64_t& pass = test_passes_[number];
-  const int batches = test_iterations_[number], id = test_numbers_[number];
-  send(event::TestBegin{iteration_, id, batches});
-  const bool whole_epoch = net.options().whole_epochs;
-  if (whole_epoch) begin_epoch(net, batches, &pass);
-  double loss = 0;
-  int64_t tested = 0;
-  TestScores scores(file_.solver, net);
-  ClassMetrics* const metrics = test_metrics_.empty() ? nullptr : test_metrics_[number].get();
-  if (metrics) metrics->clear();
-  Mistakes* const mistakes = number == 0 ? mistakes_.get() : nullptr;
-  if (mistakes) mistakes->clear();
-  for (int i = 0; i < batches; ++i) {
-    while (options_.action) {
-      const Action request = options_.action();
-      if (request == Action::none) break;
-      carry_out(request, false);
-    }
-    if (stopped_) return send(event::TestInterrupted{iteration_, id});
-    const int64_t records = whole_epoch ? records_in(net, pass) : 1;
-    tested += records;
-    net.forward(pass++);
-    const double batch_loss = net.loss();  // always: it checks the labels
-    if (file_.solver.test_compute_loss()) loss += static_cast<double>(records) * batch_loss;
-    scores.add(records);
-    if (metrics) metrics->add();
-    if (mistakes) mistakes->add();
-    send(event::TestBatch{id, i + 1, batches});
-  }
-  event::TestResult result{iteration_,       id,
-                           std::nullopt,     scores.outputs(),
-                           scores.classes(), file_.solver.show_per_class_result()};
-  if (file_.solver.test_compute_loss()) result.loss = loss / static_cast<double>(tested);
-  const bool falls = number == 0 && !result.outputs.empty() &&
-                     observe_score(file_.solver, result.outputs[0].value, &rates_);
-  if (metrics) {
-    for (const OutputValue& value : metrics->outputs()) result.outputs.push_back(value);
-  }
-  if (number == 0) last_test_ = result.outputs;
-  send(result);
-  if (metrics) send_confusion(number);
-  if (number == 0 && options_.pictures) send_pictures();
-  observe_test(id, result.outputs);
-  if (falls && gpu_) gpu_->forget_rates();
 }
 
 }  // namespace crema

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <exception>
 #include <new>
 
 #include "base/error.h"
@@ -31,11 +32,19 @@ bool all_finite(const char* bytes, size_t count, DType dtype) {
                              : all_finite<uint32_t>(bytes, count, 0x7F800000u);
 }
 
-uint64_t bytes_of(const Net& net, const Tensor& arena) {
-  uint64_t values = 0;
+// Of the values of all parameters.
+uint64_t bytes_of_all(const Net& net) {
+  uint64_t bytes = 0;
   for (const Parameter& parameter : net.graph().parameters)
-    values += static_cast<uint64_t>(parameter.data.count());
-  return arena ? values * size_of(arena.dtype()) : 0;
+    bytes += static_cast<uint64_t>(parameter.data.count()) * size_of(parameter.data.dtype());
+  return bytes;
+}
+
+std::vector<Optimizer::Kept> kept_in(const TrainingCopy::Parts& parts) {
+  std::vector<Optimizer::Kept> kept;
+  if (parts.state) kept = {Optimizer::Kept::history, Optimizer::Kept::slow};
+  if (parts.average) kept.push_back(Optimizer::Kept::average);
+  return kept;
 }
 
 }  // namespace
@@ -70,7 +79,6 @@ Tensor ArenaCopy::part(const Tensor& parameter, int64_t offset) const {
 }
 
 void TrainingCopy::take(Net& net, const Optimizer& optimizer, const Parts& parts) {
-  const UpdateArenas& arenas = optimizer.arenas();
   Context& context = net.context();
   parameters_.clear();
   offsets_.clear();
@@ -78,10 +86,11 @@ void TrainingCopy::take(Net& net, const Optimizer& optimizer, const Parts& parts
   history_parts_.clear();
   average_parts_.clear();
   slow_parts_.clear();
+  take_kept(context, optimizer, parts);
   weights_ = weights_content(net, parts.gradients);
   average_ = {};
-  data_.take(context, arenas.data);
-  if (parts.gradients) diff_.take(context, arenas.diff);
+  data_.take(context, net.parameter_arena());
+  if (parts.gradients) diff_.take(context, net.diff_arena());
   for (size_t i = 0; i < weights_.parameters.size(); ++i) {
     WeightsContent::Values& values = weights_.parameters[i];
     offsets_.push_back(net.parameter_offset(static_cast<int>(i)));
@@ -90,22 +99,38 @@ void TrainingCopy::take(Net& net, const Optimizer& optimizer, const Parts& parts
     parameters_.push_back(values.data);
   }
   if (parts.state) {
-    history_.resize(arenas.history.size());
-    for (size_t i = 0; i < history_.size(); ++i) {
-      history_[i].take(context, arenas.history[i]);
-      for (const Tensor& part : parts_of(history_[i])) history_parts_.push_back(part);
+    for (const ArenaCopy& history : history_) {
+      for (const Tensor& part : parts_of(history)) history_parts_.push_back(part);
     }
-    if (arenas.slow) {
-      slow_.take(context, arenas.slow);
-      slow_parts_ = parts_of(slow_);
-    }
+    if (optimizer.keeps_slow()) slow_parts_ = parts_of(slow_);
     correlations_ = optimizer.correlations();
   }
   if (parts.average && optimizer.averages()) take_average(net, optimizer);
 }
 
+// The other ranks help in any case: an error here waits until the last of their calls.
+void TrainingCopy::take_kept(Context& context, const Optimizer& optimizer, const Parts& parts) {
+  std::exception_ptr error;
+  if (parts.state) history_.resize(optimizer.histories());
+  optimizer.visit_kept(kept_in(parts), [&](Optimizer::Kept what, size_t i, const Tensor& arena) {
+    if (error) return;
+    try {
+      (what == Optimizer::Kept::history   ? history_[i]
+       : what == Optimizer::Kept::average ? average_arena_
+                                          : slow_)
+          .take(context, arena);
+    } catch (...) {
+      error = std::current_exception();
+    }
+  });
+  if (error) std::rethrow_exception(error);
+}
+
+void TrainingCopy::help_to_take(const Optimizer& optimizer, const Parts& parts) {
+  optimizer.visit_kept(kept_in(parts), [](Optimizer::Kept, size_t, const Tensor&) {});
+}
+
 void TrainingCopy::take_average(Net& net, const Optimizer& optimizer) {
-  average_arena_.take(net.context(), optimizer.arenas().average);
   average_parts_ = parts_of(average_arena_);
   average_ = weights_content(net);
   for (size_t i = 0; i < parameters_.size(); ++i) {
@@ -146,12 +171,12 @@ SolverState TrainingCopy::state(Context& host, SolverState numbers) const {
 
 uint64_t snapshot_bytes(const Net& net, const Optimizer& optimizer,
                         const TrainingCopy::Parts& parts, bool hdf5) {
-  const UpdateArenas& arenas = optimizer.arenas();
   uint64_t bytes = bytes_of_values(weights_content(net, parts.gradients), hdf5);
-  if (parts.average && arenas.average) bytes += bytes_of_values(weights_content(net), hdf5);
+  if (parts.average && optimizer.averages()) bytes += bytes_of_values(weights_content(net), hdf5);
   if (!parts.state) return bytes;
-  for (const Tensor& history : arenas.history) bytes += bytes_of(net, history);
-  return bytes + bytes_of(net, arenas.average) + bytes_of(net, arenas.slow);
+  const size_t kept =
+      optimizer.histories() + (optimizer.averages() ? 1 : 0) + (optimizer.keeps_slow() ? 1 : 0);
+  return bytes + kept * bytes_of_all(net);
 }
 
 }  // namespace crema

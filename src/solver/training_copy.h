@@ -42,6 +42,9 @@ class TrainingCopy {
   };
   // What the others give is of the last one.
   void take(Net& net, const Optimizer& optimizer, const Parts& parts);
+  // On ranks that write nothing, while another one calls take(): gives it what it lacks, where the
+  // ranks divide the optimizer's state.
+  static void help_to_take(const Optimizer& optimizer, const Parts& parts);
 
   // False when a weight is nan or infinite.
   bool finite() const { return data_.finite(); }
@@ -53,6 +56,7 @@ class TrainingCopy {
   SolverState state(Context& host, SolverState numbers) const;
 
  private:
+  void take_kept(Context& context, const Optimizer& optimizer, const Parts& parts);
   void take_average(Net& net, const Optimizer& optimizer);
   std::vector<Tensor> parts_of(const ArenaCopy& arena) const;
 

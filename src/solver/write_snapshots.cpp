@@ -3,13 +3,21 @@
 #include "base/error.h"
 #include "solver/gpu_iteration.h"
 #include "solver/optimizer.h"
+#include "solver/ranks.h"
 #include "solver/snapshot_writer.h"
 #include "solver/solver.h"
 
 namespace crema {
 
 void Solver::snapshot() {
-  start_snapshot();
+  try {
+    start_snapshot();
+  } catch (const RankLost&) {
+    throw;
+  } catch (const Error& error) {
+    if (context_.rank() > 0) throw RankLost(error.what(), true);  // rank 0 says so
+    throw;
+  }
   const WrittenSnapshot written = *writer_->wait();
   if (!written.error.empty()) fail(written.error);
   report(written);
@@ -20,6 +28,8 @@ void Solver::snapshot_or_log() {
     start_snapshot();
   } catch (const DeviceLost&) {
     throw;
+  } catch (const RankLost&) {
+    throw;
   } catch (const Diverged&) {
     throw;
   } catch (const std::exception& error) {
@@ -28,12 +38,15 @@ void Solver::snapshot_or_log() {
 }
 
 void Solver::start_snapshot() {
+  const RankPause pause(context_);  // copying and hashing the weights takes what it takes
   finish_snapshot();
   snapshot_failed_ = true;  // until it is there
   snapshot_at_ = Clock::now();
   read_losses(iteration_ - 1);
+  average_statistics(*net_);
+  compare_weights(*net_, iteration_);
   SnapshotJob job = snapshot_job();
-  if (!writer_->copy().finite()) check_weights();
+  if (!agreed(writer_->copy().finite())) check_weights();
   using Part = event::Snapshot::Part;
   send(event::Snapshot{iteration_, Part::weights, job.hdf5, job.files.weights});
   if (!job.files.state.empty())
@@ -52,7 +65,11 @@ SnapshotJob Solver::snapshot_job() {
   const TrainingCopy::Parts parts = {.gradients = solver.snapshot_diff(),
                                      .average = true,
                                      .state = solver.snapshot_include_state()};
-  check_snapshot_room(solver, snapshot_bytes(*net_, *optimizer_, parts, job.hdf5));
+  check_room(snapshot_bytes(*net_, *optimizer_, parts, job.hdf5));
+  if (context_.rank() > 0) {
+    TrainingCopy::help_to_take(*optimizer_, parts);
+    return job;
+  }
   writer_->copy().take(*net_, *optimizer_, parts);
   if (!parts.state) return job;
   SolverState& state = job.state;
@@ -67,13 +84,30 @@ SnapshotJob Solver::snapshot_job() {
   }
   state.set_seed(seed_);
   state.set_train_passes(train_passes_);
+  if (const int64_t samples = net_->share().all; samples > 0) {
+    state.set_samples_per_pass(samples);
+    state.set_samples_before(samples_before_);
+  }
   for (uint64_t passes : test_passes_) state.add_test_passes(passes);
   for (float loss : losses_.store(iteration_)) state.add_loss_window(loss);
   state.set_net_fingerprint(fingerprint_of(net_->graph()));
   return job;
 }
 
+// Rank 0's disk; what it lacks is an Error on all ranks.
+void Solver::check_room(uint64_t bytes) {
+  std::string problem;
+  try {
+    if (context_.rank() == 0) check_snapshot_room(file_.solver, bytes);
+  } catch (const Error& error) {
+    problem = error.what();
+  }
+  problem = of_rank_0(context_, problem);
+  if (!problem.empty()) fail(problem);
+}
+
 void Solver::finish_snapshot() {
+  const RankPause pause(context_);  // a disk may be slow
   if (const auto written = writer_->wait()) report(*written);
 }
 
@@ -93,7 +127,7 @@ void Solver::report(const WrittenSnapshot& written) {
   }
   send(event::SnapshotDone{written.iteration, written.files.weights, written.files.state,
                            written.hash, written.hash_of_average});
-  remove_old_snapshots(written.iteration, written.files);
+  if (context_.rank() == 0) remove_old_snapshots(written.iteration, written.files);
 }
 
 }  // namespace crema

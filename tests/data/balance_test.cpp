@@ -136,16 +136,16 @@ TEST(Balance, ThreadsRanksAndResumingChangeNothing) {
   for (int rank = 0; rank < 2; ++rank) {
     SCOPED_TRACE(rank);
     LoaderOptions options = balanced(3);
-    options.rank = rank;
-    options.ranks = 2;
+    options.batch_of_ranks = 6;
+    options.first_in_batch = 3 * rank;
     Loader part(samples, options);
     for (int64_t number = 0; number < 40; ++number) {
       const Batch& batch = part.batch(number);
       for (int64_t i = 0; i < 3; ++i) {
         const Batch& whole = batches[static_cast<size_t>(number)];
-        EXPECT_EQ(batch.labels[i], whole.labels[2 * i + rank]);
+        EXPECT_EQ(batch.labels[i], whole.labels[3 * rank + i]);
         EXPECT_TRUE(std::equal(batch.data.begin() + i * 9, batch.data.begin() + (i + 1) * 9,
-                               whole.data.begin() + (2 * i + rank) * 9));
+                               whole.data.begin() + (3 * rank + i) * 9));
       }
     }
   }

@@ -124,10 +124,10 @@ struct Large {
                                  int rank = 0, int ranks = 1) const {
     LoaderOptions options;
     options.batch_size = 30;
+    options.batch_of_ranks = 30 * ranks;
+    options.first_in_batch = 30 * rank;
     options.shuffle = shuffle;
     options.workers = workers;
-    options.rank = rank;
-    options.ranks = ranks;
     options.random = {4, 7};
     return std::make_unique<Loader>(std::make_shared<Hdf5Dataset>(of, nullptr), options);
   }

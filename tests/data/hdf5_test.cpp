@@ -10,6 +10,7 @@
 #include "fixtures.h"
 #include "layers/layer.h"
 #include "proto/layer.pb.h"
+#include "ranks.h"
 
 namespace crema::tests {
 namespace hdf5_test {
@@ -129,15 +130,18 @@ TEST(Hdf5Data, ShufflesFilesAndRows) {
   EXPECT_EQ(first_file.size(), 2u);
 }
 
-TEST(Hdf5Data, RanksTakeRowsInTurn) {
+TEST(Hdf5Data, RanksShareBatches) {
   const Files files;
   Context context(Device::cpu);
-  context.rank = 1;
-  context.ranks = 2;
+  OnlyRank second(1, 2);
+  context.set_world(&second);
   EXPECT_EQ(labels_of(*layer_of(files, "batch_size: 4", context), context, 0),
-            (std::vector<float>{1, 3, 5, 0}));
+            (std::vector<float>{4, 5, 6, 0}));
   EXPECT_EQ(labels_of(*layer_of(files, "batch_size: 4", context, false), context, 0),
             (std::vector<float>{0, 1, 2, 3}));
+  second.divides_batches = true;
+  EXPECT_EQ(labels_of(*layer_of(files, "batch_size: 5", context), context, 1),
+            (std::vector<float>{0, 1, 2}));
 }
 
 TEST(Hdf5Data, SaysWhatIsWrong) {

@@ -112,17 +112,17 @@ TEST(Loader, ShufflesEachEpochAnew) {
   }
 }
 
-TEST(Loader, RanksShareTheRecords) {
+TEST(Loader, RanksShareBatches) {
   std::vector<std::vector<float>> parts;
-  for (int rank = 0; rank < 2; ++rank) {
-    LoaderOptions shared = options(2);
-    shared.rank = rank;
-    shared.ranks = 2;
+  for (const auto& [first, count] : {std::pair(0, 1), std::pair(1, 2)}) {
+    LoaderOptions shared = options(count);
+    shared.batch_of_ranks = 3;
+    shared.first_in_batch = first;
     shared.skip = 1;
     Loader loader(samples(std::make_shared<Numbers>(5)), shared);
     for (int64_t batch = 0; batch < 2; ++batch) parts.push_back(labels(loader, batch));
   }
-  EXPECT_EQ(parts, (std::vector<std::vector<float>>{{1, 3}, {0, 2}, {2, 4}, {1, 3}}));
+  EXPECT_EQ(parts, (std::vector<std::vector<float>>{{1}, {4}, {2, 3}, {0, 1}}));
 }
 
 TEST(Loader, ErrorsComeWithTheirBatch) {

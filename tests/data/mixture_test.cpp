@@ -12,6 +12,7 @@
 #include "fixtures.h"
 #include "layers/layer.h"
 #include "proto/layer.pb.h"
+#include "ranks.h"
 
 namespace crema::tests {
 namespace mixture_test {
@@ -189,6 +190,41 @@ TEST(Mixture, NeitherThreadsNorResumingChangeAnything) {
     EXPECT_TRUE(batch_of(*resumed, context, 5) == expected[5]);
   }
   EXPECT_FALSE(batch_of(*one, context, 0) == expected[1]);
+}
+
+// Both samples of a pair are of one rank's part of the batch; the share that a sample keeps is what it
+// would keep on one rank.
+TEST(Mixture, RanksMixTheirOwnPart) {
+  const Layers files;
+  const std::string augment = "mixup { alpha: 1 } cutmix {} classes: 11";
+  Context context(Device::cpu);
+  const auto plain = files.layer(data_layer("", 10), context),
+             alone = files.layer(data_layer(augment, 10), context);
+  int mixed = 0;
+  for (int rank = 0; rank < 2; ++rank) {
+    OnlyRank world(rank, 2);
+    world.divides_batches = true;
+    Context shared(Device::cpu);
+    shared.set_world(&world);
+    const auto part = files.layer(data_layer(augment, 10), shared);
+    for (uint64_t pass = 0; pass < 11; ++pass) {
+      const std::vector<float> classes = batch_of(*plain, context, pass).labels;
+      if (std::set<float>(classes.begin(), classes.end()).size() < classes.size()) continue;
+      const Tops whole = batch_of(*alone, context, pass), own = batch_of(*part, shared, pass);
+      ASSERT_EQ(own.label_shape, Shape({5, kRecords}));
+      const std::set<float> of_part(classes.begin() + 5 * rank, classes.begin() + 5 * rank + 5);
+      for (int i = 0; i < 5; ++i) {
+        const float* const shares = own.labels.data() + i * kRecords;
+        for (int k = 0; k < kRecords; ++k) EXPECT_TRUE(shares[k] == 0 || of_part.contains(k));
+        const int label = static_cast<int>(classes[5 * rank + i]);
+        if (shares[label] == 1) continue;  // without a partner, for example
+        ++mixed;
+        const float kept = whole.labels[(5 * rank + i) * kRecords + label];
+        EXPECT_TRUE(kept == shares[label] || kept == 1) << kept << " " << shares[label];
+      }
+    }
+  }
+  EXPECT_GT(mixed, 10);
 }
 
 TEST(Mixture, ProbabilityZeroAndTestsMixNothing) {

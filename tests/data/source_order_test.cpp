@@ -1,5 +1,5 @@
 // Every source of samples: batches depend neither on the number of threads nor on where a training
-// begins, and ranks share the samples of each epoch.
+// begins, and ranks share each batch.
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 
@@ -12,6 +12,7 @@
 #include "fixtures.h"
 #include "layers/layer.h"
 #include "proto/layer.pb.h"
+#include "ranks.h"
 #include "tar_files.h"
 
 namespace crema::tests {
@@ -147,11 +148,10 @@ struct SourceBatch {
 // A layer, and the net's part in it.
 class Reader {
  public:
-  Reader(const Folder& folder, const SourceRow& row, int threads, int rank = 0, int ranks = 1)
+  Reader(const Folder& folder, const SourceRow& row, int threads, Communicator* world = nullptr)
       : context_(Device::cpu) {
     context_.seed = 7;
-    context_.rank = rank;
-    context_.ranks = ranks;
+    context_.set_world(world);
     std::string text = cat("name: \"d\" top: \"data\" top: \"label\" ", row.text);
     text.replace(text.find("THREADS"), 7, cat(threads));
     LayerParameter message;
@@ -171,17 +171,15 @@ class Reader {
   }
 
   // The record behind each sample: its label, or the class of its box.
-  std::vector<int> records(uint64_t number) {
-    const std::vector<float> labels = batch(number).labels;
+  static std::vector<int> records(const std::vector<float>& labels) {
     std::vector<int> found;
-    if (labels.size() == kBatch) {
+    if (labels.size() <= kBatch) {
       found.assign(labels.begin(), labels.end());
     } else {
       for (size_t i = 0; i < labels.size(); i += 8) {
         if (labels[i] >= 0) found.push_back(static_cast<int>(labels[i + 1]));
       }
     }
-    EXPECT_EQ(found.size(), size_t{kBatch});
     return found;
   }
 
@@ -225,32 +223,47 @@ TEST_P(SourceOrder, NeitherThreadsNorTheBeginningChangeBatches) {
   }
 }
 
-TEST_P(SourceOrder, RanksShareEachEpoch) {
-  constexpr int kEpochs = 4, kBatches = kEpochs * kRecords / kBatch;
+// Batches of all ranks, one after the other, are those of a rank that is alone: with batch_size for
+// each, and with one divided into parts of 1, 1 and 2 samples.
+TEST_P(SourceOrder, RanksShareBatches) {
+  constexpr int kEpochs = 2, kSamples = kEpochs * kRecords / kBatch * kBatch;
+  std::vector<float> data;
+  std::vector<int> records;
+  const auto append = [](const SourceBatch& batch, std::vector<float>* data,
+                         std::vector<int>* records) {
+    data->insert(data->end(), batch.data.begin(), batch.data.end());
+    for (const int record : Reader::records(batch.labels)) records->push_back(record);
+  };
   Reader alone(*files_, GetParam(), 1);
-  std::vector<int> all, shared;
-  for (int number = 0; number < kBatches; ++number) {
-    for (const int record : alone.records(static_cast<uint64_t>(number))) all.push_back(record);
-  }
-  Reader zero(*files_, GetParam(), 2, 0, 2), one(*files_, GetParam(), 2, 1, 2);
-  for (int number = 0; number < kBatches / 2; ++number) {
-    const std::vector<int> even = zero.records(static_cast<uint64_t>(number)),
-                           odd = one.records(static_cast<uint64_t>(number));
-    for (size_t i = 0; i < even.size(); ++i) {
-      shared.push_back(even[i]);
-      shared.push_back(odd[i]);
+  for (uint64_t number = 0; number < kSamples / kBatch; ++number)
+    append(alone.batch(number), &data, &records);
+  ASSERT_EQ(records.size(), size_t{kSamples});
+
+  for (const auto& [ranks, divides] : {std::pair(2, false), std::pair(3, true)}) {
+    SCOPED_TRACE(divides ? "one batch" : "a batch each");
+    std::vector<std::unique_ptr<OnlyRank>> worlds;
+    std::vector<std::unique_ptr<Reader>> readers;
+    for (int rank = 0; rank < ranks; ++rank) {
+      worlds.push_back(std::make_unique<OnlyRank>(rank, ranks));
+      worlds.back()->divides_batches = divides;
+      readers.push_back(std::make_unique<Reader>(*files_, GetParam(), 2, worlds.back().get()));
     }
+    std::vector<float> shared_data;
+    std::vector<int> shared;
+    for (uint64_t number = 0; shared.size() < records.size(); ++number) {
+      for (const auto& reader : readers) append(reader->batch(number), &shared_data, &shared);
+    }
+    shared.resize(records.size());
+    shared_data.resize(data.size());
+    EXPECT_EQ(shared, records);
+    EXPECT_EQ(shared_data, data);
   }
-  all.resize(shared.size());
-  EXPECT_EQ(shared, all);
+
   std::vector<int> once(kRecords);
   std::iota(once.begin(), once.end(), 0);
-  for (size_t begin = 0; begin + kRecords <= shared.size(); begin += kRecords) {
-    std::vector<int> epoch(shared.begin() + static_cast<std::ptrdiff_t>(begin),
-                           shared.begin() + static_cast<std::ptrdiff_t>(begin + kRecords));
-    std::sort(epoch.begin(), epoch.end());
-    EXPECT_EQ(epoch, once) << begin / kRecords;
-  }
+  records.resize(kRecords);
+  std::sort(records.begin(), records.end());
+  EXPECT_EQ(records, once);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, SourceOrder, testing::ValuesIn(kSources),

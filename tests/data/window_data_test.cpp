@@ -9,6 +9,7 @@
 #include "fixtures.h"
 #include "layers/layer.h"
 #include "proto/layer.pb.h"
+#include "ranks.h"
 #include "windows.h"
 
 namespace crema::tests {
@@ -227,6 +228,50 @@ TEST(WindowData, DrawsBackgroundFirstAndRepeatsForASeed) {
   const auto again = files.layer(windows, "batch_size: 8 fg_fraction: 0.4 cache_images: true",
                                  "crop_size: 4 mirror: true", context);
   EXPECT_EQ(batch_of(*again, context, 7).data, batch_of(*layer, context, 7).data);
+}
+
+// Ranks that share a batch have the windows of one that is alone; with a batch each, all have objects.
+TEST(WindowData, RanksDrawTheirOwn) {
+  NEEDS_IMAGES();
+  const Files files;
+  const std::string windows = kA + "4\n3 0.9 0 1 2 3\n2 0.8 4 5 6 7\n0 0 0 0 3 3\n0 0 2 2 6 6\n";
+  const auto batches = [&](int batch_size, Communicator* world) {
+    Context context(Device::cpu);
+    context.set_world(world);
+    const auto layer = files.layer(windows, cat("batch_size: ", batch_size, " fg_fraction: 0.4"),
+                                   "crop_size: 3 mirror: true", context);
+    std::vector<Tops> tops;
+    for (uint64_t number = 0; number < 5; ++number)
+      tops.push_back(batch_of(*layer, context, number));
+    return tops;
+  };
+  const std::vector<Tops> alone = batches(7, nullptr);
+  std::vector<Tops> together(alone.size());
+  for (int rank = 0; rank < 3; ++rank) {
+    OnlyRank world(rank, 3);
+    world.divides_batches = true;
+    const std::vector<Tops> parts = batches(7, &world);
+    for (size_t i = 0; i < parts.size(); ++i) {
+      const auto append = [](const std::vector<float>& part, std::vector<float>& all) {
+        all.insert(all.end(), part.begin(), part.end());
+      };
+      append(parts[i].data, together[i].data);
+      append(parts[i].label, together[i].label);
+    }
+  }
+  for (size_t i = 0; i < alone.size(); ++i) {
+    EXPECT_EQ(together[i].data, alone[i].data) << i;
+    EXPECT_EQ(together[i].label, alone[i].label) << i;
+  }
+  OnlyRank first(0, 2), second(1, 2);
+  const std::vector<Tops> of_first = batches(7, &first), of_second = batches(7, &second);
+  bool differ = false;
+  for (size_t i = 0; i < of_first.size(); ++i) {
+    for (const std::vector<float>& label : {of_first[i].label, of_second[i].label})
+      EXPECT_EQ(std::count(label.begin(), label.end(), 0.f), 5);
+    differ = differ || of_first[i].data != of_second[i].data;
+  }
+  EXPECT_TRUE(differ);
 }
 
 TEST(WindowData, TakesWindowsAsListed) {

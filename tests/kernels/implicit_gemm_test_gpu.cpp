@@ -167,12 +167,13 @@ TEST(ImplicitGemm, AgreesWithThePlainConvolution) {
 
 // A fully connected layer with ReLU and dropout: what is dropped is what dropout() drops, backward
 // multiplies by its factor, and each choice gives the same bits again.
-void check_dropping(Context& context, int64_t rows, int64_t inputs, int64_t outputs, bool bias) {
+void check_dropping(Context& context, int64_t rows, int64_t inputs, int64_t outputs, bool bias,
+                    const BatchShare& samples = {}) {
   const Row row{"dropping", {rows, inputs, 1}, outputs, {1}, {1}, {0}, {1}};
   ConvCase c = case_of(row, DType::bf16, true);
   c.order = Order::channels_last;
   c.bias = bias;
-  const DropoutMask mask{{{7, 9}}, 1u << 30, 4.f / 3};
+  const DropoutMask mask{{{7, 9}}, 1u << 30, 4.f / 3, samples};
   Context cpu(Device::cpu);
   const auto value = [&](Context& of, const Shape& shape, DType dtype, uint64_t stream) {
     return tensor_of_eighths(of, shape, dtype, Format::channels_last(), stream);
@@ -250,6 +251,9 @@ TEST(ImplicitGemm, ServesFullyConnectedLayersWithDropout) {
   check_dropping(context, 32, 2304, 512, true);
   check_dropping(context, 17, 800, 10, false);
   check_dropping(context, 1, 30, 2, true);
+  // A rank's part of a batch, which begins inside of a draw.
+  check_dropping(context, 17, 800, 10, true, {3, 1, 7});
+  check_dropping(context, 5, 64, 34, true, {2, 5, 9});
   check_factor(context, 32, 2304, 512);
   check_factor(context, 17, 30, 100);
 }

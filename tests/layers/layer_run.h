@@ -66,6 +66,8 @@ class LayerRun {
   const std::string& chosen() const { return log_.chosen; }
   std::vector<int> differentiable_bottoms() const;
   bool top_has_gradient(int top) const;
+  // The batch is this part of one that several ranks have together.
+  void set_samples(const BatchShare& samples) { forward_.share = backward_.share = samples; }
   // How many parts of the gradient of top 0 the layer takes.
   int gradient_parts() const { return prepared_.top_edge.gradient_parts; }
   bool adds_gradients() const { return prepared_.adds_gradients; }

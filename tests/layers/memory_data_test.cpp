@@ -9,6 +9,7 @@
 #include <set>
 
 #include "proto/layer.pb.h"
+#include "ranks.h"
 #include "support.h"
 
 namespace crema::tests {
@@ -99,8 +100,8 @@ TEST(MemoryRows, ShuffleGivesEachSampleOnceAnEpoch) {
 TEST(MemoryRows, RanksHaveTheirOwn) {
   Fed fed(kNumbers);
   Fed second(kNumbers);
-  second.context().rank = 1;
-  second.context().ranks = 2;
+  OnlyRank one(1, 2);
+  second.context().set_world(&one);
   second.layer().setup(second.context(), {});
   fed.set(counting(3), counting(3));
   second.set(counting(3), counting(3));

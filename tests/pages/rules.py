@@ -1,8 +1,9 @@
 """What tests/pages/pages_test.py knows of the commands that pages show. A command that fits no rule here fails the test."""
 import re
+import shutil
 
 # Pages whose commands are run, besides models/*/README.md and models/articles/*/README.md.
-PAGES = ["README.md", "tools/*.md", "data_scripts/*.md", "models/README.md", "proto/README.md"]
+PAGES = ["README.md", "tools/*.md", "tools/cluster/*.md", "data_scripts/*.md", "models/README.md", "proto/README.md"]
 
 # Not run here: the whole command, as a pattern, and why. (The scripts among them must exist and be right for bash.)
 NOT_RUN = [
@@ -11,19 +12,27 @@ NOT_RUN = [
     (r"cmake --preset release && cmake --build --preset release", "a build takes minutes; tests/run.sh is one"),
     (r"bash models/articles/\w+/run\.sh( .*)?", "minutes; tests/models trains its nets"),
     (r"build/tools/device_query .*", "asks a card"),
+    (r"build/tools/train .* -gpu 0,1", "asks for two cards"),
+    (r"mpirun .* -hostfile hosts .*", "needs several machines"),
+    (r"(SLURM_MPI_TYPE=pmix )?sbatch .*tools/cluster/slurm\.sh .*", "needs Slurm; tests/cluster.sh runs the script"),
+    (r"torchrun --no-python .*", "needs PyTorch; tests/comm has its variables"),
     (r"build/tools/crema compare .* -gpu 0 .*", "asks a card; tests/tools compares a net with itself on the CPU"),
 ]
+
+if not shutil.which("mpirun"):
+    NOT_RUN.append((r"mpirun -n 2 build/tools/train .*", "there is no mpirun here"))
 
 # Indented or fenced text that is no command: how it begins, and what holds it.
 NOT_COMMANDS = [
     ("epoch 3.20/8.00 ", "a status line, which tests/solver holds"),
+    ("node1 slots=8", "mpirun's list of machines"),
 ]
 
 # Fenced blocks by language: who tests them. "" in proto/README.md is prototxt and is expanded here.
 FENCES = {"cpp": "tests/consumer.sh", "cmake": "tests/consumer.sh"}
 
 # What a command may begin with besides build/tools/VERB and data_scripts/SCRIPT.
-SHELL = {"ls", "awk", "cd", "bash", "mkdir", "export", "sed"}
+SHELL = {"ls", "awk", "cd", "bash", "mkdir", "export", "sed", "mpirun"}
 
 # Files that no command on the page and no script here makes, and where they come from. A verb that is given one must end with one
 # error that names such a file; a training goes on without it.

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "fixtures.h"
+#include "ranks.h"
 
 namespace crema::tests {
 namespace epoch_fields_test {
@@ -150,11 +151,9 @@ TEST_P(EpochRuns, TestAndKeepAndSlowDownWhenEpochsSay) {
   const SolverFile file =
       solver_of(folder, source, kBatch,
                 cat("lr_policy: \"step\" gamma: 0.5 stepsize_epoch: 1 display: ", display));
-  const auto run = [&](const SolverFile& file, const std::string& snapshot, Dates* dates,
-                       int ranks = 1) {
+  const auto run = [&](const SolverFile& file, const std::string& snapshot, Dates* dates) {
     Context context(device);
     context.set_log(silent_log());
-    context.ranks = ranks;
     SolverOptions options;
     options.readers = {dates};
     options.snapshot = snapshot;
@@ -180,20 +179,39 @@ TEST_P(EpochRuns, TestAndKeepAndSlowDownWhenEpochsSay) {
   EXPECT_EQ(resumed.tests, (std::vector<int64_t>{5, 7, 8, 9, 10}));
   EXPECT_EQ(resumed.snapshots, (std::vector<int64_t>{8, 10}));
 
-  // Two ranks read twice as much: an epoch is 1.25 updates.
-  Dates ranks;
-  run(file, "", &ranks, 2);
-  EXPECT_EQ(ranks.max_iter, 5);
-  EXPECT_EQ(ranks.snapshots, (std::vector<int64_t>{2, 3, 4, 5}));
-
   // With half the batch the iterations before the snapshot count by the new one: an epoch is 5
   // updates.
   Dates smaller;
   run(solver_of(folder, source, kBatch / 2,
                 "lr_policy: \"multistep\" gamma: 0.5 stepvalue_epoch: [0.5, 3] display: 1"),
-      folder.file("net_iter_4.solverstate"), &smaller);
+      folder.file("net_iter_3.solverstate"), &smaller);
   EXPECT_EQ(smaller.max_iter, 20);
   EXPECT_EQ(smaller.snapshots, (std::vector<int64_t>{5, 10, 15, 20}));
+}
+
+// Two ranks read twice as much: an epoch is 1.25 updates. Where they share batches it is 2.5.
+TEST(EpochFields, CountTheSamplesOfAllRanks) {
+  const Folder folder;
+  const std::string source = image_database(folder, kRecords, {1, 2, 2},
+                                            [](int64_t i) { return static_cast<int>(i % 3); });
+  const SolverFile file = solver_of(folder, source, kBatch, "lr_policy: \"fixed\"");
+  for (const bool divides : {false, true}) {
+    SCOPED_TRACE(divides);
+    Dates dates;
+    ThreadRanks(2, divides).run([&](Communicator& world) {
+      Context context(Device::cpu);
+      context.set_log(silent_log());
+      context.set_world(&world);
+      SolverOptions options;
+      if (world.rank == 0) options.readers = {&dates};
+      Solver solver(context, file, options);
+      solver.solve();
+      EXPECT_EQ(solver.iteration(), divides ? 10 : 5);
+    });
+    EXPECT_EQ(dates.max_iter, divides ? 10 : 5);
+    EXPECT_EQ(dates.snapshots,
+              divides ? (std::vector<int64_t>{3, 5, 8, 10}) : (std::vector<int64_t>{2, 3, 4, 5}));
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(All, EpochRuns,

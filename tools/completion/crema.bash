@@ -29,13 +29,16 @@ _crema() {
       from) files='*.safetensors' ;;
       names) files='*.names' ;;
       snapshot) files='*.@(solverstate|solverstate.h5)' ;;
-      label_map_file | labels | mean | flagfile | output | output_weights | log_dir | run) files='*' ;;
+      label_map_file | labels | mean | flagfile | output | output_weights | log_dir | run | times) files='*' ;;
       precision) words='fp32 tf32 bf16 fp16' ;;
       phase) words='TRAIN TEST' ;;
       tune) words='off quick full' ;;
       weights_mode) words='strict match' ;;
       sigint_effect | sighup_effect | sigterm_effect) words='snapshot stop snapshot_stop none' ;;
       backend) words='lmdb leveldb' ;;
+      recompute) words='auto all' ;;
+      batch_mode) words='per_gpu total' ;;
+      wire) words='fp32 bf16 fp16' ;;
       off) words='fuse format recompute memory overlap resident capture' ;;
     esac
   fi

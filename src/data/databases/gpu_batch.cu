@@ -31,7 +31,7 @@ struct BatchParts {
   }
   __device__ Picture of_all(int64_t sample) const {
     const auto pass = static_cast<int64_t>(all.live_pass ? *all.live_pass : all.pass);
-    const int64_t turn = all.skip + (pass * all.batch_size + sample) * all.ranks + all.rank;
+    const int64_t turn = all.skip + pass * all.batch_size + sample;
     const int64_t record_index =
         all.batches > 0 ? pass % all.batches * all.batch_size + sample : turn % all.count;
     const int64_t epoch_number = all.batches > 0 ? pass / all.batches : turn / all.count;

@@ -19,8 +19,8 @@ struct AllRecords {
   const uint8_t* planes;
   const float* labels;
   int64_t count, height, width;
-  int64_t batch_size, skip, rank, ranks;
-  int64_t batches;  // in an epoch that no batch crosses; 0: batches cross
+  int64_t batch_size, skip;  // the first sample of pass p is number p * batch_size + skip
+  int64_t batches;           // in an epoch that no batch crosses; 0: batches cross
   bool shuffle;
   Random random;
   uint64_t pass;

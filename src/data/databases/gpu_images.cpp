@@ -274,6 +274,16 @@ int64_t GpuImages::batch(Context& context, uint64_t pass, const Tensor& data,
   return wanted.epoch;
 }
 
+void GpuImages::skip(int64_t samples) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  next_ = taken_ + kSlots + 1;  // nothing begins
+  changed_.wait(lock, [&] { return !busy_; });
+  for (Slot& slot : slots_) slot.number = -1;
+  loader_.skip(samples);
+  next_ = taken_ + 1;
+  changed_.notify_all();
+}
+
 void GpuImages::start_at(int64_t number, std::unique_lock<std::mutex>& lock) {
   next_ = number + kSlots;  // nothing begins until all are unset
   taken_ = number - 1;

@@ -43,6 +43,8 @@ class GpuImages {
   // Returns the epoch of the batch's last sample. Error of a record: thrown with its batch.
   int64_t batch(Context& context, uint64_t pass, const Tensor& data, const Tensor& labels);
 
+  // As Loader::skip().
+  void skip(int64_t samples);
   // Bytes of GPU memory.
   size_t bytes() const { return stage_->bytes() + transform_.mean.bytes(); }
   bool decodes_there() const { return decoder_ != nullptr; }

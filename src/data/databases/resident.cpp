@@ -54,8 +54,8 @@ int64_t ResidentData::batches() const {
 
 int64_t ResidentData::epoch(uint64_t pass) const {
   if (options_.whole_epochs) return static_cast<int64_t>(pass) / batches();
-  const int64_t last = (static_cast<int64_t>(pass) + 1) * options_.batch_size - 1;
-  return (options_.skip + last * options_.ranks + options_.rank) / records_;
+  const int64_t first = static_cast<int64_t>(pass) * options_.traversed();
+  return (options_.skip + options_.first_in_batch + first + options_.batch_size - 1) / records_;
 }
 
 void ResidentData::batch(Context& context, uint64_t pass, const uint64_t* live_pass,
@@ -66,10 +66,8 @@ void ResidentData::batch(Context& context, uint64_t pass, const uint64_t* live_p
                        records_,
                        record_[1],
                        record_[2],
-                       o.batch_size,
-                       o.skip,
-                       o.rank,
-                       o.ranks,
+                       o.traversed(),
+                       o.skip + o.first_in_batch,
                        batches(),
                        o.shuffle,
                        o.random,

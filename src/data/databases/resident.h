@@ -24,6 +24,11 @@ class ResidentData {
   // whole epoch the batch is as small as the loader's.
   void batch(Context& context, uint64_t pass, const uint64_t* live_pass, const Tensor& data,
              const Tensor& labels) const;
+  // As Loader::skip(); before a CUDA graph records batches.
+  void skip(int64_t samples) {
+    options_.skip += samples - skipped_;
+    skipped_ = samples;
+  }
   // Bytes of GPU memory.
   size_t bytes() const { return bytes_.bytes() + labels_.bytes() + transform_.mean.bytes(); }
   // The epoch that the last sample of a batch belongs to.
@@ -37,7 +42,7 @@ class ResidentData {
 
   LoaderOptions options_;
   BatchTransform transform_;
-  int64_t records_ = 0;
+  int64_t records_ = 0, skipped_ = 0;
   Shape record_;
   Tensor bytes_, labels_;
 };

@@ -126,8 +126,9 @@ WindowDataset::WindowDataset(std::string path, WindowFile file, ImageReading rea
 
 const ListedWindow& WindowDataset::window(const SampleIndex& sample_index) const {
   if (options_.in_order) return file_.in_order[sample_index.record_index.index];
-  const std::vector<ListedWindow>& from =
-      sample_index.in_batch < background_ ? file_.background : file_.objects;
+  // Of several batches, one for each rank, every one has objects.
+  const int64_t place = (options_.first_in_batch + sample_index.in_batch) % options_.batch_size;
+  const std::vector<ListedWindow>& from = place < background_ ? file_.background : file_.objects;
   return from[TransformParams::pick(rng(sample_index).v[1], static_cast<int64_t>(from.size()))];
 }
 

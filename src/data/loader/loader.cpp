@@ -1,11 +1,11 @@
 #include "data/loader/loader.h"
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 
 #include "base/error.h"
 #include "data/loader/permutation.h"
-#include "device/host_memory.h"
 #include "device/processors.h"
 
 namespace crema {
@@ -53,10 +53,10 @@ int64_t Loader::samples(int64_t number) const {
   return std::min(options_.batch_size, records() - in_epoch * options_.batch_size);
 }
 
-// Where the batch begins in the traversal of all ranks.
+// Where this rank's part of the batch begins in the traversal.
 int64_t Loader::first_position(int64_t number) const {
   if (!options_.whole_epochs)
-    return options_.skip + number * options_.batch_size * options_.ranks + options_.rank;
+    return options_.skip + number * options_.traversed() + options_.first_in_batch;
   const int64_t batches = batches_in_epoch(records(), options_.batch_size);
   return number / batches * records() + number % batches * options_.batch_size;
 }
@@ -104,6 +104,36 @@ Loader::Loader(std::shared_ptr<const Dataset> samples, LoaderOptions options)
   }
   sample_shape_ = sample.shape;
   label_shape_ = sample.label_shape;
+}
+
+void Loader::skip(int64_t samples) {
+  if (samples == skipped_) return;
+  std::unique_lock<std::mutex> lock(mutex_);
+  seeking_ = true;
+  done_.wait(lock, [&] { return busy_ == 0; });
+  options_.skip += samples - skipped_;
+  skipped_ = samples;
+  if (threads_.empty()) {
+    seeking_ = false;
+  } else {
+    start_at(std::max<int64_t>(0, held_), lock);
+  }
+}
+
+uint64_t Loader::hash_of_first() const {
+  SampleIndex first;
+  first.random = first.all_epochs = options_.random;
+  Sample sample;
+  samples_->load(first, sample);
+  std::vector<float> data(samples_->hands_over() ? 0 : sample.shape.count());
+  samples_->write(first, sample, samples_->hands_over() ? nullptr : data.data());
+  uint64_t hash = 0;
+  const auto add = [&](const std::vector<float>& values) {
+    for (const float value : values) hash = mix(hash, std::bit_cast<uint32_t>(value));
+  };
+  add(data);
+  add(sample.labels);
+  return hash;
 }
 
 Loader::~Loader() {
@@ -244,7 +274,7 @@ std::vector<int64_t> Loader::take_complete_pairs(const Task& task) const {
 
 MixedSample Loader::mixed_sample(const Task& task, int64_t in_batch) const {
   Batch& batch = task.slot->batch;
-  return {first_position(task.number) + in_batch * options_.ranks,
+  return {first_position(task.number) + in_batch,
           batch.data.data() + in_batch * sample_shape_.count(),
           batch.labels.data() + in_batch * options_.mixture.classes()};
 }
@@ -258,7 +288,7 @@ void Loader::mix_with_partner(const Task& task, int64_t in_batch) const {
 SampleIndex Loader::sample_index_at(int64_t number, int64_t in_batch) const {
   SampleIndex sample_index;
   sample_index.in_batch = in_batch;
-  sample_index.position = first_position(number) + in_batch * options_.ranks;
+  sample_index.position = first_position(number) + in_batch;
   sample_index.record_index = samples_->record_index(sample_index.position);
   const Random epoch{
       options_.random.seed,
@@ -333,42 +363,6 @@ void Loader::fill(const Task& task, Sample& sample) const {
     }
     if (i + 1 == task.slot->batch.samples) task.slot->batch.epoch = sample_index.record_index.epoch;
   }
-}
-
-WaitingFacts Loader::survey() const {
-  constexpr int64_t kSamples = 16, kAhead = 64;
-  constexpr std::chrono::duration<double> kTime(0.5);
-  using Clock = std::chrono::steady_clock;
-  WaitingFacts facts;
-  Sample sample;
-  sample.times = &facts.times;
-  std::vector<float> data;
-  const Clock::time_point begin = Clock::now();
-  int64_t made = 0;
-  while (made < kSamples && Clock::now() - begin < kTime) {
-    // Of batches that nobody has read yet: the system keeps in memory what was read.
-    SampleIndex sample_index = sample_index_at(held_ + kAhead + made, 0);
-    if (sample_index.record_index.epoch != sample_index_at(held_, 0).record_index.epoch)
-      sample_index = sample_index_at(held_, made % samples(held_));  // the epoch is nearly over
-    ++made;
-    samples_->load(sample_index, sample);
-    data.resize(sample.shape.count());
-    samples_->write(sample_index, sample, data.data());
-  }
-  const auto each = static_cast<double>(made);
-  facts.seconds = std::chrono::duration<double>(Clock::now() - begin).count() / each;
-  for (double* part : {&facts.times.read, &facts.times.decode, &facts.times.change}) *part /= each;
-  facts.threads = threads();
-  facts.cores = usable_processors();
-  facts.records = samples_->size();
-  facts.channels = sample_shape_[0];
-  if (sample_shape_.axes() == 3) {
-    facts.height = sample_shape_[1];
-    facts.width = sample_shape_[2];
-  }
-  facts.free_memory = free_host_memory();
-  samples_->add_facts(facts);
-  return facts;
 }
 
 }  // namespace crema

@@ -46,12 +46,15 @@ struct LoaderOptions {
   // shuffled.
   bool balance = false;
   // No batch crosses the end of an epoch: the last one before it is as small as it must be. For
-  // one rank, and skip is 0.
+  // batches that are not divided, and skip is 0.
   bool whole_epochs = false;
-  int64_t skip = 0;         // samples skipped once, at the very beginning
-  int rank = 0, ranks = 1;  // sample i of the traversal belongs to rank i % ranks
-  Random random;            // for orders, crops and mirroring
-  Mixture mixture;          // of the samples of each batch, which then have one label each
+  int64_t skip = 0;  // samples skipped once, at the very beginning
+  // Several ranks share each batch of the traversal, which has `batch_of_ranks` samples (0:
+  // batch_size): this one takes those from `first_in_batch` on.
+  int64_t batch_of_ranks = 0, first_in_batch = 0;
+  int64_t traversed() const { return batch_of_ranks > 0 ? batch_of_ranks : batch_size; }
+  Random random;    // for orders, crops and mirroring
+  Mixture mixture;  // of the samples of each batch, which then have one label each
 };
 
 // How many threads are useful: decoding images takes many, copying bytes one or two. A CPU that
@@ -82,6 +85,10 @@ class Loader {
   // Records in an epoch; may have to read through the source.
   int64_t records() const { return samples_->size(); }
   const LoaderOptions& options() const { return options_; }
+  // From now on so many samples come at the very beginning, besides those of options().skip.
+  void skip(int64_t samples);
+  // Of the sample that the first record gives.
+  uint64_t hash_of_first() const;
   // Null: classes are not balanced.
   const Balance* balance() const { return balance_.get(); }
 
@@ -130,9 +137,10 @@ class Loader {
   void start_at(int64_t number, std::unique_lock<std::mutex>& lock);
 
   const std::shared_ptr<const Dataset> samples_;
-  const LoaderOptions options_;
+  LoaderOptions options_;
   const std::unique_ptr<const Balance> balance_;
   Shape sample_shape_, label_shape_;  // of each
+  int64_t skipped_ = 0;               // of options_.skip: by skip()
   double waited_ = 0;
 
   std::mutex mutex_;

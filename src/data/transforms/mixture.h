@@ -5,7 +5,9 @@
 //            before it is cut off at the borders
 // Labels become shares of the classes: s is the own one's, after the cut that of the area. Both
 // samples of a pair are mixed with what the other was before, each with its own s. All that is
-// drawn depends on the number of the batch and the sample's position alone.
+// drawn depends on the number of the batch and the sample's position alone. Where ranks share a
+// batch, both samples of a pair are of one rank's part: which two are mixed depends on the number of
+// ranks, but what is drawn for a sample does not.
 #pragma once
 
 #include "data/transforms/rng.h"

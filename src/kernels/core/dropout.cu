@@ -23,7 +23,8 @@ struct Drop {
 
 void dropout(Context& context, const DropoutMask& mask, const Tensor& x, const Tensor& y,
              const DropoutValues& values) {
-  change_randomly(context, mask.random, Drop{mask.threshold, mask.factor, values}, x, y);
+  change_randomly(context, mask.random, mask.samples, Drop{mask.threshold, mask.factor, values}, x,
+                  y);
 }
 
 }  // namespace crema

@@ -2,6 +2,8 @@
 // words. For .cu files only, like device/parallel.h.
 #pragma once
 
+#include <algorithm>
+
 #include "kernels/core/dropout.h"
 #include "kernels/core/pointwise.h"
 #include "tensor/on.h"
@@ -36,6 +38,25 @@ struct RandomBody {
   }
 };
 
+// A rank's part of one list. Channels that share a draw are `step` apart; i counts the first of each
+// quad.
+template <typename T, typename Change>
+struct RandomPart {
+  const T* x;
+  T* y;
+  PassRandom random;
+  Change change;
+  DropoutLayout layout;
+  int64_t first_channel, count, step;
+  CREMA_HD void operator()(int64_t i) const {
+    const auto drawn = change.draw(random, layout.draw(0, layout.quad(first_channel + i), 0));
+    for (int64_t at = i; at < count; at += step) {
+      const int word = layout.word(first_channel + at);
+      y[at] = change(word_of(drawn.v, word), Compute<T>(x[at]));
+    }
+  }
+};
+
 template <typename T, typename Change>
 struct RandomRun {
   Context& context;
@@ -51,6 +72,20 @@ struct RandomRun {
         x, y, random, change, layout, first_quad, count, first_channel, channel_step};
     parallel_rows(context, layout.images * (kLast ? layout.positions : count),
                   kLast ? count : layout.positions, body);
+  }
+
+  void part(int64_t count) const {
+    const int64_t first = layout.first_channel, whole = layout.channels / 4,
+                  rest = std::clamp(4 * whole, first, first + count);
+    const auto channels = [&](int64_t begin, int64_t end, int64_t step) {
+      const int64_t quads = std::min(end - begin, step), at = begin - first;
+      if (quads <= 0) return;
+      parallel_for(
+          context, quads,
+          RandomPart<T, Change>{x + at, y + at, random, change, layout, begin, end - begin, step});
+    };
+    channels(first, rest, whole);
+    channels(rest, first + count, 4);
   }
 
   template <bool kLast>
@@ -70,13 +105,16 @@ struct RandomRun {
 
 // y[i] = change(drawn[i], x[i]), where change.draw(random, index) returns `v`, four values made
 // from the four random words at an index. y may be x. Both have the same order, whichever it is.
+// samples: the part of a batch that x is, whose numbers are those of the whole.
 template <typename Change>
-void change_randomly(Context& context, const PassRandom& random, const Change& change,
-                     const Tensor& x, const Tensor& y) {
-  const DropoutLayout layout = DropoutLayout::of(x.shape());
+void change_randomly(Context& context, const PassRandom& random, const BatchShare& samples,
+                     const Change& change, const Tensor& x, const Tensor& y) {
+  const DropoutLayout layout = DropoutLayout::of(x.shape(), samples);
   on_real(x, [&]<typename T>() {
     const RandomRun<T, Change> run{context, random, change, layout, x.data<T>(), y.data<T>()};
-    if (layout.positions == 1 || x.format().order == Order::channels_last) {
+    if (layout.positions == 1 && layout.channels > x.count()) {
+      run.part(x.count());
+    } else if (layout.positions == 1 || x.format().order == Order::channels_last) {
       run.template all<true>();
     } else {
       run.template all<false>();

@@ -5,19 +5,20 @@
 
 #include "device/parallel.h"
 #include "kernels/norm/batch_norm_bodies.h"
+#include "kernels/norm/batch_norm_ranks.h"
 #include "tensor/on.h"
 #include "tensor/part.h"
 
 namespace crema {
 namespace {
 
-// The workspace: values for each channel, then the workspace of channel_sums().
+// The workspace: values for each channel, what ranks exchange, the workspace of channel_sums().
 struct Workspace {
   Tensor factor, shift, pivot, x_factor, constant;
   double* sums;
   void* scratch;
 
-  Workspace(const BatchNormCase& c, DType dtype, const Tensor& memory) {
+  Workspace(const Context& context, const BatchNormCase& c, DType dtype, const Tensor& memory) {
     char* at = static_cast<char*>(memory.raw());
     const int64_t channels = c.view.channels;
     sums = reinterpret_cast<double*>(at);
@@ -27,10 +28,12 @@ struct Workspace {
       *tensor = part_of(memory, offset_bytes, Shape{channels}, dtype);
       at += channels * sizeof(double);
     }
+    if (c.over_ranks) at += ranks_bytes(context, c.view);
     scratch = at;
   }
-  static size_t bytes(Context& context, const ChannelView& view) {
-    return 7 * view.channels * sizeof(double) + channel_sums_scratch(context, view);
+  static size_t bytes(Context& context, const ChannelView& view, bool over_ranks) {
+    return kChannelDoubles * view.channels * sizeof(double) +
+           (over_ranks ? ranks_bytes(context, view) : 0) + channel_sums_scratch(context, view);
   }
 };
 
@@ -54,7 +57,8 @@ struct Pivot {
   }
 };
 
-// Computes the batch's statistics from the sums, and updates the stored ones.
+// Computes the batch's statistics from the sums, and updates the stored ones. own: with ranks,
+// where those of this rank's elements are left instead.
 template <typename T>
 struct BatchStatistics {
   const double* sums;
@@ -62,10 +66,12 @@ struct BatchStatistics {
   int64_t channels, each;
   StoredStatistics<T> stored;
   T *mean, *inverse;
+  RankValues<T> own;
   CREMA_HD void operator()(int64_t c) const {
     const double shift = sums[c] / each;
     double variance = sums[channels + c] / each - shift * shift;
     variance = variance > 0 ? variance : 0;  // rounding may have made it negative
+    if (own.values) return own.write(c, pivot[c] + shift, variance * each, each);
     mean[c] = pivot[c] + static_cast<T>(shift);
     inverse[c] = static_cast<T>(1 / sqrt(variance + stored.eps));
     stored.add(c, mean[c], variance, static_cast<double>(each));
@@ -89,7 +95,18 @@ struct FactorAndShift {
   }
 };
 
+// The sums of this rank, from which with those of the others come the sums of all.
+template <typename T>
+struct OwnSums {
+  const double* sums;
+  int64_t channels, each;
+  RankValues<T> own;
+  CREMA_HD void operator()(int64_t c) const { own.write(c, sums[c], sums[channels + c], each); }
+};
+
 // dx = factor * g + h * x_factor + constant, with h = x - mean or, when there is only y, h = y.
+// of_all: with ranks, the sums of all ranks' elements, while the gradients of scale and shift are
+// this rank's.
 template <typename T>
 struct GradientParams {
   const double* sums;
@@ -98,10 +115,14 @@ struct GradientParams {
   bool h_is_y;
   T *x_factor, *constant, *d_scale, *d_shift;
   bool accumulate_scale, accumulate_shift;
+  RankValues<T> of_all;
   CREMA_HD void operator()(int64_t c) const {
+    const double sum_g = of_all.values ? of_all.first(c) : sums[c];
+    const double sum_gh = of_all.values ? of_all.second(c) : sums[channels + c];
+    const double count = of_all.values ? of_all.each() : each;
     const double shrink = h_is_y ? 1 : static_cast<double>(inverse[c]) * inverse[c];
-    x_factor[c] = static_cast<T>(-factor[c] * shrink * sums[channels + c] / each);
-    constant[c] = static_cast<T>(-factor[c] * sums[c] / each);
+    x_factor[c] = static_cast<T>(-factor[c] * shrink * sum_gh / count);
+    constant[c] = static_cast<T>(-factor[c] * sum_g / count);
     if (d_scale) {
       const T value = static_cast<T>(inverse[c] * sums[channels + c]);
       d_scale[c] = accumulate_scale ? d_scale[c] + value : value;
@@ -115,19 +136,22 @@ struct GradientParams {
 
 template <typename T>
 void find_statistics(Context& context, const BatchNormCase& c, const BatchNormParameters& p,
-                     const Tensor& x, const Tensor& mean, const Tensor& inverse,
-                     const Workspace& w) {
+                     const Tensor& x, const BatchNormSaved& saved, const Tensor& workspace) {
+  const Workspace w(context, c, x.dtype(), workspace);
   const StoredStatistics<T> stored(c, p);
+  T *const mean = saved.mean.data<T>(), *const inverse = saved.inverse.data<T>();
   if (!c.batch_statistics) {
-    parallel_for(context, c.view.channels,
-                 TakeStored<T>{stored, mean.data<T>(), inverse.data<T>()});
+    parallel_for(context, c.view.channels, TakeStored<T>{stored, mean, inverse});
     return;
   }
+  const RankValues<T> own =
+      c.over_ranks ? own_statistics<T>(context, c.view, workspace) : RankValues<T>();
   parallel_for(context, c.view.channels, Pivot<T>{c.view, x.data<T>(), w.pivot.data<T>()});
   channel_statistics(context, c.view, x, w.pivot, w.sums, w.scratch);
   parallel_for(context, c.view.channels,
                BatchStatistics<T>{w.sums, w.pivot.data<T>(), c.view.channels, c.view.each(), stored,
-                                  mean.data<T>(), inverse.data<T>()});
+                                  mean, inverse, own});
+  if (c.over_ranks) merge_statistics(context, c, p, saved, workspace);
 }
 
 template <typename T>
@@ -141,7 +165,7 @@ void fold(Context& context, const BatchNormCase& c, const BatchNormParameters& p
 void apply(Context& context, const BatchNormCase& c, const BatchNormParameters& parameters,
            const Tensor& x, const Tensor& added, const Tensor& y, const BatchNormSaved& saved,
            const Tensor& workspace) {
-  const Workspace w(c, x.dtype(), workspace);
+  const Workspace w(context, c, x.dtype(), workspace);
   on(x, [&]<typename T>() { fold<T>(context, c, parameters, saved.inverse, w); });
   channel_affine(context, c.view, {saved.mean, w.factor, w.shift, added, c.relu, c.slope}, x, y);
 }
@@ -158,8 +182,9 @@ bool batch_norm_takes_packs([[maybe_unused]] const Context& context,
 #endif
 }
 
-size_t batch_norm_workspace(Context& context, const ChannelView& view) {
-  return Workspace::bytes(context, view);  // more than the GPU's own implementation needs
+size_t batch_norm_workspace(Context& context, const ChannelView& view, bool over_ranks) {
+  // More than the GPU's own implementation needs.
+  return Workspace::bytes(context, view, over_ranks);
 }
 
 void batch_norm_forward(Context& context, const BatchNormCase& c,
@@ -171,10 +196,7 @@ void batch_norm_forward(Context& context, const BatchNormCase& c,
   if (batch_norm_supported_gpu(context, c, x.dtype()))
     return batch_norm_forward_gpu(context, c, parameters, x, added, sums, y, saved, workspace);
 #endif
-  on(x, [&]<typename T>() {
-    find_statistics<T>(context, c, parameters, x, saved.mean, saved.inverse,
-                       Workspace(c, x.dtype(), workspace));
-  });
+  on(x, [&]<typename T>() { find_statistics<T>(context, c, parameters, x, saved, workspace); });
   apply(context, c, parameters, x, added, y, saved, workspace);
 }
 
@@ -219,7 +241,7 @@ void batch_norm_backward(Context& context, const BatchNormCase& c,
                                    workspace);
   }
 #endif
-  const Workspace w(c, dy.dtype(), workspace);
+  const Workspace w(context, c, dy.dtype(), workspace);
   const bool h_is_y = !c.added && !c.relu && !parameters.scale && !parameters.shift;
   on(dy, [&]<typename T>() { fold<T>(context, c, parameters, saved.inverse, w); });
 
@@ -243,12 +265,19 @@ void batch_norm_backward(Context& context, const BatchNormCase& c,
     if (gradients.d_added && !c.relu && gradients.d_added.raw() != dy.raw())
       copy(context, dy, gradients.d_added);
     on(dy, [&]<typename T>() {
+      const int64_t channels = c.view.channels;
+      RankValues<T> of_all;
+      if (c.over_ranks && through_statistics) {
+        of_all = rank_sums<T>(c.view, workspace);
+        parallel_for(context, channels, OwnSums<T>{w.sums, channels, c.view.each(), of_all});
+        sum_over_ranks(context, c.view, dy.dtype(), workspace);
+      }
       parallel_for(
-          context, c.view.channels,
-          GradientParams<T>{w.sums, saved.inverse.data<T>(), w.factor.data<T>(), c.view.channels,
+          context, channels,
+          GradientParams<T>{w.sums, saved.inverse.data<T>(), w.factor.data<T>(), channels,
                             c.view.each(), h_is_y, w.x_factor.data<T>(), w.constant.data<T>(),
                             gradients.d_scale.data<T>(), gradients.d_shift.data<T>(),
-                            gradients.accumulate_scale, gradients.accumulate_shift});
+                            gradients.accumulate_scale, gradients.accumulate_shift, of_all});
     });
   }
   if (!gradients.dx) return;

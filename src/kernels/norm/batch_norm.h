@@ -21,6 +21,9 @@ struct BatchNormCase {
   float slope = 0;
   // Only where batch_norm_takes_packs(), with nothing added.
   bool gelu = false;
+  // The batch is that of all ranks (batch_norm_ranks.h). Not with `sums`, nor where another kernel
+  // computes the statistics.
+  bool over_ranks = false;
 };
 
 struct BatchNormParameters {
@@ -32,7 +35,7 @@ struct BatchNormParameters {
 };
 
 // Bytes of workspace for either pass.
-size_t batch_norm_workspace(Context& context, const ChannelView& view);
+size_t batch_norm_workspace(Context& context, const ChannelView& view, bool over_ranks = false);
 
 // What forward leaves for backward.
 struct BatchNormSaved {

@@ -47,6 +47,8 @@ __global__ void find_channel_statistics(ColumnGrid grid, const T* x, ChannelPara
     const double near = totals[0] / n.each;
     double variance = totals[1] / n.each - near * near;
     variance = variance > 0 ? variance : 0;  // rounding may have made it negative
+    if (n.own.values)
+      return n.own.write(c, static_cast<float>(x[c]) + near, variance * n.each, n.each);
     const float mean = static_cast<float>(static_cast<float>(x[c]) + near);
     n.mean[c] = mean;
     n.inverse[c] = static_cast<float>(1 / sqrt(variance + n.stored.eps));
@@ -172,11 +174,16 @@ void batch_norm_forward_gpu(Context& context, const BatchNormCase& c,
   const Gpu& gpu = context.gpu();
   ChannelParams n = channel_params(c, parameters, saved, workspace.data<float>());
   if (c.batch_statistics) n.sums = sums.data<float>();
+  const bool over_ranks = c.over_ranks && c.batch_statistics;
+  require(!over_ranks || !sums, "batch normalization over ranks was given the sums of one");
+  ChannelParams first = n;
+  if (over_ranks) first.own = own_statistics<float>(context, c.view, workspace);
   with_grid(
       c.view, x,
       [&]<typename T, int kPack>(ColumnGrid wide) {
         require_packs<T, kPack>(saved.signs);
-        find<T, kPack>(gpu, c, x, n);
+        find<T, kPack>(gpu, c, x, first);
+        if (over_ranks) merge_statistics(context, c, parameters, saved, workspace);
         // Starts at the end of x that was touched last and is still cached: the statistics pass
         // walks backwards, the producer of x forwards.
         wide.from_end = n.sums || !c.batch_statistics;

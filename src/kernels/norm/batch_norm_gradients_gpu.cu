@@ -1,5 +1,6 @@
 // Batch normalization of channels-last tensors on the GPU, backward: two kernels (sums, result). A
 // thread keeps the parameters of one pack of channels and walks over rows.
+#include "base/ceil_div.h"
 #include "device/launch.h"
 #include "kernels/core/gelu.h"
 #include "kernels/norm/batch_norm_params.cuh"
@@ -102,6 +103,11 @@ __global__ void sum_gradients(ColumnGrid grid, Term<T, kPack, kMask, kDeviation,
                        through_statistics);
   };
   sum_columns<kPack, 2>(grid, parts, counters, visit, finish);
+}
+
+__global__ void finish_over_ranks(int64_t channels, ChannelParams n, bool h_is_y) {
+  const int64_t c = blockIdx.x * static_cast<int64_t>(blockDim.x) + threadIdx.x;
+  if (c < channels) n.finish_terms(c, n.own.first(c), n.own.second(c), n.own.each(), h_is_y);
 }
 
 template <typename T, int kPack, Mask kMask, Deviation kDeviation>
@@ -207,6 +213,8 @@ void batch_norm_backward_gpu(Context& context, const BatchNormCase& c,
   // second pass reads only one part.
   const Tensor relu_dy = gradients.d_added ? gradients.d_added : more_dy ? dy : Tensor();
   const bool sums = through_statistics || gradients.d_scale || gradients.d_shift || relu_dy;
+  const bool over_ranks = c.over_ranks && through_statistics;
+  if (over_ranks) n.own = rank_sums<float>(c.view, workspace);
 
   const auto run = [&]<typename T, int kPack, Mask kMask, Deviation kDeviation,
                        bool kTwoParts = false>(ColumnGrid grid) {
@@ -219,6 +227,12 @@ void batch_norm_backward_gpu(Context& context, const BatchNormCase& c,
                   through_statistics);
     }
     if (!gradients.dx) return;
+    if (over_ranks) {
+      sum_over_ranks(context, c.view, DType::f32, workspace);
+      const auto blocks = static_cast<unsigned>(ceil_div(c.view.channels, 128));
+      launch(gpu, finish_over_ranks, {blocks, 128}, c.view.channels, n,
+             kDeviation == Deviation::from_y);
+    }
     grid.from_end = !sums;
     ChannelParams last = n;
     if (!through_statistics) last.x_factor = last.constant = nullptr;

@@ -4,6 +4,7 @@
 
 #include "kernels/core/column_reduce.cuh"
 #include "kernels/norm/batch_norm_bodies.h"
+#include "kernels/norm/batch_norm_ranks.h"
 #include "tensor/on.h"
 
 namespace crema::batch_norm {
@@ -18,6 +19,9 @@ struct ChannelParams {
   bool accumulate_scale, accumulate_shift;
   double each;        // elements per channel
   const float *sums;  // of x, followed by those of its squares; null: mean and inverse are known
+  // With ranks: where kernels leave what is of this rank's elements, instead of mean and inverse,
+  // or of x_factor and constant.
+  RankValues<float> own;
 
   // The saved statistics or, where sums are given, those computed from them; notes: then also saves
   // them.
@@ -48,15 +52,25 @@ struct ChannelParams {
     d_shift = gradients.d_shift.data<float>(), accumulate_shift = gradients.accumulate_shift;
   }
 
+  // x_factor and constant from the sums over `count` elements.
+  __device__ void finish_terms(int64_t c, double sum_g, double sum_gh, double count,
+                               bool h_is_y) const {
+    const float inverse_c = inverse[c], factor_c = factor(c, inverse_c);
+    const double shrink = h_is_y ? 1 : static_cast<double>(inverse_c) * inverse_c;
+    x_factor[c] = static_cast<float>(-factor_c * shrink * sum_gh / count);
+    constant[c] = static_cast<float>(-factor_c * sum_g / count);
+  }
   // From the sums of g and of g h, where g is the gradient. h_is_y: h is not x - mean.
   __device__ void finish_gradients(int64_t c, double sum_g, double sum_gh, bool h_is_y,
                                    bool through_statistics) const {
-    const float inverse_c = inverse[c], factor_c = factor(c, inverse_c);
-    const double shrink = h_is_y ? 1 : static_cast<double>(inverse_c) * inverse_c;
-    x_factor[c] = through_statistics ? static_cast<float>(-factor_c * shrink * sum_gh / each) : 0;
-    constant[c] = through_statistics ? static_cast<float>(-factor_c * sum_g / each) : 0;
+    if (own.values && through_statistics) {
+      own.write(c, sum_g, sum_gh, each);
+    } else {
+      finish_terms(c, through_statistics ? sum_g : 0, through_statistics ? sum_gh : 0, each,
+                   h_is_y);
+    }
     if (d_scale) {
-      const float value = static_cast<float>(inverse_c * sum_gh);
+      const float value = static_cast<float>(inverse[c] * sum_gh);
       d_scale[c] = accumulate_scale ? d_scale[c] + value : value;
     }
     if (d_shift) {

@@ -35,6 +35,13 @@ struct SeedLoss {
   }
 };
 
+template <typename T>
+struct Multiply {
+  T* values;
+  double factor;
+  CREMA_HD void operator()(int64_t i) const { values[i] = static_cast<T>(values[i] * factor); }
+};
+
 struct NextPass {
   uint64_t* pass;
   CREMA_HD void operator()(int64_t) const { ++*pass; }
@@ -56,6 +63,12 @@ void seed_loss(Context& context, double weight, const DeviceUpdateState* state,
                const Tensor& seed) {
   on(seed, [&]<typename T>() {
     parallel_for(context, seed.count(), SeedLoss<T>{weight, state, seed.data<T>()});
+  });
+}
+
+void multiply(Context& context, const Tensor& values, double factor) {
+  on(values, [&]<typename T>() {
+    parallel_for(context, values.count(), Multiply<T>{values.data<T>(), factor});
   });
 }
 

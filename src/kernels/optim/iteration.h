@@ -11,6 +11,8 @@ void note_loss(Context& context, const Tensor& value, double share, bool add,
                const LiveUpdate& live, const Tensor& losses);
 // seed[i] = weight * loss scale. Float or double.
 void seed_loss(Context& context, double weight, const DeviceUpdateState* state, const Tensor& seed);
+// values[i] *= factor. Float or double.
+void multiply(Context& context, const Tensor& values, double factor);
 // ++*pass.
 void next_pass(Context& context, uint64_t* pass);
 

@@ -53,22 +53,30 @@ struct Exchange {
   }
 };
 
-#ifdef __CUDACC__
-
 // Computes norm, gradient_scale and finite from the sum of squares.
-__device__ inline void judge(double squares, double clip, DeviceUpdateState* state) {
-  const double norm = sqrt(squares) / state->loss_scale;
+CREMA_HD inline void judge(double squares, double clip, DeviceUpdateState* state) {
+  const double norm = std::sqrt(squares) / state->loss_scale;
   state->norm = norm;
   state->finite = norm - norm == 0 && !state->diverged;
   state->gradient_scale =
       static_cast<float>((clip >= 0 && norm > clip ? clip / norm : 1) / state->loss_scale);
 }
 
+struct Judge {
+  const double* squares;
+  double clip;
+  DeviceUpdateState* state;
+  CREMA_HD void operator()(int64_t) const { judge(*squares, clip, state); }
+};
+
+#ifdef __CUDACC__
+
 // One sum per CUDA block, of which the last adds up all sums in a fixed order. Four squares are
-// added in T: that loses little, and a conversion per element would cost more than its load.
+// added in T: that loses little, and a conversion per element would cost more than its load. total:
+// where the sum of all goes; null: it is judged.
 template <typename T>
 __global__ void square_chunks(const Chunk* chunks, int count, const T* diff, double* sums,
-                              LiveUpdate live, unsigned* counter) {
+                              LiveUpdate live, double* to, unsigned* counter) {
   double mine = 0;
   for (int c = static_cast<int>(blockIdx.x); c < count; c += static_cast<int>(gridDim.x)) {
     const Chunk chunk = chunks[c];
@@ -83,12 +91,17 @@ __global__ void square_chunks(const Chunk* chunks, int count, const T* diff, dou
   }
   const double all = block_all(mine, Plus{});
   if (threadIdx.x == 0) sums[blockIdx.x] = all;
-  if (!live.state || !last_of(counter, static_cast<int>(gridDim.x))) return;
+  if ((!live.state && !to) || !last_of(counter, static_cast<int>(gridDim.x))) return;
   double total = 0;
 #pragma unroll 8
   for (unsigned i = threadIdx.x; i < gridDim.x; i += 256) total += __ldcg(sums + i);
   total = block_all(total, Plus{});
-  if (threadIdx.x == 0) judge(total, live.limits.clip, live.state);
+  if (threadIdx.x > 0) return;
+  if (to) {
+    *to = total;
+  } else {
+    judge(total, live.limits.clip, live.state);
+  }
 }
 
 #endif
@@ -96,16 +109,16 @@ __global__ void square_chunks(const Chunk* chunks, int count, const T* diff, dou
 // One sum per chunk, on a GPU per CUDA block.
 template <typename T>
 void sum_squares(Context& context, const Chunk* chunks, int64_t count, const T* diff, double* sums,
-                 const LiveUpdate* live) {
+                 const LiveUpdate* live, double* total) {
 #ifdef __CUDACC__
   if (context.device() == Device::gpu) {
     if (count == 0) return;
     return launch(context.gpu(), square_chunks<T>, {blocks_for_chunks(count), 256}, chunks,
-                  static_cast<int>(count), diff, sums, live ? *live : LiveUpdate{},
+                  static_cast<int>(count), diff, sums, live ? *live : LiveUpdate{}, total,
                   context.gpu().counters);
   }
 #endif
-  (void)context, (void)live;
+  (void)context, (void)live, (void)total;
 #pragma omp parallel for schedule(static) if (count > 8)
   for (int64_t c = 0; c < count; ++c) {
     const T* x = diff + chunks[c].begin;
@@ -171,24 +184,32 @@ Update::Update(Context& context, UpdateRule rule, const std::vector<Segment>& se
   if (context.device() == Device::gpu) sums = blocks_for_chunks(sums);
 #endif
   partial_ = Tensor(context, Shape{sums}, DType::f64);
+  total_ = Tensor(context, Shape{1}, DType::f64);
 }
 
 double Update::squared_norm(Context& context, const Tensor& arena) const {
-  sum_chunks(context, arena, nullptr);
+  sum_chunks(context, arena, nullptr, nullptr);
   double sum = 0;
   for (double part : to_doubles(context, partial_)) sum += part;
   return sum;
 }
 
-void Update::sum_chunks(Context& context, const Tensor& diff, const LiveUpdate* live) const {
+void Update::sum_chunks(Context& context, const Tensor& diff, const LiveUpdate* live,
+                        double* total) const {
   on(diff, [&]<typename T>() {
     sum_squares(context, table_.chunks(), table_.size(), diff.data<T>(), partial_.data<double>(),
-                live);
+                live, total);
   });
 }
 
-void Update::measure(Context& context, const Tensor& diff, const LiveUpdate& live) const {
-  sum_chunks(context, diff, &live);
+void Update::measure(Context& context, const Tensor& diff, const LiveUpdate& live,
+                     const std::function<void(double*)>& sum) const {
+  if (!sum) return sum_chunks(context, diff, &live, nullptr);
+  double* const total = total_.data<double>();
+  if (table_.size() == 0) zero(context, total_);  // this rank's part has nothing that learns
+  sum_chunks(context, diff, nullptr, total);
+  sum(total);
+  parallel_for(context, 1, Judge{total, live.limits.clip, live.state});
 }
 
 float Update::correction(UpdateRule rule, float momentum, float momentum2, int64_t iteration) {

@@ -37,6 +37,7 @@
 // a quotient would be 0 / 0, nothing is added to the weight.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -101,8 +102,10 @@ class Update {
   bool set_segments(Context& context, const std::vector<Segment>& segments,
                     const std::function<bool(const Segment&)>& early);
   // On a GPU, before run() where the limits need it: computes norm, gradient_scale and finite
-  // from the gradient.
-  void measure(Context& context, const Tensor& diff, const LiveUpdate& live) const;
+  // from the gradient. sum: queues the replacement of the sum of squares, in device memory, by that
+  // of all ranks, where each has a part of the gradient.
+  void measure(Context& context, const Tensor& diff, const LiveUpdate& live,
+               const std::function<void(double* squares)>& sum = {}) const;
   // Swaps weights and average; weights that no update changes stay.
   void exchange(Context& context, const Tensor& data, const Tensor& average) const;
   // One value per segment with lr_mult: the state of larc_turbo.
@@ -113,7 +116,8 @@ class Update {
 
  private:
   void make_muon_tables(Context& context, const std::vector<Segment>& segments);
-  void sum_chunks(Context& context, const Tensor& diff, const LiveUpdate* live) const;
+  void sum_chunks(Context& context, const Tensor& diff, const LiveUpdate* live,
+                  double* total) const;
 
   UpdateRule rule_;
   MuonOptions muon_;
@@ -123,6 +127,7 @@ class Update {
   UpdateFactors factors_;
   std::optional<NewtonSchulz> newton_schulz_;
   Tensor partial_;  // a sum of squares per chunk, on a GPU per CUDA block
+  Tensor total_;    // their sum, on a GPU
 };
 
 }  // namespace crema

@@ -111,6 +111,7 @@ struct PoolForward {
   PoolGeometry g;
   PoolMethod method;
   PassRandom random;
+  int64_t first_image;
   const T* x;
   T* y;
   Index* index;
@@ -141,7 +142,8 @@ struct PoolForward {
       // The random number belongs to the logical element, whatever the order in memory.
       const int64_t plane = (o.at[0] * g.out[1] + o.at[1]) * g.out[2] + o.at[2];
       const int64_t logical =
-          (o.image * g.channels + o.channel) * g.out[0] * g.out[1] * g.out[2] + plane;
+          ((first_image + o.image) * g.channels + o.channel) * g.out[0] * g.out[1] * g.out[2] +
+          plane;
       drawn.threshold = random.get().uniform(logical) * all.sum;
       scan(g, x, o, drawn);
       finish(i, o, drawn);
@@ -238,8 +240,8 @@ bool pool_forward_reference(Context& context, const PoolWindow& window, const Pa
   on_real(x, [&]<typename T>() {
     const auto run = [&]<typename Index>() {
       parallel_for(context, y.count(),
-                   PoolForward<T, Index>{g, window.method, random, x.data<T>(), y.data<T>(),
-                                         index.data<Index>(), mask.data<T>(),
+                   PoolForward<T, Index>{g, window.method, random, window.first_image, x.data<T>(),
+                                         y.data<T>(), index.data<Index>(), mask.data<T>(),
                                          window.only_positive(), window.relu_after},
                    256);
     };

@@ -28,6 +28,9 @@ struct PoolWindow {
   // Outputs that are not positive pass no gradient: theirs would not pass the ReLU.
   bool only_positive() const { return relu_before || relu_after; }
 
+  // stochastic: images of the batch before those of this rank, whose random numbers are others.
+  int64_t first_image = 0;
+
   int64_t cells() const { return kernel[0] * kernel[1] * kernel[2]; }
   // Dtype of the index tensor, which stores the selected cell of each output's window: one byte
   // where that suffices.

@@ -19,12 +19,13 @@ namespace {
 template <typename Real>
 struct Drop {
   Random random;
+  int64_t first;
   uint32_t threshold;  // random words below it drop the weight
   Real factor;
   bool on;
   CREMA_HD Real operator()(int64_t i, Real value) const {
     if (!on) return value;
-    return random.word(static_cast<uint64_t>(i)) < threshold ? Real(0) : value * factor;
+    return random.word(static_cast<uint64_t>(first + i)) < threshold ? Real(0) : value * factor;
   }
 };
 
@@ -42,7 +43,8 @@ struct RowsBody {
     return rows.causal && last < rows.keys ? last : rows.keys;
   }
   CREMA_HD Drop<Real> drop() const {
-    return {rows.random.get(), static_cast<uint32_t>(rows.ratio * 4294967296.0),
+    return {rows.random.get(), rows.first * rows.keys,
+            static_cast<uint32_t>(rows.ratio * 4294967296.0),
             static_cast<Real>(1 / (1 - rows.ratio)), rows.ratio > 0};
   }
 

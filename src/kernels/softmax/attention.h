@@ -14,6 +14,8 @@ struct AttentionRows {
   bool causal = false;
   float ratio = 0;  // 0: D is P
   PassRandom random;
+  int64_t first =
+      0;  // rows of the batch before these: the random numbers of these come after theirs
 };
 
 // weights: S, overwritten with P. dropped: D, null where it equals P.

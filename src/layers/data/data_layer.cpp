@@ -28,12 +28,13 @@
 // "label" in 0001.json; several numbers are several labels.
 //
 // Records come in the order of their keys, those of tar files as they lie there. In training
-// several ranks take records in turn. With balance: true all classes come equally often in
-// training: samples come in rounds with one record of each class, in random order; an epoch has as
-// many samples as there are records, and no record comes again before all others of its class. The
-// labels are read when the net is made, which for an LMDB takes a read or two of 4 KiB for each
-// record. The first record determines the shape; others must have the same, unless they are cropped
-// or batch_size is 1: then the net follows each one's height and width.
+// several ranks share each batch: the first one has its first samples. With balance: true all classes
+// come equally often in training: samples come in rounds with one record of each class, in random
+// order; an epoch has as many samples as there are records, and no record comes again before all
+// others of its class. The labels are read when the net is made, which for an LMDB takes a read or
+// two of 4 KiB for each record. Mixed samples (mixup, cutmix) are of one rank's part of a batch. The
+// first record determines the shape; others must have the same, unless they are cropped or batch_size
+// is 1: then the net follows each one's height and width.
 //
 // Encoded images are decoded for each sample. Of a JPEG that is only cropped no more is decoded than
 // the crop shows, unless cache needs all of it: damage below the crop goes unnoticed. With
@@ -98,6 +99,11 @@ class DataLayer : public LoaderLayer {
     resident_.reset();
     if (gpu_images_) waited_on_gpu_ += gpu_images_->waited();
     gpu_images_.reset();
+  }
+  void skip_samples(int64_t samples) override {
+    LoaderLayer::skip_samples(samples);
+    if (resident_) resident_->skip(samples);
+    if (gpu_images_) gpu_images_->skip(samples);
   }
   double waited() const override {
     return LoaderLayer::waited() + waited_on_gpu_ + (gpu_images_ ? gpu_images_->waited() : 0);

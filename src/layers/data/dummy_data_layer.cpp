@@ -1,6 +1,9 @@
 // DummyData: tops written by fillers, for tests and timing. Constant ones are written once, others
 // in every pass unless `refill: false` keeps the first values.
 // Shapes: one `shape` for all tops or one for each (or num, channels, height, width of old files).
+// Of several ranks that train, each has its own part of random values. Where they share batches
+// (-batch_mode total), the first axis of a shape is the batch of all of them together, unless there are
+// more ranks than that: then each has the same values.
 // Parameters: none.
 // Gradient: none (nothing comes before it).
 #include "layers/filler.h"
@@ -18,7 +21,8 @@ class DummyDataLayer : public Layer {
   bool keeps_tops() const override { return true; }
   BackwardReads reads() const override { return {false, false}; }
 
-  void setup(Context&, const std::vector<Shape>&) override {
+  void setup(Context& context, const std::vector<Shape>&) override {
+    if (training()) world_ = context.world();
     const int tops = message().top_size(), fillers = p().data_filler_size();
     require(fillers <= 1 || fillers == tops,
             "there may be no data_filler, one, or one for each of ", tops, " tops, but there are ",
@@ -26,19 +30,42 @@ class DummyDataLayer : public Layer {
   }
 
   Inference infer(const std::vector<Shape>&) const override {
+    Inference inference{whole_shapes(), {}};
+    for (Shape& shape : inference.tops) {
+      if (const BatchShare samples = share_of(shape); samples.all > 0) shape[0] = samples.count;
+    }
+    return inference;
+  }
+
+  // This rank's part of a top, of which all ranks have `whole` or, without batch_mode total, as much
+  // each.
+  BatchShare share_of(const Shape& whole) const {
+    if (!world_ || whole.axes() == 0 || (world_->divides_batches && whole[0] < world_->ranks))
+      return {};
+    return world_->share_of(whole[0]);
+  }
+  BatchShare share() const override {
+    for (const Shape& whole : whole_shapes()) {
+      if (const BatchShare samples = share_of(whole); samples.all > 0) return samples;
+    }
+    return {};
+  }
+
+  // As the file gives them.
+  std::vector<Shape> whole_shapes() const {
     const int tops = message().top_size();
     const auto check = [&](int entries, const char* what) {
       require(entries == 1 || entries == tops, "dummy_data_param needs one ", what,
               " for all tops or one for each of ", tops, ", but it has ", entries);
     };
-    Inference inference;
+    std::vector<Shape> shapes;
     if (p().shape_size() > 0) {
       check(p().shape_size(), "shape");
       for (int i = 0; i < tops; ++i) {
         const auto& dims = p().shape(p().shape_size() == 1 ? 0 : i).dim();
-        inference.tops.emplace_back(std::vector<int64_t>(dims.begin(), dims.end()));
+        shapes.emplace_back(std::vector<int64_t>(dims.begin(), dims.end()));
       }
-      return inference;
+      return shapes;
     }
     require(p().num_size() > 0, "dummy_data_param needs a shape");
     const auto at = [](const auto& entries, int i) -> int64_t {
@@ -49,10 +76,10 @@ class DummyDataLayer : public Layer {
     check(p().height_size(), "height");
     check(p().width_size(), "width");
     for (int i = 0; i < tops; ++i) {
-      inference.tops.push_back(
+      shapes.push_back(
           {at(p().num(), i), at(p().channels(), i), at(p().height(), i), at(p().width(), i)});
     }
-    return inference;
+    return shapes;
   }
 
   Prepared prepare(Context&, const Preparation& preparation) override {
@@ -61,18 +88,20 @@ class DummyDataLayer : public Layer {
   }
 
   void forward(Context& context, const Forward& pass) override {
+    const std::vector<Shape> whole = whole_shapes();
     for (size_t i = 0; i < pass.top.size(); ++i) {
       const FillerParameter& filler = p().data_filler_size() == 0
                                           ? FillerParameter::default_instance()
                                           : p().data_filler(p().data_filler_size() == 1 ? 0 : i);
       const bool constant = filler.type() == "constant" || !p().refill();
       if (constant && filled_[i] == pass.top[i].raw()) continue;
-      fill(context, filler, context.random(mix(id(), i), p().refill() ? pass.pass : 0),
-           pass.top[i]);
+      fill(context, filler, context.random(mix(id(), i), p().refill() ? pass.pass : 0), pass.top[i],
+           share_of(whole[i]));
       filled_[i] = pass.top[i].raw();
     }
   }
 
+  Communicator* world_ = nullptr;    // in training
   std::vector<const void*> filled_;  // memory that already holds each constant top
 };
 

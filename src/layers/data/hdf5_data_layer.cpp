@@ -11,12 +11,12 @@
 // prepared ahead; threads, 0 for automatic. transform_param, for the first top if its rows are
 // channels, rows and columns; augment needs whole numbers from 0 to 255.
 //
-// Integers and doubles are converted to the net's real type. In training several ranks take rows in
-// turn. Files need not fit into memory: at most 1 GiB of rows is kept, and a larger file is read in
-// blocks, which its chunks decide. Then shuffle takes the blocks in random order and permutes the
-// rows of those that are in memory together. With balance: true the classes of the second top come
-// equally often in training, as Data describes; as it takes rows from anywhere, files larger than
-// that memory are read slowly.
+// Integers and doubles are converted to the net's real type. In training several ranks share each
+// batch. Files need not fit into memory: at most 1 GiB of rows is kept, and a larger file is read
+// in blocks, which its chunks decide. Then shuffle takes the blocks in random order and permutes
+// the rows of those that are in memory together. With balance: true the classes of the second top
+// come equally often in training, as Data describes; as it takes rows from anywhere, files larger
+// than that memory are read slowly.
 //
 // Gradient: none.
 #include <algorithm>

@@ -21,7 +21,7 @@
 //
 // A path ends with the last word of its line that is not a number. Images must have one size,
 // unless they are resized or cropped, or batch_size is 1: then the net follows each one's size. In
-// training several ranks take lines in turn.
+// training several ranks share each batch: the first one has its first samples.
 //
 // Gradient: none.
 #include "base/error.h"

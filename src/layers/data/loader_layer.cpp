@@ -6,6 +6,7 @@
 #include "base/files.h"
 #include "data/databases/tar_shards.h"
 #include "data/loader/to_tensor.h"
+#include "device/communicator.h"
 #include "proto/layer.pb.h"
 
 namespace crema {
@@ -23,10 +24,12 @@ LoaderOptions LoaderLayer::loader_options(Context& context, int64_t batch_size,
   options.random = context.random(id());
   options.whole_epochs = whole_epochs_ && has_epochs();
   if (rand_skip > 0 && !options.whole_epochs) options.skip = options.random.word(0) % rand_skip;
-  // A test net runs on all of its data whatever the number of ranks.
-  if (training() && !options.whole_epochs) {
-    options.rank = context.rank;
-    options.ranks = context.ranks;
+  // A test net has the same batches on every rank.
+  if (training() && !options.whole_epochs && context.world()) {
+    const BatchShare share = context.world()->share_of(batch_size);
+    options.batch_size = share.count;
+    options.batch_of_ranks = share.all;
+    options.first_in_batch = share.first;
   }
   options.balance = balances(context.log());
   options.workers = 0;
@@ -120,9 +123,18 @@ Mixture LoaderLayer::mixture_of(const Dataset& samples, const LoaderOptions& opt
   require(message().top_size() > 1, "augment has ", mixture.name(),
           ", but there is no second top for the labels, which are mixed too");
   require(options.batch_size > 1, "augment has ", mixture.name(),
-          ", which mixes the samples of a batch, but batch_size is 1");
+          ", which mixes the samples of a batch, but ",
+          options.traversed() > 1 ? "a rank has only one of them; raise batch_size"
+                                  : "batch_size is 1");
   return mixture;
 }
+
+BatchShare LoaderLayer::share() const {
+  if (!loader_ || options().batch_of_ranks == 0) return {};
+  return {options().first_in_batch, options().batch_size, options().batch_of_ranks};
+}
+
+void LoaderLayer::skip_samples(int64_t samples) { loader_->skip(samples); }
 
 bool LoaderLayer::set_batch_size(uint64_t pass) {
   const int64_t before = batch_size_;

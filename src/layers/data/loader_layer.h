@@ -24,6 +24,9 @@ class LoaderLayer : public Layer {
   Inference infer(const std::vector<Shape>& bottoms) const override;
   bool reshapes(uint64_t pass) override;
   int64_t count_records() override { return has_epochs() ? loader_->records() : 0; }
+  BatchShare share() const override;
+  void skip_samples(int64_t samples) override;
+  uint64_t hash_of_first() const override { return loader_ ? loader_->hash_of_first() : 0; }
   void read_whole_epochs() override { whole_epochs_ = true; }
   int64_t records_in(uint64_t pass) override;
   void forward(Context& context, const Forward& pass) override;

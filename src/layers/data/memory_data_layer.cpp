@@ -42,8 +42,8 @@ class MemoryDataLayer : public LoaderLayer, public MemoryData {
     image_ = MemoryRows(image(), transform_, {}, {}).shape();
     options_ = loader_options(context, shape()[0], 0);
     options_.shuffle = p().shuffle();
-    options_.rank = 0;
-    options_.ranks = 1;
+    options_.batch_size = shape()[0];  // each rank has data of its own
+    options_.batch_of_ranks = options_.first_in_batch = 0;
     options_.prefetch = 1;  // a program may have new images for each pass
     device_ = context.device();
   }

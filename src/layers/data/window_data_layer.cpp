@@ -19,7 +19,7 @@
 // used; augment, without what moves pixels. Pixels outside the image are 0.
 //
 // The windows are a function of the seed and the pass. Of several ranks each draws its own, or
-// takes its share of the list.
+// takes its share of the list; where they share batches, fg_fraction is that of the whole batch.
 //
 // Gradient: none.
 #include "layers/data/window_layer.h"

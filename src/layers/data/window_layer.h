@@ -35,6 +35,8 @@ class WindowLayer : public LoaderLayer {
     options.object_share = data.fg_fraction();
     options.context = data.context_pad();
     options.square = data.crop_mode() == "square";
+    const LoaderOptions loading = loader_options(context, data.batch_size(), 0);
+    options.first_in_batch = loading.first_in_batch;
     const std::string path = find_file(data.source(), folder());
     WindowFile file = read_window_file(
         path, {data.fg_threshold(), data.bg_threshold(), options.mask_size > 0, in_order_});
@@ -45,7 +47,7 @@ class WindowLayer : public LoaderLayer {
     windows_ = std::make_shared<WindowDataset>(
         path, std::move(file), ImageReading{root, folder()},
         Transform(transform, training(), folder(), context.log()), options);
-    start(context, windows_, loader_options(context, options.batch_size, 0));
+    start(context, windows_, loading);
   }
   const WindowDataset& windows() const { return *windows_; }
 

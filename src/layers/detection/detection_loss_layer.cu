@@ -17,6 +17,7 @@
 // limits of z. None for the targets.
 #include <algorithm>
 
+#include "kernels/core/batch_values.h"
 #include "kernels/core/pointwise.h"
 #include "kernels/core/pointwise_math.h"
 #include "kernels/core/reduce.h"
@@ -223,7 +224,13 @@ class DetectionLossLayer : public Layer {
       const LabelNote note{pass.saved[kNote].data<int32_t>(), classes, sum.targets.positions,
                            pass.pass, pass.live_pass};
       sample_fields<T>(context, sampling(), sum.targets, images, classes, sum.x, note,
-                       {{}, context.random(0).seed, id(), pass.pass, pass.live_pass, nullptr},
+                       {{},
+                        context.random(0).seed,
+                        id(),
+                        pass.pass,
+                        pass.live_pass,
+                        values_before(pass.share, images),
+                        nullptr},
                        pass.workspace.data<char>(), pass.saved[kClassWeights].data<T>(),
                        pass.saved[kBoxWeights].data<T>());
       parallel_sum<T>(context, {2, images, sum.targets.positions}, sum, {pass.top[0].data<T>()});

@@ -85,13 +85,14 @@ struct SampleBackground {
   HardestBackground<T> background;
   uint64_t seed, layer, pass;
   const uint64_t* live_pass;
+  int64_t first_image;  // images of the batch before these
   uint8_t* marks;
   CREMA_HD void operator()(int64_t i) const {
     const int64_t image = i / kSamplers, classes = background.classes,
                   positions = background.targets.positions;
     double objects = 0;
     for (int64_t k = 1; k < classes; ++k) objects += background.counts[image * classes + k];
-    const uint64_t who = mix(layer, static_cast<uint64_t>(image));
+    const uint64_t who = mix(layer, static_cast<uint64_t>(first_image + image));
     const Random random = PassRandom{{seed, mix(who, pass)}, who, live_pass}.get();
     const int64_t samples = background.sampling.wanted(objects, 4 * (classes - 1));
     for (int64_t draw = i % kSamplers; draw < samples; draw += kSamplers) {
@@ -167,7 +168,7 @@ inline size_t field_sampling_workspace(int64_t images, int64_t classes, int64_t 
 }
 
 // Weights of each position in the classification and box sums, both (images, positions). `sampler`:
-// the caller sets seed, layer and pass; the rest is filled in.
+// the caller sets what its random numbers depend on; the rest is filled in.
 template <typename T>
 void sample_fields(Context& context, const FieldSampling& sampling, const FieldTargets<T>& targets,
                    int64_t images, int64_t classes, const T* scores, const LabelNote& note,

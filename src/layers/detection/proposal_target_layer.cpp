@@ -4,7 +4,7 @@
 //   background. Up to fg_fraction * batch_size of the former are sampled, and background up to
 //   batch_size; if that is too little, other regions in order, and then random boxes that match no
 //   object. With batch_size -1 all objects and all background are taken, and one random box if
-//   there are none.
+//   there are none. Each of several ranks samples batch_size regions of its own images.
 //   target = (encode(region, object) - bbox_mean) / bbox_std, at the values of the object's class,
 //   or with cls_aware: false of class 1; inside and outside weights are 1 there, 0 elsewhere
 // Shapes: regions (R, 5, ...) of image and first and last pixels, objects (G, 7, ...) of image,
@@ -125,7 +125,13 @@ class ProposalTargetLayer : public Layer {
   };
 
   Drawn drawn(const std::vector<Region>& all, const std::vector<Object>& objects,
-              const Context& context, uint64_t pass) const {
+              const Context& context, const Forward& pass) const {
+    // Other ranks have other numbers.
+    const auto random = [&](uint64_t purpose) -> Random {
+      const Random all = context.random(mix(id(), purpose), pass.pass);
+      const int64_t first = pass.share.first;
+      return first == 0 ? all : Random{all.seed, mix(all.stream, static_cast<uint64_t>(first))};
+    };
     std::vector<Region> found, background, others;
     for (const Region& region : all) {
       if (region.object >= 0 && region.overlap >= p().fg_thr()) {
@@ -141,20 +147,18 @@ class ProposalTargetLayer : public Layer {
     if (takes_all()) {
       others.clear();
     } else {
-      draw(&found, std::lround(p().fg_fraction() * static_cast<float>(batch)),
-           context.random(mix(id(), 0), pass));
+      draw(&found, std::lround(p().fg_fraction() * static_cast<float>(batch)), random(0));
     }
-    draw(&background, batch - found.size(), context.random(mix(id(), 1), pass));
+    draw(&background, batch - found.size(), random(1));
     Drawn result{found, found.size()};
     result.regions.insert(result.regions.end(), background.begin(), background.end());
     const size_t more = std::min(others.size(), batch - result.regions.size());
     result.regions.insert(result.regions.end(), others.begin(),
                           others.begin() + static_cast<int64_t>(more));
-    const Random random = context.random(mix(id(), 2), pass);
     for (uint64_t number = 0; result.regions.size() < batch; ++number) {
       require(number < 1000 * batch, "the objects leave no room for background: ", kSide, "x",
               kSide, " boxes and larger overlap them by fg_thr, ", p().fg_thr());
-      const Region region = anywhere(objects, random, number);
+      const Region region = anywhere(objects, random(2), number);
       if (region.overlap < p().fg_thr()) result.regions.push_back(region);
     }
     return result;
@@ -173,7 +177,7 @@ class ProposalTargetLayer : public Layer {
       all.push_back({objects.back().image, objects.back().box});
     }
     for (Region& region : all) match(&region, objects);
-    write(context, drawn(all, objects, context, pass.pass), objects, pass.top);
+    write(context, drawn(all, objects, context, pass), objects, pass.top);
   }
 
   void write(Context& context, const Drawn& drawn, const std::vector<Object>& objects,

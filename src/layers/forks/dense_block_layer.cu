@@ -12,6 +12,7 @@
 // Gradient: through all steps. Each reads its x_t from y, and recomputes its normalization.
 #include "kernels/conv/conv.h"
 #include "kernels/core/add.h"
+#include "kernels/core/batch_values.h"
 #include "kernels/core/pointwise.h"
 #include "kernels/move/concat.h"
 #include "kernels/norm/batch_norm.h"
@@ -26,11 +27,12 @@ namespace {
 template <typename T>
 struct DropBody {
   PassRandom random;
+  int64_t first;       // values of the batch before these
   uint32_t threshold;  // random words below it drop
   T factor;
   T* x;
   CREMA_HD void operator()(int64_t i) const {
-    x[i] = random.get().word(static_cast<uint64_t>(i)) < threshold ? T(0) : x[i] * factor;
+    x[i] = random.get().word(static_cast<uint64_t>(first + i)) < threshold ? T(0) : x[i] * factor;
   }
 };
 
@@ -200,7 +202,8 @@ class DenseBlockLayer : public Layer {
           context, x.count(),
           DropBody<T>{
               context.random(mix(id(), static_cast<uint64_t>(t)), pass.pass, pass.live_pass),
-              static_cast<uint32_t>(amount * 4294967296.0), 1 / (1 - T(amount)), x.data<T>()});
+              values_before(pass.share, x.count()), static_cast<uint32_t>(amount * 4294967296.0),
+              1 / (1 - T(amount)), x.data<T>()});
     });
   }
 

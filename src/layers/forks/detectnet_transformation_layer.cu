@@ -23,6 +23,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "data/transforms/mean.h"
+#include "kernels/core/batch_values.h"
 #include "kernels/core/pointwise.h"
 #include "layers/forks/detectnet_pixels.h"
 #include "layers/forks/detectnet_targets.h"
@@ -35,8 +36,11 @@ namespace {
 struct SampleChanges {
   AugmentationParams how;
   PassRandom random;
+  int64_t first_image;  // images of the batch before these
   DetectNetChange* changes;
-  CREMA_HD void operator()(int64_t image) const { changes[image] = how.draw(random.get(), image); }
+  CREMA_HD void operator()(int64_t image) const {
+    changes[image] = how.draw(random.get(), first_image + image);
+  }
 };
 
 class DetectNetTransformationLayer : public Layer {
@@ -210,9 +214,9 @@ class DetectNetTransformationLayer : public Layer {
     const int64_t images = in[0], positions = in[2] * in[3], count = rows(boxes.shape());
     auto* changes = pass.workspace.data<DetectNetChange>();
     auto* targets = reinterpret_cast<TargetBox*>(changes + images);
-    parallel_for(
-        context, images,
-        SampleChanges{draw_of(in), context.random(id(), pass.pass, pass.live_pass), changes});
+    parallel_for(context, images,
+                 SampleChanges{draw_of(in), context.random(id(), pass.pass, pass.live_pass),
+                               values_before(pass.share, images), changes});
     on(x, [&]<typename T>() {
       if (context.device() == Device::cpu) check_headers<T>(boxes, count);
       T* colours = reinterpret_cast<T*>(targets + images * count);

@@ -10,6 +10,7 @@
 // Gradient: dx = dy * m * C / s; g gets none.
 #include <cmath>
 
+#include "kernels/core/batch_values.h"
 #include "kernels/core/pointwise.h"
 #include "kernels/core/reduce.h"
 #include "layers/layer.h"
@@ -45,6 +46,7 @@ template <typename T>
 struct FactorOfChannel {
   Guide<T> guide;
   PassRandom random;
+  int64_t first;  // channels of the batch before these
   const T* sums;
   T* factors;
   int64_t channels;
@@ -55,7 +57,7 @@ struct FactorOfChannel {
       return;
     }
     const T share = guide.share(i), sum = sums[i / channels];
-    const bool kept = guide.stochastic ? random.get().uniform(i) < share : share > 0;
+    const bool kept = guide.stochastic ? random.get().uniform(first + i) < share : share > 0;
     factors[i] = !kept ? T(0) : sum > 0 ? static_cast<T>(channels) / sum : T(1);
   }
 };
@@ -110,10 +112,10 @@ class GuidedDropoutLayer : public Layer {
                            T(p().sigmoid_scaler())};
       parallel_sum<T>(context, {images, 1, channels}, ShareOfImage<T>{guide, channels},
                       SumTarget<T>{sums.data<T>()});
-      parallel_for(
-          context, factors.count(),
-          FactorOfChannel<T>{guide, context.random(id(), pass.pass, pass.live_pass), sums.data<T>(),
-                             factors.data<T>(), channels, stochastic() && !training()});
+      parallel_for(context, factors.count(),
+                   FactorOfChannel<T>{guide, context.random(id(), pass.pass, pass.live_pass),
+                                      values_before(pass.share, factors.count()), sums.data<T>(),
+                                      factors.data<T>(), channels, stochastic() && !training()});
     });
     times_factor(context, x, factors, pass.top[0]);
   }

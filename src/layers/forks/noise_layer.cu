@@ -75,10 +75,11 @@ class NoiseLayer : public PointwiseLayer {
     const Tensor &x = pass.bottom[0], &y = pass.top[0];
     if (is_view()) return pointwise_copy(context, y, x);
     const PassRandom random = context.random(id(), pass.pass, pass.live_pass);
+    const BatchShare samples = pass.share;
     if (x.dtype() == DType::f64) {
-      change_randomly(context, random, AddNoise<double>{normal_, base_, spread_}, x, y);
+      change_randomly(context, random, samples, AddNoise<double>{normal_, base_, spread_}, x, y);
     } else {
-      change_randomly(context, random, AddNoise<float>{normal_, base_, spread_}, x, y);
+      change_randomly(context, random, samples, AddNoise<float>{normal_, base_, spread_}, x, y);
     }
   }
   void backward(Context& context, const Backward& pass) override {

@@ -30,7 +30,8 @@ class SeluDropoutLayer : public Layer {
             p().dropout_ratio(), ", but a probability above 0 and below 1 is needed");
   }
 
-  void run(Context& context, const Tensor& x, const Tensor& y, const PassRandom& random,
+  template <typename Pass>
+  void run(Context& context, const Pass& pass, const Tensor& x, const Tensor& y,
            bool gradient) const {
     if (!training()) {
       if (x.raw() != y.raw()) copy(context, x, y);
@@ -39,20 +40,19 @@ class SeluDropoutLayer : public Layer {
     const double alpha = p().alpha(), share = p().dropout_ratio();
     const double a = 1 / std::sqrt((1 - share) * (1 + share * alpha * alpha));
     const double b = -a * share * alpha;
-    const DropoutMask mask{random, static_cast<uint32_t>(share * 4294967296.0),
-                           static_cast<float>(a)};
+    const DropoutMask mask{context.random(id(), pass.pass, pass.live_pass),
+                           static_cast<uint32_t>(share * 4294967296.0), static_cast<float>(a),
+                           pass.share};
     DropoutValues values;
     if (!gradient) values = {static_cast<float>(b), static_cast<float>(a * alpha + b)};
     dropout(context, mask, x, y, values);
   }
 
   void forward(Context& context, const Forward& pass) override {
-    run(context, pass.bottom[0], pass.top[0], context.random(id(), pass.pass, pass.live_pass),
-        false);
+    run(context, pass, pass.bottom[0], pass.top[0], false);
   }
   void backward(Context& context, const Backward& pass) override {
-    run(context, pass.top_diff[0], pass.bottom_diff[0],
-        context.random(id(), pass.pass, pass.live_pass), true);
+    run(context, pass, pass.top_diff[0], pass.bottom_diff[0], true);
   }
 };
 

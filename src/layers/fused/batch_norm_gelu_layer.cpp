@@ -33,7 +33,7 @@ class BatchNormGeluLayer : public FusedLayer {
     return c;
   }
   bool supports(const Context& context, const Shape& x, const Format& format, DType storage) const {
-    return !params<GELUParameter>().approximate() && !norm().takes_parts() && x.count() > 0 &&
+    return !params<GELUParameter>().approximate() && norm().of_own_batch() && x.count() > 0 &&
            batch_norm_takes_packs(context, case_of(x, format), storage);
   }
 

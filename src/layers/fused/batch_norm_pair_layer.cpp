@@ -44,12 +44,12 @@ class BatchNormPairLayer : public FusedLayer {
     const auto bytes = static_cast<int64_t>(size_of(storage_of(precision, DType::f32)));
     // Exact float32 uses row-major order.
     return allows_fusion(context) && precision != Precision::fp32 && x.axes() > 2 &&
-           x == bottoms[1] && x[1] * bytes % 16 == 0 && !norm(0).takes_parts();
+           x == bottoms[1] && x[1] * bytes % 16 == 0 && norm(0).of_own_batch();
   }
 
   std::optional<Prepared> prepare_kernels(Context& context,
                                           const Preparation& preparation) override {
-    if (norm(0).takes_parts()) return std::nullopt;
+    if (!norm(0).of_own_batch()) return std::nullopt;
     const Format format{preparation.bottom_orders[0], nullptr};
     pair_ = make_batch_norm_pair(context, norm(0).case_of(preparation.bottoms[0], format),
                                  preparation.storage);

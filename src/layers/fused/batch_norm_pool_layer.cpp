@@ -36,7 +36,7 @@ class BatchNormPoolLayer : public FusedLayer {
   std::unique_ptr<BatchNormPool> kernels(const Context& context, const Shape& x,
                                          const Format& format, DType storage) const {
     const std::optional<PoolWindow> window = pool_window(member(1), x);
-    if (!window || norm().takes_parts() || message().top_size() > 1) return nullptr;
+    if (!window || !norm().of_own_batch() || message().top_size() > 1) return nullptr;
     return make_batch_norm_pool(context, norm().case_of(x, format), *window, storage);
   }
 

@@ -88,9 +88,8 @@ class PooledConvolutionLayer : public FusedLayer {
     return prepared;
   }
 
-  template <typename Pass>
-  DropoutMask mask(const Context& context, const Pass& pass) const {
-    return dropout_.mask(context.random(id(), pass.pass, pass.live_pass));
+  DropoutMask mask(const Context& context, const Forward& pass) const {
+    return dropout_.mask(context.random(id(), pass.pass, pass.live_pass), pass.share);
   }
 
   void forward_kernels(Context& context, const Forward& pass) override {

@@ -34,6 +34,14 @@ const FillerParameter& BatchNormBase::ones() {
   return filler;
 }
 
+void BatchNormBase::synchronize(const Context& context) {
+  require(images_together_ == 0, "sync_bn gives the batches of all ranks the same statistics, but ",
+          "stats_batch_size ", images_together_, " gives each group of images its own: write one ",
+          "of the two");
+  // In testing, each rank has whole batches.
+  settings_.over_ranks = settings_.batch_statistics && training() && context.ranks() > 1;
+}
+
 BackwardReads BatchNormBase::reads() const {
   // Unfused, the gradient needs y, the normalized x; fused, it needs x, and y for the sign before
   // the ReLU only if that cannot be computed from x.
@@ -43,7 +51,7 @@ BackwardReads BatchNormBase::reads() const {
 
 Edge BatchNormBase::top_edge() const {
   return {.affine = fuses("ReLU") && !fuses("Sum") &&
-                    params<ReLUParameter>().negative_slope() == 0 && !takes_parts()};
+                    params<ReLUParameter>().negative_slope() == 0 && of_own_batch()};
 }
 
 Inference BatchNormBase::infer(const std::vector<Shape>& bottoms) const {
@@ -68,7 +76,7 @@ Prepared BatchNormBase::prepare(Context& context, const Preparation& preparation
   if (x.axes() > 0) x[0] /= parts(x);
   const BatchNormCase c = case_of(x, {preparation.bottom_orders[0], nullptr});
   Prepared prepared;
-  prepared.workspace = batch_norm_workspace(context, c.view);
+  prepared.workspace = batch_norm_workspace(context, c.view, c.over_ranks);
   if (!c.relu || !batch_norm_takes_packs(context, c, preparation.storage)) return prepared;
   prepared.top_edge.gradient_parts = 2;
   if (c.added && preparation.backward) {

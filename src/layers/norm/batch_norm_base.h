@@ -19,11 +19,13 @@ class BatchNormBase : public Layer {
   Prepared prepare(Context& context, const Preparation& preparation) override;
   void forward(Context& context, const Forward& pass) override;
   Edge bottom_edge(int bottom) const override {
-    return {.statistics = bottom == 0 && settings_.batch_statistics && !takes_parts()};
+    return {.statistics = bottom == 0 && settings_.batch_statistics && of_own_batch()};
   }
   Edge top_edge() const override;
-  // Groups of images have statistics of their own.
-  bool takes_parts() const { return images_together_ > 0; }
+  // Statistics are those of all images that this rank has, no more and no less: other kernels can
+  // compute them, too.
+  bool of_own_batch() const { return images_together_ == 0 && !settings_.over_ranks; }
+  bool asks_ranks() const override { return settings_.over_ranks; }
   bool recomputes() const override { return true; }
   void recompute(Context& context, const Forward& pass) override;
   void backward(Context& context, const Backward& pass) override;
@@ -35,6 +37,8 @@ class BatchNormBase : public Layer {
 
  protected:
   static int64_t channels_of(const Shape& x) { return x.axes() == 1 ? 1 : x[1]; }
+  // To be called by setup() if the file says sync_bn.
+  void synchronize(const Context& context);
   // 1: scale factors whose filler the file does not give.
   static const FillerParameter& ones();
 

@@ -7,8 +7,14 @@
 //   number          = 1 + f * number
 // With stats_batch_size (a fork) each group of that many consecutive images has its own mean and
 // variance, and updates the stored ones. In testing, or with use_global_stats: true, it uses the
-// stored ones divided by `number`. Scale (with bias_term: true) usually follows; scale_bias: true
-// learns the same two blobs in this layer.
+// stored ones divided by `number`.
+// Where several ranks train together, each has the statistics of its own part of the batch; with
+// sync_bn: true all have those of the whole batch, also where the parts differ in size. The ranks'
+// means and sums of squared differences are merged, so that a large mean costs no digits. It costs
+// one exchange of a few values per channel forward and one backward. All ranks' stored statistics
+// are then the same. Not together with stats_batch_size.
+// Scale (with bias_term: true) usually follows; scale_bias: true learns the same two blobs in this
+// layer.
 // Shapes: x (N, C, ...), y the same.
 // Parameters: sums of means (C) and variances (C), number (1), which are measured, not learned;
 // with scale_bias also scale (C) and bias (C).
@@ -32,7 +38,7 @@ namespace {
 class BatchNormLayer : public BatchNormBase {
   const BatchNormParameter& p() const { return params<BatchNormParameter>(); }
 
-  void setup(Context&, const std::vector<Shape>& bottoms) override {
+  void setup(Context& context, const std::vector<Shape>& bottoms) override {
     const Shape& x = bottoms[0];
     require(x.axes() >= 1, "BatchNorm needs at least one axis, the batch");
     const bool stored = p().has_use_global_stats() ? p().use_global_stats() : !training();
@@ -40,6 +46,7 @@ class BatchNormLayer : public BatchNormBase {
     settings_.eps = p().eps();
     settings_.fraction = p().moving_average_fraction();
     if (!stored) images_together_ = p().stats_batch_size();
+    if (p().sync_bn()) synchronize(context);
     position_.mean = 0, position_.variance = 1, position_.factor = 2;
     const int64_t channels = channels_of(x);
     for (int i = 0; i < 3; ++i) {

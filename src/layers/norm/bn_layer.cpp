@@ -6,6 +6,7 @@
 // unchanged. Files that name scale_filler, shift_filler, bn_mode or variance_eps come from a
 // segmentation fork (SegNet), which stores no statistics: bn_mode LEARN uses the batch's in testing
 // too, and INFERENCE is y = x * slope + bias. moving_average: false is like LEARN.
+// sync_bn: true: where several ranks train together, the batch is that of all (see BatchNorm).
 // Shapes: x (N, C, ...), y the same.
 // Parameters: slope (1 unless a filler is given) and bias; mean and variance, which are measured,
 // unless none are stored. Each is (1, C), or (1, C, 1, 1) in SegNet.
@@ -30,7 +31,7 @@ class BnLayer : public BatchNormBase {
     return p().moving_average() && (asks || !of_segnet());
   }
 
-  void setup(Context&, const std::vector<Shape>& bottoms) override {
+  void setup(Context& context, const std::vector<Shape>& bottoms) override {
     const Shape& x = bottoms[0];
     require(x.axes() >= 2, "BN needs a bottom with channels (2 axes or more), this one is ",
             x.brief());
@@ -40,6 +41,7 @@ class BnLayer : public BatchNormBase {
     settings_.fraction = p().momentum();
     settings_.share = 1 - p().momentum();
     settings_.unbiased = false;
+    if (p().sync_bn()) synchronize(context);
     const Shape shape = of_segnet() ? Shape{1, x[1], 1, 1} : Shape{1, x[1]};
     position_.scale = 0, position_.shift = 1;
     add_parameter(shape,

@@ -6,7 +6,8 @@
 // Shapes: y as x, any.
 // Parameters: none.
 // Gradient: dx = dy with the same mask and factor. The mask is a function of seed, layer and pass:
-// backward recomputes it.
+// backward recomputes it. Ranks that share a batch have the masks of its samples on one rank, where
+// samples are the first axis of x.
 #include "layers/layer.h"
 #include "layers/pointwise/dropout_params.h"
 
@@ -25,17 +26,18 @@ class DropoutLayer : public Layer {
     params_ = DropoutParams(params<DropoutParameter>(), training());
   }
 
-  void run(Context& context, const Tensor& x, const Tensor& y, const PassRandom& random) const {
+  template <typename Pass>
+  void run(Context& context, const Pass& pass, const Tensor& x, const Tensor& y) const {
     if (is_view() && x.raw() == y.raw()) return;
-    dropout(context, params_.mask(random), x, y);
+    dropout(context, params_.mask(context.random(id(), pass.pass, pass.live_pass), pass.share), x,
+            y);
   }
 
   void forward(Context& context, const Forward& pass) override {
-    run(context, pass.bottom[0], pass.top[0], context.random(id(), pass.pass, pass.live_pass));
+    run(context, pass, pass.bottom[0], pass.top[0]);
   }
   void backward(Context& context, const Backward& pass) override {
-    run(context, pass.top_diff[0], pass.bottom_diff[0],
-        context.random(id(), pass.pass, pass.live_pass));
+    run(context, pass, pass.top_diff[0], pass.bottom_diff[0]);
   }
 
   DropoutParams params_;

@@ -25,8 +25,9 @@ struct DropoutParams {
   }
 
   bool changes() const { return drops || factor != 1; }
-  DropoutMask mask(const PassRandom& random) const {
-    return {random, drops ? static_cast<uint32_t>(ratio_ * 4294967296.0) : 0, factor};
+  // samples: of the values that are dropped.
+  DropoutMask mask(const PassRandom& random, const BatchShare& samples) const {
+    return {random, drops ? static_cast<uint32_t>(ratio_ * 4294967296.0) : 0, factor, samples};
   }
 
  private:

@@ -9,6 +9,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "kernels/core/batch_values.h"
 #include "kernels/core/divisor.h"
 #include "kernels/core/pointwise.h"
 #include "layers/pointwise/pointwise_layer.h"
@@ -21,10 +22,11 @@ namespace {
 template <typename C>
 struct ChannelFactor {
   PassRandom random;
+  int64_t first;       // channels of the batch before these
   uint32_t threshold;  // random words below it drop
   C factor;
   CREMA_HD C operator()(int64_t channel) const {
-    return random.get().word(channel) < threshold ? C(0) : factor;
+    return random.get().word(first + channel) < threshold ? C(0) : factor;
   }
 };
 
@@ -58,12 +60,27 @@ struct SpatialDropoutPacks {
   const WidePack<T>* x;
   WidePack<T>* y;
   PassRandom random;
+  int64_t first;  // as in ChannelFactor
   uint32_t threshold;
   Compute<T> factor;
   // packs: per position, or in row-major order per channel; runs: of kPositions positions, per
   // image.
   Divisor packs, runs;
   int64_t positions;
+
+  // Four words at a time, unless the pack begins inside of a draw.
+  CREMA_HD void draw(const Random& words, int64_t channel, Compute<T> (&factors)[kPack]) const {
+    if (channel % 4 == 0 && kPack % 4 == 0) {
+      for (int quad = 0; quad < kPack / 4; ++quad) {
+        const Random::Four four = words.four(channel / 4 + quad);
+        for (int k = 0; k < 4; ++k)
+          factors[quad * 4 + k] = four.v[k] < threshold ? Compute<T>(0) : factor;
+      }
+      return;
+    }
+    for (int k = 0; k < kPack; ++k)
+      factors[k] = words.word(channel + k) < threshold ? Compute<T>(0) : factor;
+  }
 
   CREMA_HD void operator()(int64_t i) const {
     uint32_t pack = static_cast<uint32_t>(i), run = packs.split(pack);
@@ -73,14 +90,12 @@ struct SpatialDropoutPacks {
     int count = 1;
     if constexpr (kLast) {
       const int64_t image = runs.split(run), across = packs.value,
-                    first = int64_t{run} * kPositions;
-      const int64_t channel = (image * across + pack) * kPack;
-      for (int k = 0; k < kPack; ++k)
-        factors[k] = words.word(channel + k) < threshold ? Compute<T>(0) : factor;
-      at = (image * positions + first) * across + pack, step = across;
-      count = positions - first < kPositions ? static_cast<int>(positions - first) : kPositions;
+                    begin = int64_t{run} * kPositions;
+      draw(words, first + (image * across + pack) * kPack, factors);
+      at = (image * positions + begin) * across + pack, step = across;
+      count = positions - begin < kPositions ? static_cast<int>(positions - begin) : kPositions;
     } else {
-      const Compute<T> one = words.word(run) < threshold ? Compute<T>(0) : factor;
+      const Compute<T> one = words.word(first + run) < threshold ? Compute<T>(0) : factor;
       for (Compute<T>& each : factors) each = one;
     }
     WidePack<T> p[kPositions];
@@ -108,8 +123,11 @@ class SpatialDropoutLayer : public PointwiseLayer {
             bottoms[0].brief());
   }
 
-  void run(Context& context, const Tensor& x, const Tensor& y, const PassRandom& random) const {
+  template <typename Pass>
+  void run(Context& context, const Pass& pass, const Tensor& x, const Tensor& y) const {
     if (is_view()) return;
+    const PassRandom random = context.random(id(), pass.pass, pass.live_pass);
+    const int64_t first = values_before(pass.share, x.shape().count(0, 2));
     const uint32_t threshold = static_cast<uint32_t>(ratio() * 4294967296.0);
     const int64_t positions = x.shape().count(2);
     on_real(x, [&]<typename T>() {
@@ -123,11 +141,11 @@ class SpatialDropoutLayer : public PointwiseLayer {
                         runs = (positions + each - 1) / each,
                         threads = kLast ? x.shape()[0] * runs * packs : x.count() / kPackCount<T>;
           parallel_for(context, threads,
-                       Body{x.data<WidePack<T>>(), y.data<WidePack<T>>(), random, threshold, factor,
-                            Divisor(packs), Divisor(runs), positions});
+                       Body{x.data<WidePack<T>>(), y.data<WidePack<T>>(), random, first, threshold,
+                            factor, Divisor(packs), Divisor(runs), positions});
           return;
         }
-        const ChannelFactor<Compute<T>> drawn{random, threshold, factor};
+        const ChannelFactor<Compute<T>> drawn{random, first, threshold, factor};
         const auto over_rows = [&](const auto& found) {
           using Body = SpatialDropoutBody<T, kLast, std::decay_t<decltype(found)>>;
           parallel_rows(context, x.count() / columns, columns,
@@ -145,11 +163,10 @@ class SpatialDropoutLayer : public PointwiseLayer {
   }
 
   void forward(Context& context, const Forward& pass) override {
-    run(context, pass.bottom[0], pass.top[0], context.random(id(), pass.pass, pass.live_pass));
+    run(context, pass, pass.bottom[0], pass.top[0]);
   }
   void backward(Context& context, const Backward& pass) override {
-    run(context, pass.top_diff[0], pass.bottom_diff[0],
-        context.random(id(), pass.pass, pass.live_pass));
+    run(context, pass, pass.top_diff[0], pass.bottom_diff[0]);
   }
 };
 

@@ -13,6 +13,7 @@
 #include <cmath>
 
 #include "device/aligned.h"
+#include "kernels/core/batch_values.h"
 #include "kernels/core/bias.h"
 #include "kernels/gemm/gemm_groups.h"
 #include "kernels/softmax/attention.h"
@@ -197,7 +198,8 @@ class MultiHeadAttentionLayer : public Layer {
             s.keys,
             p().causal(),
             drops() ? p().dropout_ratio() : 0,
-            context.random(id(), pass.pass, pass.live_pass)};
+            context.random(id(), pass.pass, pass.live_pass),
+            values_before(pass.share, s.images * heads_ * s.queries)};
   }
 
   // Gradients of a projection's weights and bias, and of its input (dx may be null).

@@ -16,6 +16,7 @@
 #include <algorithm>
 
 #include "kernels/conv/conv.h"
+#include "kernels/core/batch_values.h"
 #include "kernels/pool/pool.h"
 #include "kernels/pool/pool_nd.h"
 #include "layers/layer.h"
@@ -252,8 +253,10 @@ class PoolingLayer : public Layer {
       pool_nd_forward(context, axes(x), method_ == PoolMethod::average, pass.bottom[0], pass.top[0],
                       index, mask);
     } else {
-      pool_forward(context, window(x), context.random(id(), pass.pass, pass.live_pass),
-                   pass.bottom[0], pass.top[0], index, mask);
+      PoolWindow w = window(x);
+      w.first_image = values_before(pass.share, x[0]);
+      pool_forward(context, w, context.random(id(), pass.pass, pass.live_pass), pass.bottom[0],
+                   pass.top[0], index, mask);
     }
   }
 

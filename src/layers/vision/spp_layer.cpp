@@ -9,6 +9,7 @@
 // Gradient: that of each Pooling, summed.
 #include "device/aligned.h"
 #include "kernels/core/add.h"
+#include "kernels/core/batch_values.h"
 #include "kernels/move/strided_copy.h"
 #include "kernels/pool/pool.h"
 #include "layers/layer.h"
@@ -132,9 +133,10 @@ class SPPLayer : public Layer {
     const Tensor &x = pass.bottom[0], &y = pass.top[0];
     const Scratch s = scratch(pass.workspace, x, false);
     for (int level = 0; level < levels(); ++level) {
-      pool_forward(context, window(x.shape(), level),
-                   context.random(mix(id(), level), pass.pass, pass.live_pass), x, s.levels[level],
-                   index(pass.saved, level), Tensor());
+      PoolWindow w = window(x.shape(), level);
+      w.first_image = values_before(pass.share, x.shape()[0]);
+      pool_forward(context, w, context.random(mix(id(), level), pass.pass, pass.live_pass), x,
+                   s.levels[level], index(pass.saved, level), Tensor());
       strided_copy(context, moves(s.levels[level], y), s.levels[level], y);
     }
   }

@@ -49,6 +49,12 @@ void prepare_node(Context& context, Plan& plan, PlanNode& node) {
   node.saved.insert(node.saved.end(), node.prepared.saved.begin(), node.prepared.saved.end());
   plan.workspace_bytes = std::max(plan.workspace_bytes, node.prepared.workspace);
   if (!node.shapes.depends_on_dynamic) return;
+  at_layer(nullptr, 0, node.message.name(), [&] {
+    require(
+        !node.layer->asks_ranks(),
+        "sync_bn needs a batch on every rank, but the shapes here depend on the data, and a rank "
+        "may have nothing: leave sync_bn out");
+  });
   // Kernels for other shapes might ask for something else when the memory is already planned.
   node.reads = {};
   node.prepared.top_edge.gradient_parts = 1;

@@ -84,6 +84,7 @@ struct DirectConvOperands {
   float* db;
   uint8_t* argmax;
   DropoutMask dropout;
+  int64_t dropout_first_image;  // DropoutLayout's
   bool accumulate_w, accumulate_b, relu;
   bool adds;  // blocks add their sums to dw and db, in any order
   float gradient_factor;

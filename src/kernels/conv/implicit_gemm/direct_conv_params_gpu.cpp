@@ -4,6 +4,7 @@
 #include "base/ceil_div.h"
 #include "kernels/conv/implicit_gemm/direct_conv_launch.cuh"
 #include "kernels/conv/implicit_gemm/implicit_gemm.cuh"
+#include "kernels/core/batch_values.h"
 
 namespace crema {
 namespace {
@@ -307,6 +308,7 @@ void DirectConv::run(Context& context, const ImplicitGemmTensors& t, const Choic
                 .db = t.db,
                 .argmax = t.argmax,
                 .dropout = t.dropout,
+                .dropout_first_image = values_before(t.dropout.samples, c_.y[0]),
                 .accumulate_w = t.accumulate_w,
                 .accumulate_b = t.accumulate_b,
                 .relu = fprop && c_.relu.on,

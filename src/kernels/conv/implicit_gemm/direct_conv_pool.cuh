@@ -31,7 +31,8 @@ __device__ inline void draw_dropout(const DirectConvParams& n, const Random& ran
     int quad;
     const int pool_window = first + p.by_quads.split(at, quad);
     const Random::Four four = random.four(
-        (static_cast<int64_t>(image_index) * p.quads + quad) * pool_windows + pool_window);
+        ((n.operands.dropout_first_image + image_index) * p.quads + quad) * pool_windows +
+        pool_window);
     int stay = 0;
 #pragma unroll
     for (int word = 0; word < 4; ++word)

@@ -152,7 +152,7 @@ void ImplicitGemm::launch(Context& context, const ImplicitGemmTensors& t,
                 .accumulate_b = t.accumulate_b,
                 .relu = fprop && c_.relu.on,
                 .dropout = t.dropout,
-                .dropout_layout = DropoutLayout::of(Shape{c_.y.count()}),
+                .dropout_layout = DropoutLayout::of(Shape{c_.y.count()}, t.dropout.samples),
                 .factor = fprop ? t.dropout.factor : t.gradient_factor,
                 .partial_sums = gpu.partial_sums,
                 .counters = gpu.counters};

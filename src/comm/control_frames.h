@@ -1,0 +1,90 @@
+// Frames: the messages of the control connection. A frame is its type, one byte, the length of its
+// payload, eight bytes, and the payload. Numbers are little-endian, as on every machine that a rank
+// runs on.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace crema {
+
+enum class FrameType : uint8_t {
+  // While the ranks meet; `from` rank 0 where not said otherwise.
+  hello = 1,  // from another rank, its first frame (comm/control_deputy.h)
+  accepted,   // the hello was right
+  refused,    // it was not: why
+  welcome,    // all have come: their hosts, the addresses of rank 1
+  missing,    // some have not come in time: the message, which rank 0 itself tells the user
+  // Afterwards.
+  text,     // from another rank: number of the gather, iteration, text
+  texts,    // number of the gather, iteration, the texts of all ranks
+  beat,     // each second, in both directions: iteration, whether the rank is paused, its steps,
+            // whether it waits for others
+  lost,     // in both directions: what has happened, the rank that tells the user
+  failed,   // in both directions: this rank has failed and says so itself
+  goodbye,  // in both directions: this rank is done
+  teller,   // from rank 1 to who asks: the rank that tells the user
+};
+constexpr auto kLastFrameType = FrameType::teller;
+
+constexpr std::string_view kHelloMagic = "crema control 1";
+constexpr size_t kFrameHeader = 9;
+// A hello has no token or host of more than a few hundred bytes; who connects is not known yet.
+constexpr size_t kMaxHello = 4096;
+constexpr size_t kMaxFrame = size_t{1} << 31;
+
+using Bytes = std::shared_ptr<const std::string>;  // of frames that several connections send
+
+class FrameWriter {
+ public:
+  explicit FrameWriter(FrameType type, size_t reserved = 64);
+  FrameWriter& number(int64_t value);
+  FrameWriter& text(std::string_view value);
+  Bytes finish();
+
+ private:
+  std::string bytes_;
+};
+
+// Reads the payload in the order in which it was written; Error where it is shorter.
+class FrameFields {
+ public:
+  explicit FrameFields(std::string_view payload) : rest_(payload) {}
+  int64_t number();
+  std::string text();
+
+ private:
+  std::string_view rest_;
+};
+
+struct Frame {
+  FrameType type = FrameType::hello;
+  std::string payload;
+};
+
+// Puts frames together from what a socket gives, in pieces of any size.
+class FrameReader {
+ public:
+  explicit FrameReader(size_t max_payload) : max_payload_(max_payload) {}
+  void allow(size_t max_payload) { max_payload_ = max_payload; }
+
+  // Where the next bytes go; `count` have come. Error for a frame of an unknown type or too large.
+  // True when a frame is whole: take() it before the next call.
+  char* space(size_t* size);
+  bool added(size_t count);
+  Frame take();
+  bool inside_frame() const { return filled_ > 0; }
+
+ private:
+  bool whole() const { return filled_ >= kFrameHeader && filled_ - kFrameHeader == length_; }
+
+  size_t max_payload_;
+  char header_[kFrameHeader] = {};
+  std::string payload_;
+  size_t filled_ = 0, length_ = 0;  // header included; of the payload
+};
+
+}  // namespace crema

@@ -1,0 +1,330 @@
+#include "comm/control_meeting.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <list>
+#include <optional>
+#include <thread>
+
+#include "base/error.h"
+
+namespace crema {
+namespace {
+
+// A rank says hello as soon as it has connected; whoever does not is no rank.
+constexpr double kHelloSeconds = 5;
+// After that a rank tries the next address. Rank 0 may still be busy with something else.
+constexpr double kAnswerSeconds = 5;
+
+std::string own_host() {
+  char name[256] = "";
+  gethostname(name, sizeof name - 1);
+  return name;
+}
+
+bool only_on_this_machine(const std::vector<HostPort>& addresses) {
+  return std::all_of(addresses.begin(), addresses.end(),
+                     [](const HostPort& address) { return is_loopback(address.host); });
+}
+
+Socket listening_socket(const ControlOptions& options) {
+  if (options.listening < 0) {
+    const std::vector<HostPort> addresses = parse_addresses(options.address);
+    const std::string host = only_on_this_machine(addresses) ? addresses[0].host : "";
+    return Socket(listen_on(host, addresses[0].port).socket);
+  }
+  Socket given(options.listening);
+  int listens = 0;
+  socklen_t size = sizeof listens;
+  if (getsockopt(given.get(), SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) != 0 || !listens)
+    fail("file descriptor ", given.release(), " is no socket at which rank 0 can listen");
+  fcntl(given.get(), F_SETFD, FD_CLOEXEC);
+  fcntl(given.get(), F_SETFL, O_NONBLOCK);
+  return given;
+}
+
+// Waits until one of them has something, at most until `until`.
+void wait_for(std::vector<pollfd>& waiting, Moment until) {
+  if (poll(waiting.data(), waiting.size(), milliseconds_until(until)) < 0 && errno != EINTR)
+    fail("waiting for the other ranks: ", std::strerror(errno));
+}
+
+// --- rank 0 ---
+
+class Reception {
+ public:
+  explicit Reception(const ControlOptions& options)
+      : options_(options),
+        listening_(listening_socket(options)),
+        until_(ControlClock::now() + seconds(options.timeout)) {
+    met_.connections.resize(options.ranks);
+    met_.hosts.resize(options.ranks);
+    met_.hosts[0] = own_host();
+  }
+
+  Met run() {
+    while (came_ + 1 < options_.ranks) {
+      wait();
+      while (Socket guest = accept_next(listening_)) {
+        guests_.push_back({std::make_unique<Connection>(std::move(guest), kMaxHello),
+                           ControlClock::now() + seconds(kHelloSeconds)});
+      }
+      // Other errors are those of a connection, not of the socket that listens.
+      if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)
+        fail("rank 0 cannot accept a connection: ", std::strerror(errno));
+      for (auto guest = guests_.begin(); guest != guests_.end();)
+        guest = stays(*guest) ? std::next(guest) : guests_.erase(guest);
+      drop_those_that_left();
+      if (ControlClock::now() >= until_) give_up();
+    }
+    FrameWriter welcome(FrameType::welcome);
+    for (const std::string& host : met_.hosts) welcome.text(host);
+    welcome.text(met_.deputy_address);
+    send_all(welcome.finish());
+    return std::move(met_);
+  }
+
+ private:
+  struct Guest {
+    std::unique_ptr<Connection> connection;
+    Moment until;
+  };
+
+  void wait() {
+    std::vector<pollfd> waiting = {{listening_.get(), POLLIN, 0}};
+    Moment next = until_;
+    for (const Guest& guest : guests_) {
+      waiting.push_back({guest.connection->descriptor(), guest.connection->events(), 0});
+      next = std::min(next, guest.until);
+    }
+    for (const auto& connection : met_.connections) {
+      if (connection) waiting.push_back({connection->descriptor(), connection->events(), 0});
+    }
+    wait_for(waiting, next);
+  }
+
+  // Reads the hello of a guest: one that is right becomes a rank's connection.
+  bool stays(Guest& guest) {
+    std::optional<Frame> hello;
+    try {
+      guest.connection->receive([&](Frame&& frame) { hello = std::move(frame); });
+      if (hello && !guest.connection->ended()) admit(*hello, guest.connection);
+    } catch (const Error&) {
+      return false;  // no rank: something else has found the port
+    }
+    return guest.connection && !guest.connection->ended() && ControlClock::now() < guest.until;
+  }
+
+  void admit(const Frame& frame, std::unique_ptr<Connection>& connection) {
+    const Hello hello = read_hello(frame);
+    const int64_t ranks = hello.ranks, rank = hello.rank;
+    const std::string& host = hello.host;
+    std::string problem;
+    if (hello.token != options_.token) {
+      problem = "another run listens there";
+    } else if (ranks != options_.ranks || rank <= 0 || rank >= ranks) {
+      problem = cat("rank ", rank, " of ", ranks, " does not belong to a run of ", options_.ranks,
+                    " ranks");
+    } else if (met_.connections[rank]) {
+      problem = cat("a rank ", rank, " is there already, on ", met_.hosts[rank]);
+    }
+    if (!problem.empty()) {
+      turned_away_ = cat("; a process on ", host, " was turned away: ", problem);
+      connection->send(FrameWriter(FrameType::refused).text(problem).finish());
+      connection->finish();
+      connection.reset();
+      return;
+    }
+    connection->send(FrameWriter(FrameType::accepted).finish());
+    connection->flush();
+    met_.hosts[rank] = host;
+    if (rank == 1) met_.deputy_address = hello.deputy;
+    met_.connections[rank] = std::move(connection);
+    ++came_;
+  }
+
+  // A launcher may start them again.
+  void drop_those_that_left() {
+    for (int rank = 1; rank < options_.ranks; ++rank) {
+      std::unique_ptr<Connection>& connection = met_.connections[rank];
+      if (!connection) continue;
+      connection->receive([](Frame&&) {});
+      connection->flush();
+      if (!connection->ended()) continue;
+      left_ = cat("; rank ", rank, " on ", met_.hosts[rank], " came, but has ended");
+      connection.reset();
+      met_.hosts[rank].clear();
+      --came_;
+    }
+  }
+
+  [[noreturn]] void give_up() {
+    std::vector<int> missing;
+    for (int rank = 1; rank < options_.ranks; ++rank) {
+      if (!met_.connections[rank]) missing.push_back(rank);
+    }
+    const std::string text =
+        cat("of ", options_.ranks, " ranks, ", names_of(missing, {}),
+            missing.size() == 1 ? " has" : " have", " not come to rank 0 on ", met_.hosts[0], " (",
+            options_.address.empty() ? "a socket of the launcher" : options_.address, ") within ",
+            options_.timeout, " s", left_, turned_away_,
+            "; does each of them run, and can it reach that address?");
+    send_all(FrameWriter(FrameType::missing).text(text).finish());
+    fail(text);
+  }
+
+  void send_all(const Bytes& frame) {
+    for (const auto& connection : met_.connections) {
+      if (!connection) continue;
+      connection->send(frame);
+      connection->flush();
+    }
+  }
+
+  const ControlOptions& options_;
+  Socket listening_;
+  const Moment until_;
+  std::list<Guest> guests_;
+  Met met_;
+  int came_ = 0;
+  std::string left_, turned_away_;
+};
+
+// --- the other ranks ---
+
+class Visit {
+ public:
+  explicit Visit(const ControlOptions& options)
+      : options_(options),
+        addresses_(parse_addresses(options.address)),
+        until_(ControlClock::now() + seconds(options.timeout)) {
+    met_.connections.resize(options.ranks);
+  }
+
+  Met run() {
+    if (options_.rank == 1 && options_.ranks > 2) {
+      met_.deputy = std::make_unique<Deputy>(options_.token, only_on_this_machine(addresses_));
+      met_.deputy_address = met_.deputy->address();
+    }
+    hello_ =
+        frame_of({options_.ranks, options_.rank, options_.token, own_host(), met_.deputy_address});
+    while (true) {
+      for (const HostPort& address : addresses_) {
+        if (try_address(address)) return std::move(met_);
+      }
+      if (ControlClock::now() >= until_) give_up();
+      // Rank 0 may not listen yet.
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    }
+  }
+
+ private:
+  bool try_address(const HostPort& address) {
+    Socket socket = connect_to(address, until_, &problem_);
+    if (!socket) return false;
+    met_.connections[0] = std::make_unique<Connection>(std::move(socket), kMaxFrame);
+    Connection& connection = *met_.connections[0];
+    connection.send(hello_);
+    const Moment asked = ControlClock::now();
+    Moment until = std::min(asked + seconds(kAnswerSeconds), until_);
+    bool accepted = false;
+    while (!connection.ended() && ControlClock::now() < until) {
+      connection.flush();
+      std::vector<pollfd> waiting = {{connection.descriptor(), connection.events(), 0}};
+      wait_for(waiting, until);
+      bool was_accepted = false;
+      try {
+        connection.receive([&](Frame&& frame) {
+          was_accepted |= frame.type == FrameType::accepted;
+          take(std::move(frame));
+        });
+      } catch (const RankLost&) {
+        throw;
+      } catch (const Error&) {
+        break;  // not rank 0: something else listens there
+      }
+      if (!met_.hosts.empty()) return true;
+      if (was_accepted) {
+        // Rank 0 knows from now on who is missing, and says so when its own time is over.
+        accepted = true;
+        refused_.clear();
+        until = ControlClock::now() + seconds(options_.timeout + 2);
+      }
+    }
+    if (accepted) {
+      problem_ = "it has ended before all ranks had come";
+      if (!connection.ended()) problem_ = "it has answered, but nothing came after that";
+    } else {
+      problem_ = "what listens there does not answer as rank 0 does";
+    }
+    return false;
+  }
+
+  void take(Frame&& frame) {
+    if (!met_.hosts.empty()) {
+      met_.early.push_back(std::move(frame));
+      return;
+    }
+    FrameFields fields(frame.payload);
+    if (frame.type == FrameType::refused) {
+      refused_ = fields.text();
+    } else if (frame.type == FrameType::missing) {
+      throw RankLost(fields.text(), true);
+    } else if (frame.type == FrameType::welcome) {
+      for (int rank = 0; rank < options_.ranks; ++rank) met_.hosts.push_back(fields.text());
+      met_.deputy_address = fields.text();
+    }
+  }
+
+  [[noreturn]] void give_up() {
+    const std::string begin = cat("rank ", options_.rank, " on ", own_host(), " has ");
+    if (!refused_.empty())
+      fail(begin, "been turned away at ", options_.address, ", where rank 0 should be: ", refused_);
+    fail(begin, "not met rank 0 at ", options_.address, " within ", options_.timeout, " s (",
+         problem_, "); does rank 0 run, and can this machine reach it?");
+  }
+
+  const ControlOptions& options_;
+  const std::vector<HostPort> addresses_;
+  const Moment until_;
+  Bytes hello_;
+  Met met_;
+  std::string problem_, refused_;
+};
+
+}  // namespace
+
+Met connect_ranks(const ControlOptions& options) {
+  require(options.ranks >= 1 && options.rank >= 0 && options.rank < options.ranks, "rank ",
+          options.rank, " of ", options.ranks, ": ranks are numbered from 0");
+  if (options.ranks == 1) {
+    const Socket not_needed(options.listening);
+    Met alone;
+    alone.connections.resize(1);
+    alone.hosts = {own_host()};
+    return alone;
+  }
+  return options.rank == 0 ? Reception(options).run() : Visit(options).run();
+}
+
+std::string names_of(const std::vector<int>& ranks, const std::vector<std::string>& hosts) {
+  constexpr size_t kShown = 8;
+  const size_t shown = std::min(ranks.size(), kShown);
+  std::vector<std::string> names;
+  for (size_t i = 0; i < shown; ++i)
+    names.push_back(hosts.empty() ? cat("rank ", ranks[i])
+                                  : cat("rank ", ranks[i], " on ", hosts[ranks[i]]));
+  if (shown < ranks.size()) names.push_back(cat(ranks.size() - shown, " more"));
+  if (names.size() == 1) return names[0];
+  const std::string last = names.back();
+  names.pop_back();
+  return join(names, ", ") + " and " + last;
+}
+
+}  // namespace crema

@@ -1,0 +1,30 @@
+// How the ranks find each other: rank 0 listens, the others connect to it.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "comm/control_deputy.h"
+#include "comm/control_sockets.h"
+
+namespace crema {
+
+struct Met {
+  // By rank; null where this rank has none: rank 0 has one to each of the others, they to rank 0.
+  std::vector<std::unique_ptr<Connection>> connections;
+  std::vector<std::string> hosts;  // their names, by rank
+  std::unique_ptr<Deputy> deputy;  // of rank 1, where there are more than two
+  std::string deputy_address;
+  std::vector<Frame> early;  // what rank 0 has sent right after the welcome
+};
+
+// Returns once all ranks have met. Error when they have not within the timeout; a RankLost where
+// rank 0 tells the user.
+Met connect_ranks(const ControlOptions& options);
+
+// "rank 1", "rank 1 and rank 4", "rank 1, rank 4, rank 5 and 12 more"; with their hosts, if known:
+// "rank 1 on node07".
+std::string names_of(const std::vector<int>& ranks, const std::vector<std::string>& hosts);
+
+}  // namespace crema

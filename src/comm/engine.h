@@ -1,0 +1,32 @@
+// Engine: the library that sums values over the ranks: NCCL (nccl_engine.h) or MPI (mpi_module.h).
+// The calls are those of Communicator (device/communicator.h), which says what they do.
+#pragma once
+
+#include <string>
+
+#include "device/communicator.h"
+
+namespace crema {
+
+class Engine {
+ public:
+  virtual ~Engine() = default;
+
+  virtual void sum(Context& context, void* values, int64_t count, Element element) = 0;
+  virtual void begin_sum(Context& context, void* values, int64_t count, Element element) = 0;
+  virtual void wait(Context& context) = 0;
+  virtual void sum_part(Context& context, void* values, int64_t part, Element element) = 0;
+  virtual void share_parts(Context& context, void* values, int64_t part, Element element) = 0;
+  virtual bool recordable() const = 0;
+  virtual std::string name() const = 0;
+
+  // Throws a RankLost once the engine has lost the other ranks: where a CUDA graph sums, no call
+  // above would say so.
+  virtual void check() = 0;
+  // Called from another thread when a rank is lost: whatever waits for the other ranks, here or on
+  // the GPU, ends soon. Calls that come later return or throw at once; what they leave in memory is
+  // undefined.
+  virtual void abort() = 0;
+};
+
+}  // namespace crema

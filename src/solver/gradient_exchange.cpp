@@ -1,0 +1,102 @@
+#include "solver/gradient_exchange.h"
+
+#include "base/error.h"
+#include "kernels/move/reorder.h"
+#include "kernels/optim/iteration.h"
+#include "tensor/element.h"
+
+namespace crema {
+namespace {
+
+Tensor part_of(const Tensor& arena, int64_t first, int64_t count) {
+  return Tensor(arena.memory(), static_cast<size_t>(first) * size_of(arena.dtype()), Shape{count},
+                arena.dtype(), {});
+}
+
+}  // namespace
+
+Wire wire_named(const std::string& name) {
+  if (name == "fp32") return Wire::fp32;
+  if (name == "bf16") return Wire::bf16;
+  if (name == "fp16") return Wire::fp16;
+  fail("-wire ", name, ": expected fp32, bf16 or fp16");
+}
+
+GradientExchange::GradientExchange(Net& net, Communicator& world, const ExchangeOptions& options)
+    : net_(net), world_(world), options_(options) {
+  if (options_.wire == Wire::fp32) return;
+  require(
+      net.context().device() == Device::gpu,
+      "-wire: gradients of 16 bits are for GPUs; the ranks compute on CPUs, which exchange fp32");
+  narrow_ = Tensor(net.context(), net.diff_arena().shape(),
+                   options_.wire == Wire::fp16 ? DType::f16 : DType::bf16);
+}
+
+void GradientExchange::prepare() {
+  const std::vector<int> nodes = net_.final_nodes();  // makes the plan, if there is none
+  if (!buckets_.empty() && net_.generation() == generation_) return;
+  generation_ = net_.generation();
+  buckets_ =
+      gradient_buckets(net_, options_.buckets.value_or(bucket_bytes(net_.context().device())));
+}
+
+void GradientExchange::begin_losses(const std::function<void()>& then) {
+  Context& context = net_.context();
+  begun_ = 0;
+  const double share = net_.loss_share();
+  context.on_communication_stream([&] {
+    for (const Net::Loss& loss : net_.losses()) multiply(context, loss.value, share);
+  });
+  for (const Net::Loss& loss : net_.losses()) {
+    const Tensor& value = loss.value;
+    world_.begin_sum(context, value.raw(), value.count(), element_of(value.dtype()));
+  }
+  if (then) context.on_communication_stream(then);
+}
+
+void GradientExchange::begin(const GradientBucket& bucket) {
+  Context& context = net_.context();
+  const Tensor gradients = part_of(net_.diff_arena(), bucket.first, bucket.count);
+  if (!narrow_) {
+    return world_.begin_sum(context, gradients.raw(), bucket.count, element_of(gradients.dtype()));
+  }
+  const Tensor narrow = part_of(narrow_, bucket.first, bucket.count);
+  context.on_communication_stream([&] {
+    reorder(context, gradients, narrow);
+    world_.sum(context, narrow.raw(), bucket.count, element_of(narrow.dtype()));
+    reorder(context, narrow, gradients);
+  });
+}
+
+void GradientExchange::after_node(int node) {
+  if (begun_ == 0) prepare();
+  // Backward runs the nodes in reverse.
+  while (begun_ < buckets_.size() && buckets_[begun_].node >= node) begin(buckets_[begun_++]);
+}
+
+bool GradientExchange::has_begun(const std::vector<int>& parameters) const {
+  for (const int parameter : parameters) {
+    const int64_t first = net_.parameter_offset(parameter);
+    const int64_t end = first + net_.parameters()[parameter].diff.elements();
+    for (size_t i = begun_; i < buckets_.size(); ++i) {
+      if (buckets_[i].first < end && first < buckets_[i].first + buckets_[i].count) return false;
+    }
+  }
+  return true;
+}
+
+void GradientExchange::begin_all() {
+  prepare();
+  for (const GradientBucket& bucket : buckets_) begin(bucket);
+}
+
+void GradientExchange::finish() { world_.wait(net_.context()); }
+
+std::vector<int64_t> GradientExchange::bucket_sizes() {
+  prepare();
+  std::vector<int64_t> sizes;
+  for (const GradientBucket& bucket : buckets_) sizes.push_back(bucket.count);
+  return sizes;
+}
+
+}  // namespace crema

@@ -1,0 +1,81 @@
+// What the ranks of a training compare and agree on between iterations. Each function is called on
+// all ranks; without a world there is one rank, and nothing to do.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "device/communicator.h"
+#include "net/net.h"
+
+namespace crema {
+
+// Throws a RankLost on all ranks; rank 0 tells the user.
+[[noreturn]] void fail_together(const Communicator& world, const std::string& message);
+
+// During its lifetime this rank may keep the others waiting.
+class RankPause {
+ public:
+  explicit RankPause(const Context& context) : world_(context.world()) {
+    if (world_) world_->begin_pause();
+  }
+  ~RankPause() {
+    if (world_) world_->end_pause();
+  }
+  RankPause(const RankPause&) = delete;
+  RankPause& operator=(const RankPause&) = delete;
+
+ private:
+  Communicator* world_;
+};
+
+// Rank 0's text.
+std::string of_rank_0(const Context& context, const std::string& text);
+
+// The means over the samples of all ranks, of means over those of each.
+void average_over_ranks(const Net& net, std::span<double> means);
+
+// Parameters that do not learn, as BatchNorm's running statistics, differ from rank to rank: on all
+// of them they become the mean.
+void average_statistics(Net& net);
+
+// Error where the weights differ: names the first parameter.
+void compare_weights(Net& net, int64_t iteration);
+
+// What a rank trains, for the comparison at the start.
+struct RankFact {
+  std::string what, value;  // "net", a hash
+  std::string hint;
+};
+// Error where a fact differs: names the rank and the fact.
+void compare_facts(Communicator& world, const std::vector<RankFact>& facts);
+
+// Requests, of a signal or of the clock, reach the ranks at different times: every so often, about
+// four times a second, they exchange what they have got, and all of them obey in the same iteration.
+class Agreement {
+ public:
+  struct Wish {
+    bool stop = false;            // end after this iteration
+    bool snapshot = false;        // asked for
+    bool snapshot_stop = false;   // end, with a snapshot in any case
+    bool timed_snapshot = false;  // rank 0's clock says that one is due
+  };
+
+  explicit Agreement(Communicator& world) : world_(world) {}
+
+  // The iteration of the next exchange.
+  int64_t next() const { return next_; }
+  // The wishes of all ranks. `iteration` is the same on all.
+  Wish exchange(int64_t iteration, const Wish& mine);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  Communicator& world_;
+  int64_t next_ = 0, last_ = -1;
+  Clock::time_point last_at_;
+};
+
+}  // namespace crema

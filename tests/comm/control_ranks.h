@@ -1,0 +1,73 @@
+// Ranks with a control connection each: threads, or processes that can be stopped and killed.
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "comm/control.h"
+#include "support.h"
+
+namespace crema::tests {
+
+using RankWork = std::function<void(Control& control, int rank)>;
+
+// What became of a rank.
+struct RankResult {
+  bool met = false;   // it had a Control
+  bool lost = false;  // it threw a RankLost
+  bool told = false;
+  std::string error;   // the message of what it threw; "" when it threw nothing
+  double seconds = 0;  // from the start
+};
+
+// Does the work with a Control, and says what it threw.
+RankResult result_of(const ControlOptions& options, const RankWork& work);
+
+// Options of `ranks` ranks on this machine; rank 0 listens already.
+std::vector<ControlOptions> options_of(int ranks, double timeout);
+
+// One thread each; returns when all are done.
+std::vector<RankResult> run_threads(const std::vector<ControlOptions>& options,
+                                    const RankWork& work);
+std::vector<RankResult> run_threads(int ranks, double timeout, const RankWork& work);
+
+// Counts the ranks that have come to some place, also over processes.
+class Count {
+ public:
+  Count();
+  ~Count();
+  Count(const Count&) = delete;
+  Count& operator=(const Count&) = delete;
+  void add() const { ++*count_; }
+  // A failure of the test when it takes longer than 20 s.
+  void wait_for(int count) const;
+
+ private:
+  std::atomic<int>* count_;  // in memory that forked processes share
+};
+
+// One process each. What still runs at the end is killed.
+class RankProcesses {
+ public:
+  RankProcesses(int ranks, double timeout, const RankWork& work);
+  ~RankProcesses();
+  RankProcesses(const RankProcesses&) = delete;
+  RankProcesses& operator=(const RankProcesses&) = delete;
+
+  void signal(int rank, int number) const;
+  // Waits for its end; no result but `met` where a signal ended it.
+  RankResult result(int rank);
+
+ private:
+  std::vector<pid_t> pids_;
+  std::vector<int> pipes_;
+};
+
+// The name of this machine.
+std::string this_host();
+
+}  // namespace crema::tests

@@ -1,0 +1,199 @@
+#include "tools/ranks/rank_processes.h"
+
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/random.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <optional>
+
+#include "base/error.h"
+#include "comm/control_sockets.h"
+
+extern char** environ;
+
+namespace crema {
+namespace {
+
+std::vector<char*> pointers_to(std::vector<std::string>& words) {
+  std::vector<char*> pointers;
+  for (std::string& word : words) pointers.push_back(word.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+std::string random_token() {
+  std::array<unsigned char, 16> bytes{};
+  require(getrandom(bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size()),
+          "the ranks cannot be started: the system gives no random numbers");
+  std::string token;
+  for (const unsigned char byte : bytes) {
+    for (const int digit : {byte >> 4, byte & 15}) token += "0123456789abcdef"[digit];
+  }
+  return token;
+}
+
+// Ours, but for what it says of ranks.
+std::vector<std::string> environment_of(int rank, size_t ranks, const Listening& listening,
+                                        const std::string& token) {
+  std::vector<std::string> all = {cat("CREMA_RANK=", rank), cat("CREMA_RANKS=", ranks),
+                                  cat("CREMA_ADDRESS=127.0.0.1:", listening.port),
+                                  "CREMA_TOKEN=" + token,
+                                  cat("CREMA_LISTENING=", rank == 0 ? cat(listening.socket) : "")};
+  for (char** entry = environ; *entry; ++entry) {
+    const std::string_view text = *entry, name = text.substr(0, text.find('=') + 1);
+    const bool changed = std::any_of(all.begin(), all.begin() + 5, [&](const std::string& ours) {
+      return starts_with(ours, name);
+    });
+    if (!changed) all.emplace_back(text);
+  }
+  return all;
+}
+
+// In the new process, where after a fork only system calls are safe.
+[[noreturn]] void become(char* const* arguments, char* const* environment, int inherited,
+                         pid_t parent, const sigset_t& mask) {
+  // Nobody would wait for it, or end it, any more. A SIGTERM could be one that the user ignores.
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) _exit(127);  // it ended before that
+  sigprocmask(SIG_SETMASK, &mask, nullptr);
+  if (inherited >= 0) fcntl(inherited, F_SETFD, 0);
+  execve("/proc/self/exe", arguments, environment);  // also where a newer build has replaced it
+  _exit(127);
+}
+
+class Ranks {
+ public:
+  Ranks(const std::vector<std::vector<std::string>>& commands, double patience)
+      : patience_(seconds(patience)) {
+    sigemptyset(&waited_for_);
+    for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGCHLD}) sigaddset(&waited_for_, number);
+    sigprocmask(SIG_BLOCK, &waited_for_, &before_);
+    std::signal(SIGCHLD, SIG_DFL);  // ignored, it would take the exit codes
+    try {
+      start(commands);
+    } catch (...) {
+      end();
+      throw;
+    }
+  }
+  ~Ranks() { end(); }
+  Ranks(const Ranks&) = delete;
+  Ranks& operator=(const Ranks&) = delete;
+
+  RanksEnd wait() {
+    while (running_ > 0) {
+      const timespec moment{0, 200000000};
+      siginfo_t info{};
+      const int number = sigtimedwait(&waited_for_, &info, &moment);
+      // The kernel's are those of the terminal, which has sent them to the ranks as well.
+      if (number > 0 && number != SIGCHLD && info.si_code <= 0) pass_on(number);
+      collect();
+      if (failed_ && running_ > 0) press();
+    }
+    return {code_, message()};
+  }
+
+ private:
+  struct Process {
+    pid_t pid = -1;
+    std::optional<int> status;  // once it has ended
+    bool pressed = false;       // this launcher had asked it to by then
+  };
+
+  void start(const std::vector<std::vector<std::string>>& commands) {
+    const Listening listening = listen_on("127.0.0.1", 0);
+    const Socket open(listening.socket);  // rank 0's from then on
+    const std::string token = random_token();
+    const pid_t self = getpid();
+    for (size_t rank = 0; rank < commands.size(); ++rank) {
+      std::vector<std::string> words = commands[rank];
+      std::vector<std::string> variables =
+          environment_of(static_cast<int>(rank), commands.size(), listening, token);
+      const std::vector<char*> argv = pointers_to(words), envp = pointers_to(variables);
+      const pid_t pid = fork();
+      if (pid == 0)
+        become(argv.data(), envp.data(), rank == 0 ? listening.socket : -1, self, before_);
+      if (pid < 0) fail("rank ", rank, " cannot be started: ", std::strerror(errno));
+      ranks_.push_back({pid, std::nullopt});
+      ++running_;
+    }
+  }
+
+  void pass_on(int number) {
+    if (!ranks_[0].status) kill(ranks_[0].pid, number);
+  }
+
+  void collect() {
+    for (Process& process : ranks_) {
+      int status = 0;
+      if (process.status || waitpid(process.pid, &status, WNOHANG) != process.pid) continue;
+      process.status = status;
+      process.pressed = sent_ != 0;
+      --running_;
+      const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+      if (code == 0 || failed_) continue;
+      failed_ = ControlClock::now();
+      code_ = code;
+    }
+  }
+
+  // One has failed. The control connection tells the others; where one does not listen, signals do.
+  void press() {
+    const auto since = ControlClock::now() - *failed_;
+    const int number = since < patience_ ? 0 : since < 2 * patience_ ? SIGTERM : SIGKILL;
+    if (number == sent_ || number == 0) return;
+    sent_ = number;
+    for (const Process& process : ranks_) {
+      if (!process.status) kill(process.pid, number);
+    }
+  }
+
+  // A rank that ends with an exit code has said why.
+  std::string message() const {
+    std::string text;
+    for (size_t rank = 0; rank < ranks_.size(); ++rank) {
+      const int status = *ranks_[rank].status;
+      if (WIFEXITED(status) && WEXITSTATUS(status) != 0) return "";
+      if (!WIFSIGNALED(status) || ranks_[rank].pressed) continue;
+      const int number = WTERMSIG(status);
+      text += cat(text.empty() ? "" : ", ", "rank ", rank, " was ended by signal ", number, " (",
+                  strsignal(number), ")");
+    }
+    if (code_ == 128 + SIGKILL) text += ". Linux does so when memory runs out: `dmesg` shows it";
+    return text;
+  }
+
+  // What still runs when something else has failed.
+  void end() {
+    for (const Process& process : ranks_) {
+      if (process.status) continue;
+      kill(process.pid, SIGKILL);
+      waitpid(process.pid, nullptr, 0);
+    }
+    ranks_.clear();
+    sigprocmask(SIG_SETMASK, &before_, nullptr);
+  }
+
+  std::vector<Process> ranks_;
+  int running_ = 0, code_ = 0;
+  int sent_ = 0;                  // the signal that all have got
+  std::optional<Moment> failed_;  // the first
+  // Within which ranks learn that one of them has failed, or has been asked to end, and do so.
+  const ControlClock::duration patience_;
+  sigset_t waited_for_{}, before_{};
+};
+
+}  // namespace
+
+RanksEnd run_ranks(const std::vector<std::vector<std::string>>& commands, double patience) {
+  return Ranks(commands, patience).wait();
+}
+
+}  // namespace crema
