@@ -2,6 +2,7 @@
 // (solver/gradient_exchange) and the merging of tests.
 #include "base/error.h"
 #include "net/graph.h"
+#include "net/records.h"
 #include "solver/gpu_iteration.h"
 #include "solver/optimizer.h"
 #include "solver/ranks.h"
@@ -61,10 +62,15 @@ void Solver::join_ranks() {
 void Solver::count_passes(const SolverState& state) {
   train_passes_ = state.train_passes();
   samples_before_ = 0;
-  const int64_t now = net_->share().all;
-  if (!state.has_samples_per_pass() || now == 0) return;
-  const int64_t used =
-      state.samples_before() + static_cast<int64_t>(train_passes_) * state.samples_per_pass();
+  Communicator* const world = context_.world();
+  if (!state.has_samples_per_pass() && !world) return;
+  const BatchShare share = net_->share();
+  const int64_t now = share.all > 0 ? share.all : batch_of(*net_);
+  if (now == 0) return;
+  // One rank does not say what it takes: the batch of the file.
+  const int64_t of_one = world && world->divides_batches ? now : share.count;
+  const int64_t each = state.has_samples_per_pass() ? state.samples_per_pass() : of_one;
+  const int64_t used = state.samples_before() + static_cast<int64_t>(train_passes_) * each;
   train_passes_ = static_cast<uint64_t>(used / now);
   samples_before_ = used % now;
   for (const Node& node : net_->graph().nodes) node.layer->skip_samples(samples_before_);

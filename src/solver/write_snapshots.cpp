@@ -1,6 +1,7 @@
 // How the training loop writes a snapshot: it waits for a copy only, and a thread writes the files
 // from that (solver/snapshot_writer). What has become of them is reported between two iterations.
 #include "base/error.h"
+#include "net/records.h"
 #include "solver/gpu_iteration.h"
 #include "solver/optimizer.h"
 #include "solver/ranks.h"
@@ -84,8 +85,8 @@ SnapshotJob Solver::snapshot_job() {
   }
   state.set_seed(seed_);
   state.set_train_passes(train_passes_);
-  if (const int64_t samples = net_->share().all; samples > 0) {
-    state.set_samples_per_pass(samples);
+  if (const int64_t of_ranks = net_->share().all; of_ranks > 0 || samples_before_ > 0) {
+    state.set_samples_per_pass(of_ranks > 0 ? of_ranks : batch_of(*net_));
     state.set_samples_before(samples_before_);
   }
   for (uint64_t passes : test_passes_) state.add_test_passes(passes);

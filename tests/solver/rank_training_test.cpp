@@ -207,20 +207,28 @@ TEST_F(RankTraining, ASnapshotGoesOnWithAnyNumberOfRanks) {
   }
 }
 
-// With batches of their own the position in the data is counted in samples.
+// With batches of their own the position in the data is counted in samples: 5 passes of `before`
+// ranks, then one of `after`.
 TEST_F(RankTraining, TheDataGoOnWithAnotherNumberOfRanks) {
-  const std::string more = cat("snapshot: 5 snapshot_prefix: \"", folder_.file("net"), "\"");
-  train(file(more), 2, {}, false);  // 5 passes of 24 samples
-  SolverOptions options;
-  options.snapshot = folder_.file("net_iter_5.solverstate");
-  SolverFile longer = file(more);
-  longer.solver.set_max_iter(6);
-  longer.solver.set_snapshot(1);
-  train(longer, 3, options, false);
-  const SolverState state = read_solver_state(folder_.file("net_iter_6.solverstate"));
-  EXPECT_EQ(state.samples_per_pass(), 36);
-  EXPECT_EQ(state.samples_before(), 120 % 36);
-  EXPECT_EQ(state.train_passes(), 120u / 36 + 1);
+  struct Row {
+    int before, after;
+    int64_t passes, samples_before;
+  };
+  for (const Row& row : {Row{2, 3, 3 + 1, 12}, Row{2, 1, 10 + 1, 0}, Row{1, 2, 2 + 1, 12},
+                         Row{3, 3, 5 + 1, 0}, Row{3, 2, 7 + 1, 12}}) {
+    SCOPED_TRACE(cat(row.before, " ranks, then ", row.after));
+    const std::string more = cat("snapshot: 5 snapshot_prefix: \"", folder_.file("net"), "\"");
+    train(file(more), row.before, {}, false);
+    SolverOptions options;
+    options.snapshot = folder_.file("net_iter_5.solverstate");
+    SolverFile longer = file(more);
+    longer.solver.set_max_iter(6);
+    longer.solver.set_snapshot(1);
+    train(longer, row.after, options, false);
+    const SolverState state = read_solver_state(folder_.file("net_iter_6.solverstate"));
+    EXPECT_EQ(state.train_passes(), static_cast<uint64_t>(row.passes));
+    EXPECT_EQ(state.samples_before(), row.samples_before);
+  }
 }
 
 TEST_F(RankTraining, RanksThatDifferAreNamed) {
