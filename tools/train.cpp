@@ -181,8 +181,9 @@ int train(ProgramLog& log, SolverFile file, Signals& signals, World* world) {
   take_assume_flag(log, &file);
   const SolverFile given = file;
   if (run) run->take_snapshots(&file.solver);
-  if (world && file.solver.has_snapshot_prefix())
-    file.solver.set_snapshot_prefix(from_rank_0(world, file.solver.snapshot_prefix()));
+  // A run folder is rank 0's.
+  const std::string prefix = from_rank_0(world, file.solver.snapshot_prefix());
+  if (!prefix.empty()) file.solver.set_snapshot_prefix(prefix);
   if (FLAGS_snapshot == "auto") {
     take_newest_snapshot(
         from_rank_0(world, first ? newest_snapshots(file.solver, log) : std::vector<std::string>()),

@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/host_name.h"
 
 namespace crema {
 namespace {
@@ -37,10 +38,8 @@ std::string hex(uint64_t number, size_t digits) {
 
 // A short hash of this machine's name.
 std::string host() {
-  char name[256] = {};
-  gethostname(name, sizeof name - 1);
   uint32_t hash = 0x811C9DC5u;
-  for (const char* c = name; *c; ++c) hash = (hash ^ static_cast<unsigned char>(*c)) * 0x01000193u;
+  for (const char c : host_name()) hash = (hash ^ static_cast<unsigned char>(c)) * 0x01000193u;
   return hex(hash, kHostDigits);
 }
 

@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "base/error.h"
+#include "base/host_name.h"
 
 namespace crema {
 namespace {
@@ -21,12 +22,6 @@ namespace {
 constexpr double kHelloSeconds = 5;
 // After that a rank tries the next address. Rank 0 may still be busy with something else.
 constexpr double kAnswerSeconds = 5;
-
-std::string own_host() {
-  char name[256] = "";
-  gethostname(name, sizeof name - 1);
-  return name;
-}
 
 bool only_on_this_machine(const std::vector<HostPort>& addresses) {
   return std::all_of(addresses.begin(), addresses.end(),
@@ -65,7 +60,7 @@ class Reception {
         until_(ControlClock::now() + seconds(options.timeout)) {
     met_.connections.resize(options.ranks);
     met_.hosts.resize(options.ranks);
-    met_.hosts[0] = own_host();
+    met_.hosts[0] = host_name();
   }
 
   Met run() {
@@ -213,7 +208,7 @@ class Visit {
       met_.deputy_address = met_.deputy->address();
     }
     hello_ =
-        frame_of({options_.ranks, options_.rank, options_.token, own_host(), met_.deputy_address});
+        frame_of({options_.ranks, options_.rank, options_.token, host_name(), met_.deputy_address});
     while (true) {
       for (const HostPort& address : addresses_) {
         if (try_address(address)) return std::move(met_);
@@ -283,7 +278,7 @@ class Visit {
   }
 
   [[noreturn]] void give_up() {
-    const std::string begin = cat("rank ", options_.rank, " on ", own_host(), " has ");
+    const std::string begin = cat("rank ", options_.rank, " on ", host_name(), " has ");
     if (!refused_.empty())
       fail(begin, "been turned away at ", options_.address, ", where rank 0 should be: ", refused_);
     fail(begin, "not met rank 0 at ", options_.address, " within ", options_.timeout, " s (",
@@ -307,7 +302,7 @@ Met connect_ranks(const ControlOptions& options) {
     const Socket not_needed(options.listening);
     Met alone;
     alone.connections.resize(1);
-    alone.hosts = {own_host()};
+    alone.hosts = {host_name()};
     return alone;
   }
   return options.rank == 0 ? Reception(options).run() : Visit(options).run();

@@ -1,7 +1,5 @@
 #include "comm/world.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <exception>
@@ -10,6 +8,7 @@
 #include <thread>
 
 #include "base/error.h"
+#include "base/host_name.h"
 #include "comm/control.h"
 #include "comm/mpi_module.h"
 #include "comm/nccl_engine.h"
@@ -18,12 +17,6 @@
 
 namespace crema {
 namespace {
-
-std::string host_name() {
-  char name[256] = "";
-  gethostname(name, sizeof name - 1);
-  return name;
-}
 
 std::string random_token() {
   std::random_device random;

@@ -1,27 +1,18 @@
 #include "solver/ranks.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 
 #include "base/error.h"
+#include "base/host_name.h"
 #include "kernels/optim/iteration.h"
 #include "net/weights/weights.h"
 #include "solver/optimizer.h"
 #include "tensor/element.h"
 
 namespace crema {
-namespace {
-
-std::string host_name() {
-  char name[256] = "";
-  gethostname(name, sizeof name - 1);
-  return name;
-}
-
-}  // namespace
+namespace {}  // namespace
 
 void fail_together(const Communicator& world, const std::string& message) {
   throw RankLost(message, world.rank > 0);

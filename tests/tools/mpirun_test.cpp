@@ -118,6 +118,18 @@ TEST_F(Mpirun, OneRankTellsTheUser) {
   expect_part(folder.read("metrics.jsonl"), "\"kind\":\"end\"");
 }
 
+TEST_F(Mpirun, ARunFolderIsRank0s) {
+  folder.write(
+      "solver.prototxt",
+      "net: \"net.prototxt\" base_lr: 0.02 lr_policy: \"fixed\" random_seed: 2 max_iter: 6 "
+      "display: 2 test_iter: 5 test_interval: 3 snapshot: 4 solver_mode: CPU\n");
+  const Outcome outcome = train(2, "-run first -tensorboard true");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  expect_part(folder.read("first/metrics.jsonl"), "\"kind\":\"end\"");
+  const Outcome more = train(2, "-run first -snapshot auto -set max_iter=8");
+  EXPECT_EQ(more.code, 0) << more.err;
+}
+
 // Each with one message, whichever rank is at fault.
 TEST_F(Mpirun, RanksThatDiffer) {
   folder.write("other.prototxt",

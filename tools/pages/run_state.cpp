@@ -11,6 +11,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "base/host_name.h"
 #include "base/strings.h"
 #include "tools/pages/found_runs.h"
 #include "tools/pages/run_curves.h"
@@ -62,10 +63,8 @@ bool process_is_gone(const std::string& folder) {
   const nlohmann::json& start = resumed ? resumptions->back() : record;
   if (!start.is_object() || !start.contains("pid") || !start["pid"].is_number_integer())
     return false;
-  char host[256] = {};
-  gethostname(host, sizeof host - 1);
   const int64_t pid = start["pid"];
-  if (!start.contains("host") || start["host"] != host || pid <= 0 ||
+  if (!start.contains("host") || start["host"] != host_name() || pid <= 0 ||
       pid > std::numeric_limits<pid_t>::max())
     return false;
   return kill(static_cast<pid_t>(pid), 0) != 0 && errno == ESRCH;

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "base/error.h"
+#include "base/host_name.h"
 #include "device/processors.h"
 #include "tools/devices.h"
 #include "tools/error_text.h"
@@ -138,9 +139,8 @@ int run_on_rank(ProgramLog& log, World& world, const std::function<int()>& work)
     if (!lost.told()) log.error(lost.what());
   } catch (const std::exception& error) {
     if (!world.fail(error.what())) return 1;
-    char host[256] = "";
-    gethostname(host, sizeof host - 1);
-    const std::string who = world.rank == 0 ? "" : cat("rank ", world.rank, " on ", host, ": ");
+    const std::string who =
+        world.rank == 0 ? "" : cat("rank ", world.rank, " on ", host_name(), ": ");
     log.error(who + error_text(error));
   }
   return 1;

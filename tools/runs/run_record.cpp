@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/host_name.h"
 #include "solver/run_identity.h"
 #include "tools/settings_flag.h"
 #include "tools/shell_words.h"
@@ -18,12 +19,6 @@ namespace crema {
 namespace {
 
 using Record = nlohmann::ordered_json;
-
-std::string host_name() {
-  char name[256] = {};
-  gethostname(name, sizeof name - 1);
-  return name;
-}
 
 // Those that are not their defaults, from wherever they were set.
 Record flags_now() {

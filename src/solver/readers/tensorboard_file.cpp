@@ -11,6 +11,7 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "base/host_name.h"
 
 namespace crema {
 namespace {
@@ -36,12 +37,6 @@ std::string little_endian(uint64_t value, int bytes) {
   std::string text;
   for (int i = 0; i < bytes; ++i) text += static_cast<char>(value >> (8 * i) & 255);
   return text;
-}
-
-std::string host_name() {
-  char name[256] = {};
-  if (gethostname(name, sizeof name - 1) != 0 || !*name) return "localhost";
-  return name;
 }
 
 // Seconds since 1970, but later than those in the names of the folder's files: the clock may have

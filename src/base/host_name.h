@@ -1,0 +1,11 @@
+// The name of this machine.
+#pragma once
+
+#include <string>
+
+namespace crema {
+
+// "localhost" where it has none.
+std::string host_name();
+
+}  // namespace crema
