@@ -72,6 +72,8 @@ Exchange predicted_exchange() {
   Exchange exchange;
   exchange.wire = options.wire == Wire::fp32 ? 4 : 2;
   exchange.shards = FLAGS_shard;
+  require(!FLAGS_shard || options.wire == Wire::fp32,
+          "-shard sends gradients in fp32: leave out -wire");
   if (options.buckets) {
     exchange.first_bucket = options.buckets->first;
     exchange.bucket = options.buckets->others;

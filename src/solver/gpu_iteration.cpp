@@ -76,6 +76,7 @@ void GpuIteration::begin(uint64_t pass) {
     generation_ = net_.generation();
     first_.clear();
     further_.clear();
+    last_.clear();
     several_.clear();
     small_.reset();
     warm_ = false;
@@ -118,8 +119,8 @@ void GpuIteration::queue_batch(int number, bool divided) {
       context.on_communication_stream(early);  // behind their sums
       updated = true;
     };
-    // Of several batches, the sum of the gradients goes before the update.
-    const bool sends = iter_size_ == 1 && !optimizer_.sharded();
+    // Of several batches, the last one's gradients are the sums.
+    const bool sends = number + 1 == iter_size_ && !optimizer_.sharded();
     net_.backward(number > 0, {}, {}, sends ? after : std::function<void(int)>());
     exchange_->finish();
     if (!updated) early();
@@ -130,12 +131,7 @@ void GpuIteration::queue_batch(int number, bool divided) {
 }
 
 void GpuIteration::update_weights(bool divided) {
-  if (optimizer_.sharded()) {
-    optimizer_.reduce_gradients();
-  } else if (exchange_ && iter_size_ > 1) {
-    exchange_->begin_all();
-    exchange_->finish();
-  }
+  if (optimizer_.sharded()) optimizer_.reduce_gradients();
   const Range range("update");
   if (plateau_) observe_plateau(net_.context(), plateau_.data<Plateau>(), losses_, live_state());
   optimizer_.queue_update({live_state(), limits_, iter_size_ == 1 ? live_pass() : nullptr},
@@ -167,10 +163,14 @@ void GpuIteration::repeat(Capture& capture, const std::function<void()>& work) {
 void GpuIteration::batch(int number, bool with_update, uint64_t pass) {
   begin(pass);
   if (number == 0) clear_diffs();
-  repeat(number == 0 ? first_ : further_, [&] {
-    queue_batch(number, divided());
-    if (with_update) update_weights(divided());
-  });
+  const bool last = exchange_ && number + 1 == iter_size_;  // which sends gradients
+  repeat(number == 0 ? first_
+         : last      ? last_
+                     : further_,
+         [&] {
+           queue_batch(number, divided());
+           if (with_update) update_weights(divided());
+         });
   ++known_pass_;
 }
 

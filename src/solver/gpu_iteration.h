@@ -82,7 +82,7 @@ class GpuIteration {
   UpdateLimits limits_;
   Tensor state_, pass_, losses_;
   Tensor plateau_;  // empty where the rate depends on the iteration alone
-  Capture first_, further_, update_, several_;
+  Capture first_, further_, last_, update_, several_;
   std::optional<bool> small_;     // whether this is a small net, whose iterations are short
   bool divides_ = false;          // Optimizer::prepare_queued()
   bool warm_ = false;             // an iteration has run: everything is loaded

@@ -85,11 +85,6 @@ bool GradientExchange::has_begun(const std::vector<int>& parameters) const {
   return true;
 }
 
-void GradientExchange::begin_all() {
-  prepare();
-  for (const GradientBucket& bucket : buckets_) begin(bucket);
-}
-
 void GradientExchange::finish() { world_.wait(net_.context()); }
 
 std::vector<int64_t> GradientExchange::bucket_sizes() {

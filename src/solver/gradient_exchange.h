@@ -37,8 +37,6 @@ class GradientExchange {
   void after_node(int node);
   // Whether the sums of these parameters' gradients have been queued in this pass.
   bool has_begun(const std::vector<int>& parameters) const;
-  // Sends those of all buckets, once the gradients of several batches have been added up.
-  void begin_all();
   // Waits for all that was begun: on a GPU the main stream waits, not the host.
   void finish();
 

@@ -15,12 +15,12 @@ int64_t elements_of(int64_t bytes, const StepProfile& profile) {
 }
 
 // When the gradients of each node can be sent, in seconds from the start of an iteration: once its
-// backward has ended; those of several passes are added up first.
-std::vector<double> ready_times(const StepProfile& profile) {
+// backward has ended, in the last of several passes; parts of them when all have.
+std::vector<double> ready_times(const StepProfile& profile, bool shards) {
   const double all = profile.iteration_seconds() - profile.update;
   std::vector<double> ready(profile.backward.size(), all);
-  double now = profile.forward;
-  for (size_t node = ready.size(); node-- > 0 && profile.iter_size == 1;)
+  double now = all - profile.backward_seconds();
+  for (size_t node = ready.size(); node-- > 0 && !shards;)
     ready[node] = now += profile.backward[node];
   return ready;
 }
@@ -59,7 +59,7 @@ Prediction predict(const StepProfile& profile, const Network& network, const Exc
   Prediction result;
   result.ranks = ranks;
   result.hosts = (ranks + network.per_host - 1) / network.per_host;
-  const std::vector<double> ready = ready_times(profile);
+  const std::vector<double> ready = ready_times(profile, exchange.shards);
   const double backward_end = profile.iteration_seconds() - profile.update;
   double free_at = 0, elements = 0, largest = -1;
   for (const GradientBucket& bucket :
@@ -124,7 +124,9 @@ std::vector<WhatIf> remedies_of(const StepProfile& profile, const Network& netwo
   };
   Exchange other = exchange;
   other.wire = 2;
-  if (exchange.wire > 2) add("16 bits on the wire: -wire bf16", profile, network, other);
+  // Sharded gradients are sent as they are.
+  if (exchange.wire > 2 && !exchange.shards)
+    add("16 bits on the wire: -wire bf16", profile, network, other);
   other = exchange;
   other.bucket *= 4;
   add(cat("buckets of ", other.bucket >> 20, " MiB"), profile, network, other);
@@ -134,7 +136,8 @@ std::vector<WhatIf> remedies_of(const StepProfile& profile, const Network& netwo
     add(cat("buckets of ", other.bucket >> 20, " MiB"), profile, network, other);
   other = exchange;
   other.shards = !exchange.shards;
-  add(exchange.shards ? "without -shard" : "a divided update: -shard", profile, network, other);
+  if (exchange.wire > 2)
+    add(exchange.shards ? "without -shard" : "a divided update: -shard", profile, network, other);
   Network faster = network;
   faster.between *= 2;
   if (ranks > network.per_host)

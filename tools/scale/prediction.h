@@ -32,9 +32,9 @@ struct Prediction {
 };
 
 // Each rank computes as `profile` says. One sum runs at a time, beside backward and in the order of
-// the buckets; with iter_size above 1, after it. Not part of this: that ranks wait for the slowest
-// of them, for data or for a network that others use, and that sums take memory bandwidth and cores
-// from computing.
+// the buckets; with iter_size above 1 beside the last pass's, sharded after it. Not part of this: that
+// ranks wait for the slowest of them, for data or for a network that others use, and that sums take
+// memory bandwidth and cores from computing.
 Prediction predict(const StepProfile& profile, const Network& network, const Exchange& exchange,
                    int ranks);
 
