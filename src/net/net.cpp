@@ -252,7 +252,7 @@ std::vector<Net::Loss> Net::losses() {
     if (value.loss_weight == 0) continue;
     const int number = static_cast<int>(id);
     const Tensor seed = value.seed_storage >= 0 ? plan.seed(number) : plan.diff(number);
-    parts.push_back({value.loss_weight, plan.value(number), seed});
+    parts.push_back({value.loss_weight, plan.loss_share(value), plan.value(number), seed});
   }
   return parts;
 }

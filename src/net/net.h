@@ -99,9 +99,9 @@ class Net {
   // device.
   void check();
   // The parts of the loss, each with the gradient it starts from (empty without backward), which is
-  // weight * loss_share().
+  // weight * share; share: loss_share(), or 1 for a sum over samples that ranks divide.
   struct Loss {
-    double weight;
+    double weight, share;
     Tensor value, seed;
   };
   std::vector<Loss> losses();

@@ -1,5 +1,6 @@
 // Makes a net's plan: choices made for speed are dropped where memory is scarce.
 #include "base/error.h"
+#include "device/communicator.h"
 #include "net/arena.h"
 #include "net/graph_builder.h"
 #include "net/net.h"
@@ -36,7 +37,8 @@ void Net::make_plan() {
   const Recompute recompute =
       p.backward && p.reuse_memory && !p.keep_blobs ? options_.recompute : Recompute::off;
   p.recompute = p.overlap ? Recompute::off : recompute;
-  p.loss_share = loss_share();
+  p.loss_share = p.sum_share = loss_share();
+  if (context_.world() && context_.world()->divides_batches && share().all > 0) p.sum_share = 1;
   p.seed_outputs = options_.seed_outputs;
   p.all_parameter_diffs = graph_.net.force_backward();
   plan_with(p);

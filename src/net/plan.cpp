@@ -92,6 +92,18 @@ Shape Plan::pairs_of_channels(const PlanNode& node) const {
   return {2, values[node.tops[0]].shape[1]};
 }
 
+// Most losses are means over samples, and those of parts are weighted; sums are added up.
+double Plan::loss_share(const PlanValue& value) const {
+  const LayerParameter& message = nodes[value.producer].message;
+  const bool not_divided =
+      message.has_loss_param() && message.loss_param().normalization() == LossParameter::NONE;
+  const auto operation = message.reduction_param().operation();
+  const bool reduces = message.type() == "Reduction" && message.reduction_param().axis() == 0 &&
+                       operation != ReductionParameter::MEAN &&
+                       operation != ReductionParameter::TOPK;
+  return not_divided || reduces ? options.sum_share : options.loss_share;
+}
+
 void Plan::fill_seeds(Context& context) {
   for (const PlanValue& value : values) {
     const bool alone = value.diff_storage >= 0 && value.seed_storage < 0 &&
@@ -100,7 +112,7 @@ void Plan::fill_seeds(Context& context) {
                         : alone                 ? value.diff_storage
                                                 : -1;
     if (storage < 0) continue;
-    const std::vector<double> weights(value.shape.count(), value.loss_weight * options.loss_share);
+    const std::vector<double> weights(value.shape.count(), value.loss_weight * loss_share(value));
     from_doubles(context, weights.data(), tensor(storage, value));
   }
 }

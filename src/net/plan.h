@@ -136,6 +136,7 @@ struct PlanOptions {
   Recompute recompute = Recompute::off;                // needs reuse_memory; not with overlap
   bool all_parameter_diffs = false;                    // also those with lr_mult 0 (force_backward)
   double loss_share = 1;                               // see Net::loss_share()
+  double sum_share = 1;                                // the same of losses that are sums
   const std::vector<FusePattern>* patterns = nullptr;  // null: fuse_patterns()
 };
 
@@ -171,6 +172,9 @@ class Plan {
   // False when these are the last pass's.
   bool apply_dynamic_shapes(Context& context, PlanNode& node,
                             const std::vector<Parameter>& parameters);
+
+  // Of the loss that this value is: what this rank's part counts in that of all ranks.
+  double loss_share(const PlanValue& value) const;
 
   // Sets host_nodes: nodes up to the last one that works on the host.
   void count_host_nodes();

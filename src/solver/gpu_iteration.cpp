@@ -94,7 +94,7 @@ void GpuIteration::queue_batch(int number, bool divided) {
   Context& context = net_.context();
   const Net::Beside seed = [&] {
     for (const Net::Loss& loss : net_.losses())
-      seed_loss(context, loss.weight * net_.loss_share(), live_state(), loss.seed);
+      seed_loss(context, loss.weight * loss.share, live_state(), loss.seed);
   };
   net_.forward_rest(limits_.scales_loss ? seed : Net::Beside(), true);
   if (after_forward_) after_forward_();

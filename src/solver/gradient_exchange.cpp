@@ -43,9 +43,8 @@ void GradientExchange::prepare() {
 void GradientExchange::begin_losses(const std::function<void()>& then) {
   Context& context = net_.context();
   begun_ = 0;
-  const double share = net_.loss_share();
   context.on_communication_stream([&] {
-    for (const Net::Loss& loss : net_.losses()) multiply(context, loss.value, share);
+    for (const Net::Loss& loss : net_.losses()) multiply(context, loss.value, loss.share);
   });
   for (const Net::Loss& loss : net_.losses()) {
     const Tensor& value = loss.value;

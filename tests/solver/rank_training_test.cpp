@@ -159,6 +159,17 @@ TEST_F(RankTraining, LayersThatShareParameters) {
   expect_near(train(file, 3), one);
 }
 
+// Sums over samples are added up, means weighted.
+TEST_F(RankTraining, LossesThatAreSums) {
+  SolverFile file = this->file("base_lr: 0.004 momentum: 0.9");
+  LayerParameter& loss = *file.solver.mutable_net_param()->mutable_layer(7);
+  ASSERT_EQ(loss.name(), "loss");
+  loss.mutable_loss_param()->set_normalization(LossParameter::NONE);
+  const Seen one = train(file, 1);
+  expect_near(train(file, 2), one);
+  expect_near(train(file, 5), one);
+}
+
 TEST_F(RankTraining, SynchronizedBatchNorm) {
   const SolverFile file =
       this->file("momentum: 0.9", R"(layer { name: "bn" type: "BatchNorm" bottom: "h" top: "h"
