@@ -4,16 +4,9 @@
 #include "kernels/move/reorder.h"
 #include "kernels/optim/iteration.h"
 #include "tensor/element.h"
+#include "tensor/part.h"
 
 namespace crema {
-namespace {
-
-Tensor part_of(const Tensor& arena, int64_t first, int64_t count) {
-  return Tensor(arena.memory(), static_cast<size_t>(first) * size_of(arena.dtype()), Shape{count},
-                arena.dtype(), {});
-}
-
-}  // namespace
 
 Wire wire_named(const std::string& name) {
   if (name == "fp32") return Wire::fp32;
@@ -33,7 +26,6 @@ GradientExchange::GradientExchange(Net& net, Communicator& world, const Exchange
 }
 
 void GradientExchange::prepare() {
-  const std::vector<int> nodes = net_.final_nodes();  // makes the plan, if there is none
   if (!buckets_.empty() && net_.generation() == generation_) return;
   generation_ = net_.generation();
   buckets_ =
@@ -42,6 +34,7 @@ void GradientExchange::prepare() {
 
 void GradientExchange::begin_losses(const std::function<void()>& then) {
   Context& context = net_.context();
+  prepare();
   begun_ = 0;
   context.on_communication_stream([&] {
     for (const Net::Loss& loss : net_.losses()) multiply(context, loss.value, loss.share);
@@ -55,11 +48,11 @@ void GradientExchange::begin_losses(const std::function<void()>& then) {
 
 void GradientExchange::begin(const GradientBucket& bucket) {
   Context& context = net_.context();
-  const Tensor gradients = part_of(net_.diff_arena(), bucket.first, bucket.count);
+  const Tensor gradients = part(net_.diff_arena(), Shape{bucket.count}, bucket.first);
   if (!narrow_) {
     return world_.begin_sum(context, gradients.raw(), bucket.count, element_of(gradients.dtype()));
   }
-  const Tensor narrow = part_of(narrow_, bucket.first, bucket.count);
+  const Tensor narrow = part(narrow_, Shape{bucket.count}, bucket.first);
   context.on_communication_stream([&] {
     reorder(context, gradients, narrow);
     world_.sum(context, narrow.raw(), bucket.count, element_of(narrow.dtype()));
@@ -68,7 +61,6 @@ void GradientExchange::begin(const GradientBucket& bucket) {
 }
 
 void GradientExchange::after_node(int node) {
-  if (begun_ == 0) prepare();
   // Backward runs the nodes in reverse.
   while (begun_ < buckets_.size() && buckets_[begun_].node >= node) begin(buckets_[begun_++]);
 }
@@ -85,12 +77,5 @@ bool GradientExchange::has_begun(const std::vector<int>& parameters) const {
 }
 
 void GradientExchange::finish() { world_.wait(net_.context()); }
-
-std::vector<int64_t> GradientExchange::bucket_sizes() {
-  prepare();
-  std::vector<int64_t> sizes;
-  for (const GradientBucket& bucket : buckets_) sizes.push_back(bucket.count);
-  return sizes;
-}
 
 }  // namespace crema

@@ -40,9 +40,6 @@ class GradientExchange {
   // Waits for all that was begun: on a GPU the main stream waits, not the host.
   void finish();
 
-  // Values per bucket, in the order in which they go (tests, -dump_plan).
-  std::vector<int64_t> bucket_sizes();
-
  private:
   void prepare();
   void begin(const GradientBucket& bucket);
