@@ -15,6 +15,10 @@ void Solver::snapshot() {
     start_snapshot();
   } catch (const RankLost&) {
     throw;
+  } catch (const DeviceLost&) {
+    throw;
+  } catch (const Diverged&) {
+    throw;  // run() may go back, on all ranks
   } catch (const Error& error) {
     if (context_.rank() > 0) throw RankLost(error.what(), true);  // rank 0 says so
     throw;
