@@ -148,6 +148,14 @@ TEST_F(Mpirun, RanksThatDiffer) {
   };
   expect_part(differ("other.prototxt"), "has another solver than rank 0");
   expect_part(differ("broken.prototxt"), "lr_pollicy");
+  const auto refused = [&](const std::string& flags) {
+    const Outcome outcome = train(2, flags);
+    EXPECT_EQ(outcome.code, 1);
+    EXPECT_EQ(outcome.errors().size(), 1u) << outcome.err;
+    return outcome.errors().empty() ? "" : outcome.errors()[0];
+  };
+  expect_part(refused("-batch_mode half"), "-batch_mode half: expected per_gpu");
+  expect_part(refused("-rank_timeout 0"), "-rank_timeout is 0");
   folder.write("solver.prototxt", folder.read("broken.prototxt"));
   expect_part(differ("broken.prototxt"), "lr_pollicy");  // all ranks find it, one says so
 }

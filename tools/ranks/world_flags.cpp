@@ -23,12 +23,16 @@ bool names_several(const std::string& flag) {
   return flag == "all" || flag.find(',') != std::string::npos;
 }
 
-bool divides_batches() {
+void check_flags() {
+  require(FLAGS_rank_timeout > 0, "-rank_timeout is ", FLAGS_rank_timeout,
+          "; expected the seconds after which a rank that keeps the others waiting is lost");
   require(FLAGS_batch_mode == "per_gpu" || FLAGS_batch_mode == "total", "-batch_mode ",
           FLAGS_batch_mode,
           ": expected per_gpu (batch_size is that of each rank) or total (of all ranks together)");
-  return FLAGS_batch_mode == "total";
 }
+
+// Ranks meet before flags are checked, so that one of them tells the user what is wrong.
+double meeting_timeout() { return FLAGS_rank_timeout > 0 ? FLAGS_rank_timeout : 60; }
 
 // Where the launcher leaves all processors to each rank, the ranks of a machine would take each other's:
 // this one takes its share.
@@ -67,11 +71,11 @@ class StartLimit {
           std::condition_variable_any changed;
           std::unique_lock<std::mutex> lock(mutex);
           // One rank tells the user, if it can.
-          const double seconds = FLAGS_rank_timeout + 3 + std::min(launch.rank, 10);
+          const double seconds = meeting_timeout() + 3 + std::min(launch.rank, 10);
           changed.wait_for(lock, over, std::chrono::duration<double>(seconds),
                            [] { return false; });
           if (over.stop_requested()) return;
-          log.error(cat("the ", launch.ranks, " ranks have not met within ", FLAGS_rank_timeout,
+          log.error(cat("the ", launch.ranks, " ranks have not met within ", meeting_timeout(),
                         " s, and ", launch.launcher, " does not say which of them stands still"));
           _exit(1);
         }) {}
@@ -105,17 +109,14 @@ std::vector<int> gpus_of_ranks(ProgramLog& log, const SolverFile& file) {
 std::unique_ptr<World> meet_ranks(ProgramLog& log, const Launch& launch) {
   if (launch.rank > 0) log.only_errors();
   if (launch.launcher != "crema") log.no_status();
-  require(FLAGS_rank_timeout > 0, "-rank_timeout is ", FLAGS_rank_timeout,
-          "; expected the seconds after which a rank that keeps the others waiting is lost");
-  const bool divides = divides_batches();
   share_processors(launch);
   warn_of_idle_processors(log, launch);
   std::unique_ptr<World> world;
   {
     const StartLimit limit(log, launch);
-    world = meet(launch, FLAGS_rank_timeout);
+    world = meet(launch, meeting_timeout());
   }
-  world->divides_batches = divides;
+  world->divides_batches = FLAGS_batch_mode == "total";
   return world;
 }
 
@@ -134,6 +135,7 @@ void take_gpu_of_rank(const Launch& launch, bool wanted) {
 
 int run_on_rank(ProgramLog& log, World& world, const std::function<int()>& work) {
   try {
+    check_flags();
     return work();
   } catch (const RankLost& lost) {
     if (!lost.told()) log.error(lost.what());
