@@ -82,16 +82,16 @@ while IFS= read -r line; do
 done < <(sed -e '/^ *#/d' -e ':more; /\\$/ { N; s/\\\n *//; b more }' $file)
 
 # What is made for: two ranks train, and sshd accepts its settings.
-cat >"$root/work/net.prototxt" <<'END'
+cat >"$root/training/net.prototxt" <<'END'
 layer { name: "data" type: "DummyData" top: "x" top: "y"
   dummy_data_param { shape { dim: 4 dim: 50 } shape { dim: 4 dim: 3 } data_filler { type: "gaussian" } data_filler { type: "uniform" } } }
 layer { name: "ip" type: "InnerProduct" bottom: "x" top: "z" inner_product_param { num_output: 3 weight_filler { type: "xavier" } } }
 layer { name: "loss" type: "EuclideanLoss" bottom: "z" bottom: "y" top: "loss" }
 END
-echo 'net: "net.prototxt" base_lr: 0.01 lr_policy: "fixed" max_iter: 20 snapshot_prefix: "a"' >"$root/work/solver.prototxt"
+echo 'net: "net.prototxt" base_lr: 0.01 lr_policy: "fixed" max_iter: 20 snapshot_prefix: "a"' >"$root/training/solver.prototxt"
 version=$(within "crema -version")
 [[ $version == *MPI* ]] || die "the image's program has no MPI: $version"
 within "mpirun -n 2 --oversubscribe crema train -solver solver.prototxt" >"$tree/log" 2>&1 || die "two ranks do not train: $(tail "$tree/log")"
-[ -s "$root/work/a_iter_20.caffemodel" ] || die "the training has left no weights"
+[ -s "$root/training/a_iter_20.caffemodel" ] || die "the training has left no weights"
 within "/usr/sbin/sshd -t" || die "sshd refuses its settings"
 echo "the image trains with two ranks; its last stage has $(du -sm --exclude=proc "$root" | cut -f1) MB"
