@@ -36,10 +36,11 @@ void GradientExchange::begin_losses(const std::function<void()>& then) {
   Context& context = net_.context();
   prepare();
   begun_ = 0;
+  const std::vector<Net::Loss> losses = net_.losses();
   context.on_communication_stream([&] {
-    for (const Net::Loss& loss : net_.losses()) multiply(context, loss.value, loss.share);
+    for (const Net::Loss& loss : losses) multiply(context, loss.value, loss.share);
   });
-  for (const Net::Loss& loss : net_.losses()) {
+  for (const Net::Loss& loss : losses) {
     const Tensor& value = loss.value;
     world_.begin_sum(context, value.raw(), value.count(), element_of(value.dtype()));
   }

@@ -101,8 +101,6 @@ std::vector<Segment> Optimizer::segments() const {
 
 void Optimizer::reduce_gradients() { shard_->sum_gradients(); }
 
-void Optimizer::share_gradients() { shard_->share(net_.diff_arena()); }
-
 size_t Optimizer::kept_bytes() const {
   return arenas_.data.bytes() * static_cast<size_t>(kept_arenas(solver_));
 }

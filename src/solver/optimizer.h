@@ -27,9 +27,6 @@ class Optimizer {
   bool sharded() const { return shard_.has_value(); }
   // Where sharded, before each update instead of a sum over the ranks of all gradients (*).
   void reduce_gradients();
-  // Where sharded, after that: gives each rank the sums of all gradients, for those who look at
-  // them before the update (*).
-  void share_gradients();
   // Bytes of histories, average and slow weights that this rank keeps; and all ranks together.
   size_t kept_bytes() const;
   size_t whole_bytes() const;

@@ -9,6 +9,7 @@
 #include "fixtures.h"
 #include "ranks.h"
 #include "solver/class_metrics.h"
+#include "solver/sequence_net.h"
 
 namespace crema::tests {
 namespace rank_tests_test {
@@ -307,17 +308,6 @@ TEST_P(RankTests, HaveTheAveragePrecisionsOfOneRank) {
     }
   }
 }
-
-// What a layer hands from batch to batch: the test of each rank has all batches.
-constexpr const char* kSequence = R"(
-  layer { name: "data" type: "DummyData" top: "x" top: "y" top: "cont"
-    dummy_data_param { shape { dim: 3 dim: 2 dim: 5 } shape { dim: 3 dim: 2 dim: 4 } shape { dim: 3 dim: 2 }
-      data_filler { type: "gaussian" std: 1 } data_filler { type: "gaussian" std: 1 }
-      data_filler { type: "constant" value: 1 } } }
-  layer { name: "lstm" type: "LSTM" bottom: "x" bottom: "cont" top: "h" recurrent_param { num_output: 4
-    weight_filler { type: "gaussian" std: 0.5 } } }
-  layer { name: "loss" type: "EuclideanLoss" bottom: "h" bottom: "y" top: "loss" }
-)";
 
 constexpr const char* kMeasuring = R"(
   layer { name: "data" type: "DummyData" top: "x" top: "y" dummy_data_param { shape { dim: 6 dim: 4 }

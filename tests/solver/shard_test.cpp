@@ -205,27 +205,6 @@ TEST_F(ShardTest, EachRankKeepsItsPart) {
   }
 }
 
-TEST_F(ShardTest, SharedGradientsAreThoseOfAllRanks) {
-  std::vector<std::vector<float>> gradients(6);
-  for (const bool shard : {false, true}) {
-    ThreadRanks(3).run([&](Communicator& world) {
-      Training training(net_of(source_), solver_of(""), &world, shard);
-      training.net().forward(0);
-      training.net().backward();
-      const Tensor arena = training.net().diff_arena();
-      if (shard) {
-        training.optimizer().reduce_gradients();
-        training.optimizer().share_gradients();
-      } else {
-        world.sum(training.context(), arena.raw(), arena.count(), Element::f32);
-      }
-      gradients[shard * 3 + world.rank] = {arena.data<float>(),
-                                           arena.data<float>() + arena.count()};
-    });
-  }
-  for (const std::vector<float>& of_rank : gradients) EXPECT_EQ(of_rank, gradients[0]);
-}
-
 TEST_F(ShardTest, WeightsAndTheirAverageAreSwappedAndBack) {
   std::vector<std::vector<float>> averages(6);
   for (const bool shard : {false, true}) {

@@ -15,18 +15,12 @@
 
 #include "base/error.h"
 #include "comm/control_sockets.h"
+#include "tools/exec_arguments.h"
 
 extern char** environ;
 
 namespace crema {
 namespace {
-
-std::vector<char*> pointers_to(std::vector<std::string>& words) {
-  std::vector<char*> pointers;
-  for (std::string& word : words) pointers.push_back(word.data());
-  pointers.push_back(nullptr);
-  return pointers;
-}
 
 std::string random_token() {
   std::array<unsigned char, 16> bytes{};

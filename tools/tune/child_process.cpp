@@ -11,19 +11,13 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "tools/exec_arguments.h"
 
 extern char** environ;
 
 namespace crema {
 
 namespace {
-
-std::vector<char*> pointers_to(std::vector<std::string>& words) {
-  std::vector<char*> pointers;
-  for (std::string& word : words) pointers.push_back(word.data());
-  pointers.push_back(nullptr);
-  return pointers;
-}
 
 // Ours, with `changes` in place of what it says of the same names.
 std::vector<std::string> environment_with(const std::vector<std::string>& changes) {
