@@ -116,9 +116,10 @@ DEFINE_string(latency, "",
               "Microseconds that a message takes inside a host and, after a comma, between hosts. "
               "Empty: 4,14, which NCCL assumes for NVLink and InfiniBand.");
 DEFINE_int32(per_host, 8, "How many GPUs a host has.");
-DEFINE_string(buckets, "",
-              "MiB of gradients that are summed at once, or with a comma the first and the others. "
-              "Empty: 64 on GPUs, 1,8 on CPUs.");
+DEFINE_string(
+    buckets, "",
+    "MiB of gradients that are summed at once, or with commas the first, the others and the "
+    "last. Empty: 32,32,4 on GPUs, 1,8 on CPUs.");
 DEFINE_string(times, "",
               "A file of times that an earlier scale wrote with -output FILE.json: nothing is "
               "measured.");

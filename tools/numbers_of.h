@@ -23,7 +23,8 @@ std::vector<T> numbers_of(const char* flag, const std::string& text, size_t most
     numbers.push_back(number);
   }
   require(!numbers.empty() && numbers.size() <= most, "-", flag, " ", text, ": expected ",
-          most == 2 ? "one number, or two with a comma" : "numbers with commas");
+          most == 2 ? "one number, or two with a comma"
+                    : cat("at most ", most, " numbers with commas"));
   return numbers;
 }
 

@@ -74,10 +74,7 @@ Exchange predicted_exchange() {
   exchange.shards = FLAGS_shard;
   require(!FLAGS_shard || options.wire == Wire::fp32,
           "-shard sends gradients in fp32: leave out -wire");
-  if (options.buckets) {
-    exchange.first_bucket = options.buckets->first;
-    exchange.bucket = options.buckets->others;
-  }
+  if (options.buckets) exchange.buckets = *options.buckets;
   return exchange;
 }
 

@@ -2,16 +2,25 @@
 // The calls are those of Communicator (device/communicator.h), which says what they do.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "device/communicator.h"
 
 namespace crema {
 
+constexpr int64_t bytes_of(Element element) {
+  return element == Element::f64 ? 8 : element == Element::f32 ? 4 : 2;
+}
+
 class Engine {
  public:
   virtual ~Engine() = default;
 
+  // Whether it makes a difference.
+  virtual bool expose(Context&, void* /*memory*/, size_t /*bytes*/, size_t /*most*/) {
+    return false;
+  }
   virtual void sum(Context& context, void* values, int64_t count, Element element) = 0;
   virtual void begin_sum(Context& context, void* values, int64_t count, Element element) = 0;
   virtual void wait(Context& context) = 0;

@@ -16,6 +16,7 @@
 #include <thread>
 
 #include "base/error.h"
+#include "comm/copy_engines.h"
 #include "comm/quiet_thread.h"
 #include "device/gpu.h"
 #include "device/gpu_libraries.h"
@@ -92,10 +93,6 @@ ncclDataType_t type_of(Element element) {
       return ncclBfloat16;
   }
   return ncclFloat32;
-}
-
-size_t bytes_of(Element element) {
-  return element == Element::f64 ? 8 : element == Element::f32 ? 4 : 2;
 }
 
 constexpr const char* kConnecting = "connecting the ranks' GPUs";
@@ -268,7 +265,9 @@ class Channel {
 class NcclEngine final : public Engine {
  public:
   NcclEngine(Context& context, const NcclOptions& options)
-      : rank_(options.rank), check_(options.check) {
+      : rank_(options.rank),
+        check_(options.check),
+        copies_(context, options.rank, options.ranks, options.gather) {
     // Of each communicator: the main stream's, and the communication stream's.
     std::array<ncclUniqueId, 2> ids{};
     std::string text;
@@ -301,16 +300,31 @@ class NcclEngine final : public Engine {
     for (const auto& channel : channels_) channel->end();
   }
 
+  bool expose(Context&, void* memory, size_t bytes, size_t most) override {
+    return copies_.expose(memory, bytes, most);
+  }
+
   void sum(Context& context, void* values, int64_t count, Element element) override {
+    const bool beside = context.gpu().communicating();
+    if (beside && copies_.take(values, count, element)) {
+      copies_.sum(values, count, element);
+      copying_ = true;
+      return;
+    }
     call(context, "summing over GPUs", [&](ncclComm_t comm, cudaStream_t stream) {
       return ncclAllReduce(values, values, static_cast<size_t>(count), type_of(element), ncclSum,
                            comm, stream);
     });
+    if (beside) copying_ = false;  // where it is done, all ranks have come to it
   }
   void begin_sum(Context& context, void* values, int64_t count, Element element) override {
     context.on_communication_stream([&] { sum(context, values, count, element); });
   }
-  void wait(Context& context) override { context.join(); }
+  void wait(Context& context) override {
+    if (copying_) context.on_communication_stream([&] { copies_.finish(); });
+    copying_ = false;
+    context.join();
+  }
   void sum_part(Context& context, void* values, int64_t part, Element element) override {
     call(context, "summing over GPUs", [&](ncclComm_t comm, cudaStream_t stream) {
       return ncclReduceScatter(values, part_of_rank(values, part, element),
@@ -333,6 +347,7 @@ class NcclEngine final : public Engine {
     for (const auto& channel : channels_) channel->check();
   }
   void abort() override {
+    copies_.abort();
     for (const auto& channel : channels_) channel->abort();
   }
 
@@ -345,11 +360,13 @@ class NcclEngine final : public Engine {
   }
 
   void* part_of_rank(void* values, int64_t part, Element element) const {
-    return static_cast<char*>(values) + static_cast<size_t>(rank_ * part) * bytes_of(element);
+    return static_cast<char*>(values) + rank_ * part * bytes_of(element);
   }
 
   int rank_;
   std::function<void()> check_;
+  CopyEngines copies_;
+  bool copying_ = false;  // other ranks may still read from this one
   // Work of two communicators may run at the same time; that of one runs in its order.
   std::array<std::unique_ptr<Channel>, 2> channels_;
 };

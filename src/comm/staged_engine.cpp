@@ -79,11 +79,6 @@ class StagedEngine final : public Engine {
  private:
   static constexpr int64_t kBytes = int64_t{32} << 20;
 
-  // 16-bit types are refused by the host's engine.
-  static int64_t bytes_of(Element element) {
-    return element == Element::f64 ? 8 : element == Element::f32 ? 4 : 2;
-  }
-
   char* pinned(int64_t bytes) {
     if (bytes > bytes_) {
       pinned_.reset();

@@ -85,6 +85,9 @@ class MetWorld final : public World {
   void begin_pause() override { control_.begin_pause(); }
   void end_pause() override { control_.end_pause(); }
 
+  void expose(Context& context, void* memory, size_t bytes, size_t most) override {
+    guard([&] { engine_->expose(context, memory, bytes, most); });
+  }
   void sum(Context& context, void* values, int64_t count, Element element) override {
     guard([&] {
       const Wait wait(*this);

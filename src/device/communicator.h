@@ -4,6 +4,7 @@
 // longer than the ranks' timeout.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -62,6 +63,9 @@ class Communicator {
   virtual void end_pause() = 0;
 
   // --- sums over the ranks of values in the context's memory, in place, the same bits on each ---
+  // Tells that begin_sum() will often sum at most so many bytes in this memory, a whole allocation of the
+  // same size on all ranks, which must outlive all sums: GPUs of one machine may then read each other's.
+  virtual void expose(Context& /*context*/, void* /*memory*/, size_t /*bytes*/, size_t /*most*/) {}
   // In the order of the context's queue. Two ranks may be at different places of two queues: sums
   // on the communication stream are independent of those on the main stream.
   virtual void sum(Context& context, void* values, int64_t count, Element element) = 0;

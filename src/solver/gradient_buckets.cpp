@@ -13,14 +13,22 @@ constexpr int64_t kAlignment = 16;  // of parameters in the arena: whole vectors
 }  // namespace
 
 std::vector<GradientBucket> gradient_buckets(const std::vector<GradientRange>& ranges,
-                                             int64_t first_elements, int64_t elements) {
-  require(first_elements > 0 && elements > 0 && first_elements % kAlignment == 0 &&
-              elements % kAlignment == 0,
-          "buckets of ", first_elements, " and ", elements, " elements: expected multiples of ",
+                                             const BucketSizes& sizes) {
+  require(sizes.first > 0 && sizes.others > 0 && sizes.first % kAlignment == 0 &&
+              sizes.others % kAlignment == 0,
+          "buckets of ", sizes.first, " and ", sizes.others, " elements: expected multiples of ",
           kAlignment);
+  // Where the last bucket ends: 0 if already its first parameter is too large.
+  int64_t last_end = 0, last_count = 0;
+  for (const GradientRange& range : ranges) {
+    if (range.node < 0) continue;
+    last_count += range.count;
+    if (last_count > sizes.last) break;
+    last_end = range.first + range.count;
+  }
   std::vector<GradientBucket> buckets;
   GradientBucket open;  // grows towards the arena's start
-  const auto limit = [&] { return buckets.empty() ? first_elements : elements; };
+  const auto limit = [&] { return buckets.empty() ? sizes.first : sizes.others; };
   const auto close = [&] {
     if (open.count > 0) buckets.push_back(open);
     open = {};
@@ -32,7 +40,8 @@ std::vector<GradientBucket> gradient_buckets(const std::vector<GradientRange>& r
     int64_t end = range->first + (range->count + kAlignment - 1) / kAlignment * kAlignment;
     if (open.count > 0) {
       const int64_t gap = open.first - end;
-      if (gap > elements / 8 || gap >= limit() - open.count) {
+      const bool begins_last = range->first < last_end && open.first >= last_end;
+      if (begins_last || gap > sizes.others / 8 || gap >= limit() - open.count) {
         close();
       } else {
         end = open.first;
@@ -62,13 +71,14 @@ std::vector<GradientRange> gradient_ranges(Net& net) {
   return ranges;
 }
 
-std::vector<GradientBucket> gradient_buckets(Net& net, const BucketBytes& bytes) {
+std::vector<GradientBucket> gradient_buckets(Net& net, const BucketSizes& bytes) {
   const auto elements_of = [&](int64_t size) {
     const int64_t elements = size / static_cast<int64_t>(size_of(net.options().dtype));
     return std::max(kAlignment, elements / kAlignment * kAlignment);
   };
-  return gradient_buckets(gradient_ranges(net), elements_of(bytes.first),
-                          elements_of(bytes.others));
+  return gradient_buckets(
+      gradient_ranges(net),
+      {elements_of(bytes.first), elements_of(bytes.others), elements_of(bytes.last)});
 }
 
 }  // namespace crema

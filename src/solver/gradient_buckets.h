@@ -4,23 +4,25 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "net/net.h"
 
 namespace crema {
 
-// The largest size of the first bucket and of the others, in bytes of the arena. On CPUs the first is
-// small, so that sending begins early, and the others are large enough that the time to begin a
-// transfer hardly counts. On GPUs all are large: while NCCL sums, a kernel that fills the GPU takes two
-// turns instead of one, however few processors NCCL takes, so the sums should be over soon (measured
-// with 4 H100s: tests/bench/README.md).
-struct BucketBytes {
-  int64_t first, others;
+// The largest size of the first bucket, of the others and of the last one, in bytes of the arena. On
+// CPUs the first is small, so that sending begins early, and the others are large enough that the
+// time to begin a transfer hardly counts. On GPUs those that are summed beside backward are large
+// enough for copy engines (comm/copy_engines.h) and the last one, for which all wait, is small
+// (measured with 4 H100s: tests/bench/README.md).
+struct BucketSizes {
+  int64_t first, others, last = std::numeric_limits<int64_t>::max();
 };
-constexpr BucketBytes bucket_bytes(Device device) {
+constexpr BucketSizes bucket_sizes(Device device) {
   constexpr int64_t kMiB = int64_t{1} << 20;
-  return device == Device::gpu ? BucketBytes{64 * kMiB, 64 * kMiB} : BucketBytes{kMiB, 8 * kMiB};
+  return device == Device::gpu ? BucketSizes{32 * kMiB, 32 * kMiB, 4 * kMiB}
+                               : BucketSizes{kMiB, 8 * kMiB};
 }
 
 // The gradient of one parameter: elements [first, first + count) of the arena. node: after the
@@ -37,20 +39,20 @@ struct GradientBucket {
 };
 
 // The buckets in the order in which they become final; nodes run backward from the highest number
-// down. The first has at most `first_elements`, the others `elements`, which are multiples of 16.
-// A parameter that is larger is split.
+// down. `sizes` are elements: `first` and `others` multiples of 16. A parameter that is larger is split.
+// The last bucket are the parameters at the arena's start that are no larger than `last` together.
 // They cover each range that has a node, up to the next multiple of 16, and also what lies between
 // such ranges (parameters without a gradient, whose part of the arena is zero) up to an eighth of
-// `elements`: that costs less than another bucket. Larger gaps, as frozen layers leave, they omit.
+// `others`: that costs less than another bucket. Larger gaps, as frozen layers leave, they omit.
 // `ranges`: in ascending order, without overlaps; each begins at a multiple of 16.
 std::vector<GradientBucket> gradient_buckets(const std::vector<GradientRange>& ranges,
-                                             int64_t first_elements, int64_t elements);
+                                             const BucketSizes& sizes);
 
 // Of a net's parameters, in the order of the arena.
 std::vector<GradientRange> gradient_ranges(Net& net);
 
 // Of a net. Another plan of the net may finish
 // gradients in another order (Net::generation()).
-std::vector<GradientBucket> gradient_buckets(Net& net, const BucketBytes& bytes);
+std::vector<GradientBucket> gradient_buckets(Net& net, const BucketSizes& bytes);
 
 }  // namespace crema

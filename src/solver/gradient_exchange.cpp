@@ -1,5 +1,7 @@
 #include "solver/gradient_exchange.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "kernels/move/reorder.h"
 #include "kernels/optim/iteration.h"
@@ -17,19 +19,28 @@ Wire wire_named(const std::string& name) {
 
 GradientExchange::GradientExchange(Net& net, Communicator& world, const ExchangeOptions& options)
     : net_(net), world_(world), options_(options) {
-  if (options_.wire == Wire::fp32) return;
-  require(
-      net.context().device() == Device::gpu,
-      "-wire: gradients of 16 bits are for GPUs; the ranks compute on CPUs, which exchange fp32");
-  narrow_ = Tensor(net.context(), net.diff_arena().shape(),
-                   options_.wire == Wire::fp16 ? DType::f16 : DType::bf16);
+  if (options_.wire != Wire::fp32) {
+    require(
+        net.context().device() == Device::gpu,
+        "-wire: gradients of 16 bits are for GPUs; the ranks compute on CPUs, which exchange fp32");
+    narrow_ = Tensor(net.context(), net.diff_arena().shape(),
+                     options_.wire == Wire::fp16 ? DType::f16 : DType::bf16);
+  }
+  const Tensor summed = narrow_ ? narrow_ : net.diff_arena();
+  if (!summed) return;
+  const BucketSizes sizes = this->sizes();
+  world.expose(net.context(), summed.raw(), summed.bytes(),
+               static_cast<size_t>(std::max(sizes.first, sizes.others)));
+}
+
+BucketSizes GradientExchange::sizes() const {
+  return options_.buckets.value_or(bucket_sizes(net_.context().device()));
 }
 
 void GradientExchange::prepare() {
   if (!buckets_.empty() && net_.generation() == generation_) return;
   generation_ = net_.generation();
-  buckets_ =
-      gradient_buckets(net_, options_.buckets.value_or(bucket_bytes(net_.context().device())));
+  buckets_ = gradient_buckets(net_, sizes());
 }
 
 void GradientExchange::begin_losses(const std::function<void()>& then) {

@@ -21,12 +21,12 @@ Wire wire_named(const std::string& name);
 
 struct ExchangeOptions {
   Wire wire = Wire::fp32;
-  std::optional<BucketBytes> buckets = std::nullopt;  // none: bucket_bytes()
+  std::optional<BucketSizes> buckets = std::nullopt;  // none: bucket_sizes()
 };
 
 class GradientExchange {
  public:
-  // Net and communicator must outlive this. Error when the ranks compute on CPUs and the wire has
+  // All ranks make one. Net and communicator must outlive this. Error when the ranks compute on CPUs and the wire has
   // 16 bits.
   GradientExchange(Net& net, Communicator& world, const ExchangeOptions& options);
 
@@ -41,6 +41,7 @@ class GradientExchange {
   void finish();
 
  private:
+  BucketSizes sizes() const;
   void prepare();
   void begin(const GradientBucket& bucket);
 

@@ -5,7 +5,6 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 build=${1:-build}
-ranks=3
 if ! command -v mpirun >/dev/null || [ ! -e "$build/lib/libcrema_mpi.so" ]; then
   echo "skipped: mpirun is missing, or this build has no MPI"
   exit 77
@@ -18,14 +17,24 @@ options=()
 case $(mpirun --version) in
   *"Open MPI"*) options=(--oversubscribe --enable-recovery) ;;
 esac
-for group in "MpiEngineTest.*" "MpiAbortTest.*" "MpiTimeoutTest.*" MpiWorldTest.MeetsAndEnds MpiWorldTest.AFailureEndsAll; do
+run() {  # RANKS GROUP
+  local ranks=$1 group=$2 passed
   # Some end without ending MPI, which mpirun calls a failure: what counts is what the ranks say.
-  timeout 120 mpirun -n $ranks "${options[@]}" "$build/tests/comm_tests" --gtest_filter="$group" >"$log" 2>&1 </dev/null || true
+  timeout 120 mpirun -n "$ranks" "${options[@]}" "$build/tests/comm_tests" --gtest_filter="$group" >"$log" 2>&1 </dev/null || true
   passed=$(grep -c '^\[  PASSED  \] [1-9]' "$log") || true
-  if [ "$passed" -ne $ranks ] || grep -qE '^\[  (FAILED|SKIPPED) ' "$log"; then
+  if [ "$passed" -ne "$ranks" ] || grep -qE '^\[  (FAILED|SKIPPED) ' "$log"; then
     echo "mpirun.sh: $group failed: $passed of $ranks ranks have passed"
     cat "$log"
     exit 1
   fi
   echo "$group passed on $ranks ranks"
+}
+for group in "MpiEngineTest.*" "MpiAbortTest.*" "MpiTimeoutTest.*" MpiWorldTest.MeetsAndEnds MpiWorldTest.AFailureEndsAll; do
+  run 3 "$group"
 done
+gpus=$(nvidia-smi -L 2>/dev/null | grep -c '^GPU') || true
+if [ "$gpus" -ge 2 ]; then
+  for group in GpuWorldTest.SumsWhatIsExposed GpuWorldTest.SumsExposedHalves; do run $((gpus < 4 ? gpus : 4)) $group; done
+else
+  echo "skipped: GpuWorldTest, which needs two GPUs"
+fi

@@ -21,8 +21,9 @@ std::string text_of(const std::vector<GradientBucket>& buckets) {
 struct Row {
   const char* what;
   std::vector<GradientRange> ranges;
-  int64_t first_elements, elements;
+  int64_t first, others;
   const char* buckets;  // first+count@node, in order
+  int64_t last = 1 << 20;
 };
 
 TEST(GradientBuckets, Rows) {
@@ -78,18 +79,28 @@ TEST(GradientBuckets, Rows) {
        16,
        "32+16@6 0+16@4 16+16@0"},
       {"without elements", {{0, 16, 1}, {16, 0, 2}, {16, 16, 3}}, 64, 64, "0+32@1"},
+      {"the last is small",
+       {{0, 16, 1}, {16, 16, 2}, {32, 16, 3}, {48, 16, 4}},
+       256,
+       256,
+       "32+32@3 0+32@1",
+       40},
+      {"no small parameter at the start", {{0, 64, 1}, {64, 16, 2}}, 256, 256, "0+80@1", 40},
+      {"all are the last", {{0, 16, 1}, {16, 16, -1}, {32, 16, 2}}, 256, 256, "0+48@1", 32},
   };
   for (const Row& row : rows) {
-    EXPECT_EQ(text_of(gradient_buckets(row.ranges, row.first_elements, row.elements)), row.buckets)
+    EXPECT_EQ(text_of(gradient_buckets(row.ranges, {row.first, row.others, row.last})), row.buckets)
         << row.what;
   }
 }
 
 TEST(GradientBuckets, SizesAreWholeVectors) {
-  EXPECT_EQ(error_of([] { gradient_buckets({}, 16, 40); }),
+  EXPECT_EQ(error_of([] {
+              gradient_buckets({}, {16, 40});
+            }),
             "buckets of 16 and 40 elements: expected multiples of 16");
   EXPECT_EQ(error_of([] {
-              gradient_buckets({{8, 16, 1}}, 16, 32);
+              gradient_buckets({{8, 16, 1}}, {16, 32});
             }),
             "a gradient begins at element 8: expected a multiple of 16");
 }

@@ -74,7 +74,7 @@ StepProfile three_nodes() {
 
 Exchange three_buckets() {
   Exchange exchange;
-  exchange.first_bucket = exchange.bucket = 4000000;
+  exchange.buckets = {4000000, 4000000};
   return exchange;
 }
 

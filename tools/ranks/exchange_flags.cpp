@@ -11,12 +11,13 @@ ExchangeOptions exchange_of_flags() {
   ExchangeOptions options;
   options.wire = wire_named(FLAGS_wire);
   if (FLAGS_buckets.empty()) return options;
-  const std::vector<double> sizes = numbers_of("buckets", FLAGS_buckets, 2, 0.001);
+  const std::vector<double> sizes = numbers_of("buckets", FLAGS_buckets, 3, 0.001);
   const auto bytes = [](double mebibytes) { return std::llround(mebibytes * (1 << 20)); };
-  const int64_t others = bytes(sizes.back());
-  options.buckets = BucketBytes{
-      sizes.size() == 2 ? bytes(sizes[0]) : std::min(others, bucket_bytes(Device::cpu).first),
-      others};
+  BucketSizes& buckets = options.buckets.emplace();
+  buckets.others = bytes(sizes[sizes.size() > 1 ? 1 : 0]);
+  buckets.first = sizes.size() > 1 ? bytes(sizes[0])
+                                   : std::min(buckets.others, bucket_sizes(Device::cpu).first);
+  if (sizes.size() > 2) buckets.last = bytes(sizes[2]);
   return options;
 }
 

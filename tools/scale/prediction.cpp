@@ -63,8 +63,9 @@ Prediction predict(const StepProfile& profile, const Network& network, const Exc
   const double backward_end = profile.iteration_seconds() - profile.update;
   double free_at = 0, elements = 0, largest = -1;
   for (const GradientBucket& bucket :
-       gradient_buckets(profile.gradients, elements_of(exchange.first_bucket, profile),
-                        elements_of(exchange.bucket, profile))) {
+       gradient_buckets(profile.gradients, {elements_of(exchange.buckets.first, profile),
+                                            elements_of(exchange.buckets.others, profile),
+                                            elements_of(exchange.buckets.last, profile)})) {
     const double count = static_cast<double>(bucket.count), bytes = count * exchange.wire;
     const Transfer sum =
         exchange.shards ? part_over(network, ranks, bytes) : sum_over(network, ranks, bytes);
@@ -128,12 +129,12 @@ std::vector<WhatIf> remedies_of(const StepProfile& profile, const Network& netwo
   if (exchange.wire > 2 && !exchange.shards)
     add("16 bits on the wire: -wire bf16", profile, network, other);
   other = exchange;
-  other.bucket *= 4;
-  add(cat("buckets of ", other.bucket >> 20, " MiB"), profile, network, other);
+  other.buckets.others *= 4;
+  add(cat("buckets of ", other.buckets.others >> 20, " MiB"), profile, network, other);
   other = exchange;
-  other.bucket = std::max<int64_t>(other.bucket / 4, 1 << 20);
-  if (other.bucket < exchange.bucket)
-    add(cat("buckets of ", other.bucket >> 20, " MiB"), profile, network, other);
+  other.buckets.others = std::max<int64_t>(other.buckets.others / 4, 1 << 20);
+  if (other.buckets.others < exchange.buckets.others)
+    add(cat("buckets of ", other.buckets.others >> 20, " MiB"), profile, network, other);
   other = exchange;
   other.shards = !exchange.shards;
   if (exchange.wire > 2)

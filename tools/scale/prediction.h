@@ -10,9 +10,8 @@
 namespace crema {
 
 struct Exchange {
-  int64_t first_bucket = bucket_bytes(Device::gpu).first,
-          bucket = bucket_bytes(Device::gpu).others;  // bytes of gradients in memory
-  int wire = 4;                                       // bytes of a gradient on its way
+  BucketSizes buckets = bucket_sizes(Device::gpu);  // bytes of gradients in memory
+  int wire = 4;                                     // bytes of a gradient on its way
   bool shards = false;  // each rank updates its part of the weights and sends it to the others
 };
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "comm/engine.h"
 #include "comm/quiet_thread.h"
 
 namespace crema {
@@ -30,8 +31,6 @@ MPI_Datatype type_of(Element element) {
           element == Element::f16 ? "float16" : "bfloat16", ": give -wire fp32");
   return element == Element::f32 ? MPI_FLOAT : MPI_DOUBLE;
 }
-
-int64_t bytes_of(Element element) { return element == Element::f32 ? 4 : 8; }
 
 }  // namespace
 
