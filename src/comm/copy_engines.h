@@ -29,7 +29,8 @@ class CopyEngines {
 
   // Opens each rank's `memory`, a whole allocation of the same size, to the others; sums are of at most
   // `most` bytes. All ranks call it. Returns whether all can: not where two are on different machines
-  // or are not linked by NVLink, or where CUDA refuses.
+  // or are not linked by NVLink, or where CUDA refuses or
+  // NCCL_P2P_DISABLE is set.
   bool expose(void* memory, size_t bytes, size_t most);
 
   // Whether sum() takes these values: at least kLeastBytes in exposed memory, aligned to 64 bytes.

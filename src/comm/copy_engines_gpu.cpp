@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 
@@ -21,6 +22,12 @@ std::string machine() {
   std::string boot;
   std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
   return cat(host_name(), "/", boot);
+}
+
+// NCCL's own switch for machines on which GPUs read each other's memory wrongly.
+bool forbidden() {
+  const char* const text = std::getenv("NCCL_P2P_DISABLE");
+  return text && std::string_view(text) != "0";
 }
 
 // What a rank tells the others of its memory, as bytes.
@@ -82,6 +89,7 @@ bool CopyEngines::expose(void* memory, size_t bytes, size_t most) {
   Exposure own;
   write(own.machine, machine());
   own.offered =
+      !forbidden() &&
       succeeds(cudaDeviceGetPCIBusId(own.bus_id.data(), own.bus_id.size(), context_.ordinal())) &&
       succeeds(cudaIpcGetMemHandle(&own.handle, memory));
   own.memory = memory;
