@@ -20,7 +20,11 @@ const Module& load_module(const char* file, const char* entry) {
   dladdr(reinterpret_cast<void*>(&load_module<Module>), &self);
   const std::string path = cat(folder_of(self.dli_fname), "/", file);
   void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (!library) fail("the part of this program that handles such files is missing: ", dlerror());
+  if (!library) {
+    fail("the part of this program that handles such files is missing: ", dlerror(),
+         "; a folder that was built with OpenCV has it, wheels and installed folders read no "
+         "videos");
+  }
   using Entry = const Module* (*)();
   return *reinterpret_cast<Entry>(dlsym(library, entry))();
 }

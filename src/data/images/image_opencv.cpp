@@ -4,6 +4,7 @@
 #include <opencv2/imgproc.hpp>
 
 #include "base/error.h"
+#include "data/images/codecs.h"
 #include "data/images/image_matrix.h"
 #include "data/images/image_module.h"
 
@@ -19,16 +20,10 @@ cv::Mat view(const Pixels<T>& image) {
 
 cv::Mat decoded(std::string_view file, int flags) {
   require(!file.empty(), "an empty file is not an image");
-  cv::Mat matrix;
   std::string reason;
-  try {
-    const cv::Mat bytes(1, static_cast<int>(file.size()), CV_8U, const_cast<char*>(file.data()));
-    matrix = cv::imdecode(bytes, flags);
-  } catch (const cv::Exception& problem) {
-    reason = cat(": ", problem.err);
-  }
+  cv::Mat matrix = decode_file(file, flags, reason);
   require(matrix.data != nullptr, "its ", file.size(),
-          " bytes are not an image that can be decoded", reason);
+          " bytes are not an image that can be decoded", reason.empty() ? "" : ": ", reason);
   return matrix;
 }
 
@@ -155,15 +150,9 @@ void filter(ImageFilter filter, Image& image) {
 }
 
 std::string encode(const Image& image, const std::string& kind, int quality) {
-  std::vector<uint8_t> file;
-  std::string reason;
-  try {
-    const std::vector<int> settings = {cv::IMWRITE_JPEG_QUALITY, quality};
-    if (cv::imencode("." + kind, view(image), file, settings)) return {file.begin(), file.end()};
-  } catch (const cv::Exception& problem) {
-    reason = cat(": ", problem.err);
-  }
-  fail("cannot write an image of kind \"", kind, "\"", reason);
+  std::string file, reason;
+  if (encode_file(view(image), kind, quality, file, reason)) return file;
+  fail("cannot write an image of kind \"", kind, "\"", reason.empty() ? "" : ": ", reason);
 }
 
 constexpr ImageModule kModule = {decode, decode_deep,  resize, resize_deep,
