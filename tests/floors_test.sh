@@ -20,7 +20,7 @@ declare -A allowed=(
   [net]="base device tensor kernels data layers proto"
   [solver]="base device tensor kernels data layers net proto"
   [crema]="base device tensor net solver"
-  [python]="base device tensor kernels data layers net solver proto"
+  [python]="base device comm tensor kernels data layers net solver proto"
 )
 # What each family of a floor may include of that floor beside itself and the files at its root, which include no family.
 declare -A families=(
@@ -50,6 +50,7 @@ declare -A families=(
   [layers/vision]="pointwise shape"
   [layers/recurrent]="vision"
   [layers/detection]="loss"
+  [layers/python]="data detection"
   [layers/fused]="loss norm pointwise vision"
   [layers/forks]="data detection loss pointwise shape"
   [net/expand]=""

@@ -56,10 +56,14 @@ std::unique_ptr<Layer> make_layer(const LayerParameter& message, bool training,
          did_you_mean(message.type(), LayerRegistry::names()),
          "; `crema layers` lists the known ones");
   }
-  std::unique_ptr<Layer> layer = maker->make();
-  layer->message_ = std::make_shared<const LayerParameter>(message);
+  const auto copy = std::make_shared<LayerParameter>(message);
+  std::unique_ptr<Layer> layer;
+  if (const LayerChooser* choose = ChooserRegistry::find(message.type()))
+    layer = (*choose)(*copy, training);
+  if (!layer) layer = maker->make();
+  layer->message_ = copy;
   layer->name_ = message.name();
-  layer->type_ = message.type();
+  layer->type_ = copy->type();
   layer->training_ = training;
   layer->folder_ = folder;
   uint64_t hash = 1469598103934665603ull;  // FNV-1a

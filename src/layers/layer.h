@@ -115,6 +115,12 @@ struct LayerMaker {
 struct LayerTag {};
 using LayerRegistry = Registry<LayerTag, LayerMaker>;
 
+// Of a type whose fields say which class it is ("Python"): makes that layer, and may turn the message
+// into that of another type. nullptr: the type's own class is meant.
+using LayerChooser = std::unique_ptr<Layer> (*)(LayerParameter& message, bool training);
+struct ChooserTag {};
+using ChooserRegistry = Registry<ChooserTag, LayerChooser>;
+
 // Error with the nearest registered names if the type is unknown. Copies the message.
 std::unique_ptr<Layer> make_layer(const LayerParameter& message, bool training,
                                   const std::string& folder = "");

@@ -37,6 +37,9 @@ class LayerHooks {
     return 0;
   }
 
+  // The values that a parameter begins with, row-major on the host; empty: what its filler gives.
+  virtual Tensor given_parameter(size_t /*index*/) const { return {}; }
+
   // --- edges and fusion ---
   // What can pass along the edges to its bottoms and from top 0.
   virtual Edge bottom_edge(int /*bottom*/) const { return {}; }
@@ -98,7 +101,8 @@ class LayerHooks {
   // The tops' sizes depend on the bottoms' values: infer() gives the maximum, the shape in which
   // forward gets its tops, and dynamic_tops() gives what the last forward filled from the front of
   // their memory. Later steps, and the layer's own backward, get tensors of those shapes. No step
-  // of such a net is in a CUDA graph.
+  // of such a net is in a CUDA graph. If dynamic_tops() needs more memory than forward was given, the
+  // tops are enlarged to those shapes and forward is called once more.
   virtual bool dynamic() const { return false; }
   virtual std::vector<Shape> dynamic_tops() const { return {}; }
 };

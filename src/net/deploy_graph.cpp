@@ -35,6 +35,11 @@ bool is_a_loss(const LayerParameter& layer) {
   return make_layer(layer, false)->is_loss();
 }
 
+// Of py-faster-rcnn, also where the layer is written in Python.
+bool is_python(const LayerParameter& layer, const char* name) {
+  return layer.type() == "Python" && layer.python_param().layer() == name;
+}
+
 DeployRole role_in(const NetParameter& net, const LayerParameter& layer) {
   static const std::set<std::string> bypassed = {"LabelSpecificAdd", "LabelSpecificRescale",
                                                  "LabelSpecificMargin", "DetectNetTransformation",
@@ -45,9 +50,11 @@ DeployRole role_in(const NetParameter& net, const LayerParameter& layer) {
   const std::string& type = layer.type();
   if (is_source(layer)) return is_made_up(net, layer) ? DeployRole::made_up : DeployRole::source;
   if (type == "Silence") return DeployRole::silence;
-  if (bypassed.count(type) && layer.bottom_size() > 1 && layer.top_size() > 0)
-    return DeployRole::bypass;
-  if (metrics.count(type) || type.find("Accuracy") != std::string::npos) return DeployRole::metric;
+  const bool bypass = bypassed.count(type) || is_python(layer, "ProposalTargetLayer");
+  if (bypass && layer.bottom_size() > 1 && layer.top_size() > 0) return DeployRole::bypass;
+  if (metrics.count(type) || type.find("Accuracy") != std::string::npos ||
+      is_python(layer, "AnchorTargetLayer"))
+    return DeployRole::metric;
   return is_a_loss(layer) ? DeployRole::loss : DeployRole::layer;
 }
 
@@ -147,7 +154,9 @@ std::vector<bool> DeployGraph::find_useful() const {
     bool any = learns[i], unread = true, learned = false;
     for (const int top : tops[i]) {
       any = any || useful[top];
-      unread &= blobs[top].readers.empty();
+      unread &= std::all_of(blobs[top].readers.begin(), blobs[top].readers.end(), [&](int reader) {
+        return net.layer(reader).type() == "DetectionEvaluate";
+      });
       learned |= blobs[top].learned;
     }
     if (!any && !(unread && learned)) continue;

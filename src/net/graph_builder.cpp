@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "layers/filler.h"
+#include "layers/python_hook.h"
 #include "net/needs_backward.h"
 #include "net/splits.h"
 #include "tensor/claims.h"
@@ -380,6 +381,7 @@ Graph with_own_layers(Context& context, const Graph& graph, const std::string& f
   Graph copy = graph;
   for (Node& node : copy.nodes) {
     if (node.bottoms.empty() || node.tops.empty()) continue;
+    if (python_object(*node.layer)) continue;  // what its author keeps in the object is there once
     std::vector<Shape> bottoms;
     for (const int value : node.bottoms) bottoms.push_back(graph.values[value].shape);
     at_layer(nullptr, 0, node.message.name(), [&] {

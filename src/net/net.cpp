@@ -6,8 +6,6 @@
 #include "device/cudnn.h"
 #include "device/range.h"
 #include "kernels/core/add.h"
-#include "kernels/move/reorder.h"
-#include "layers/filler.h"
 #include "net/arena.h"
 #include "net/engine_note.h"
 #include "net/filter.h"
@@ -80,48 +78,6 @@ Net::Net(Context& context, const NetParameter& net, NetOptions options)
 
 Net::~Net() = default;
 
-void Net::share_parameters() {
-  if (!options_.share) return;
-  Graph& other = options_.share->graph_;
-  for (Parameter& mine : graph_.parameters) {
-    for (const Parameter& theirs : other.parameters) {
-      if (theirs.layer != mine.layer || theirs.index != mine.index) continue;
-      require(theirs.shape == mine.shape, "layer \"", mine.layer, "\": parameter ", mine.index,
-              " has shape ", mine.shape.brief(), " in this net, but ", theirs.shape.brief(),
-              " in the training net that owns it");
-      mine.data = theirs.data;
-      mine.diff = theirs.diff;
-      mine.half = theirs.half;
-    }
-  }
-}
-
-void Net::allocate_parameters() {
-  const int64_t total = parameter_elements_;
-  const DType dtype = options_.dtype;
-  parameter_data_ = Tensor(context_, Shape{total}, dtype);
-  const bool diffs = plan_->options.backward;
-  parameter_diff_ = diffs ? Tensor(context_, Shape{total}, dtype) : Tensor();
-  if (is_half(options_.precision))
-    parameter_half_ = Tensor(context_, Shape{total}, storage_of(options_.precision, dtype));
-  for (size_t i = 0; i < graph_.parameters.size(); ++i) {
-    Parameter& parameter = graph_.parameters[i];
-    if (parameter.data) continue;
-    const size_t offset = static_cast<size_t>(parameter_offsets_[i]) * size_of(dtype);
-    const Format& format = *plan_->parameter_formats[i];
-    parameter.data = Tensor(parameter_data_.memory(), offset, parameter.shape, dtype, format);
-    if (diffs)
-      parameter.diff = Tensor(parameter_diff_.memory(), offset, parameter.shape, dtype, format);
-    if (parameter_half_) {
-      parameter.half = Tensor(parameter_half_.memory(), offset / size_of(dtype) * 2,
-                              parameter.shape, parameter_half_.dtype(), format);
-    }
-    at_layer(nullptr, 0, parameter.layer, [&] {
-      fill(context_, *parameter.filler, context_.random(parameter.filler_stream), parameter.data);
-    });
-  }
-}
-
 Plan& Net::ready() {
   planned();
   const std::shared_ptr<Buffer>& arena = options_.arena->buffer(context_);
@@ -162,13 +118,6 @@ void Net::update_source_shapes(uint64_t pass) {
   options_.whole_epochs ? swap_plans() : plan_.reset();
 }
 
-void Net::refresh_halves() {
-  if (options_.share) options_.share->refresh_halves();
-  if (!halves_stale_ || !parameter_half_) return;
-  reorder(context_, parameter_data_, parameter_half_);
-  halves_stale_ = false;
-}
-
 void Net::forward(uint64_t pass) {
   forward_sources(pass);
   forward_rest();
@@ -180,13 +129,15 @@ void Net::forward_sources(uint64_t pass) {
   refresh_halves();
   Plan& plan = ready();
   const BatchShare samples = share();
-  for (PlanNode& node : plan.nodes) {
-    Forward& forward = node.arguments.forward;
-    Backward& backward = node.arguments.backward;
-    forward.pass = backward.pass = pass;
-    forward.share = backward.share = samples;
-  }
+  for (PlanNode& node : plan.nodes) start_pass(pass, node, samples);
   for (size_t i = 0; i < plan.host_nodes; ++i) forward(plan.nodes[i]);
+}
+
+void Net::start_pass(uint64_t pass, PlanNode& node, const BatchShare& samples) {
+  Forward& forward = node.arguments.forward;
+  Backward& backward = node.arguments.backward;
+  forward.pass = backward.pass = pass;
+  forward.share = backward.share = samples;
 }
 
 bool Net::works_on_host() { return ready().host_nodes > 0; }
@@ -301,27 +252,31 @@ void Net::backward(bool accumulate, const Beside& beside, const Beside& early,
   if (beside) context_.on_side_stream(0, beside);
   for (auto node = plan.nodes.rbegin(); node != plan.nodes.rend(); ++node) {
     if (!node->backward) continue;
-    Backward& arguments = node->arguments.backward;
-    for (size_t k = 0; k < arguments.accumulate.size(); ++k)
-      arguments.accumulate[k] = accumulate || node->arguments.accumulate[k];
-    run(*node, true, [&] {
-      for (const Recomputation& recomputed : node->recomputations)
-        plan.nodes[recomputed.node].layer->recompute(context_, recomputed.arguments);
-      if (node->shapes.idle) {
-        zero_gradients(context_, arguments);
-      } else if (!node->layer->is_view()) {
-        node->layer->backward(context_, arguments);
-      } else if (arguments.bottom_diff[0] &&
-                 arguments.bottom_diff[0].raw() != arguments.top_diff[0].raw()) {
-        copy(context_, arguments.top_diff[0], arguments.bottom_diff[0]);
-      }
-      for (const DiffSum& sum : node->diff_sums) add_up(context_, sum.parts, sum.parts[0]);
-    });
+    backward(*node, accumulate);
     if (early && &*node == &plan.nodes[plan.early_node])
       context_.on_side_stream(node->side_stream, early);
     if (after) after(static_cast<int>(&*node - plan.nodes.data()));
   }
   context_.join();
+}
+
+void Net::backward(PlanNode& node, bool accumulate) {
+  Backward& arguments = node.arguments.backward;
+  for (size_t k = 0; k < arguments.accumulate.size(); ++k)
+    arguments.accumulate[k] = accumulate || node.arguments.accumulate[k];
+  run(node, true, [&] {
+    for (const Recomputation& recomputed : node.recomputations)
+      plan_->nodes[recomputed.node].layer->recompute(context_, recomputed.arguments);
+    if (node.shapes.idle) {
+      zero_gradients(context_, arguments);
+    } else if (!node.layer->is_view()) {
+      node.layer->backward(context_, arguments);
+    } else if (arguments.bottom_diff[0] &&
+               arguments.bottom_diff[0].raw() != arguments.top_diff[0].raw()) {
+      copy(context_, arguments.top_diff[0], arguments.bottom_diff[0]);
+    }
+    for (const DiffSum& sum : node.diff_sums) add_up(context_, sum.parts, sum.sum);
+  });
 }
 
 std::vector<Net::Output> Net::outputs() {

@@ -6,6 +6,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "net/graph.h"
@@ -26,6 +27,9 @@ struct NetOptions {
   // Every blob keeps its own memory and nothing is fused: for debug_info, feature extraction,
   // goldens. Off: the planner reuses memory.
   bool keep_blobs = false;
+  // Blobs and parameters are float32 in row-major order, as programs that look into Caffe's nets expect
+  // them; kernels that would like another order are slower.
+  bool row_major = false;
   // Passes, each of which can be switched off for debugging; see PlanOptions.
   bool fuse = true, format = true, reuse_memory = true, overlap = true;
   // cheap becomes all where the net would not fit otherwise.
@@ -118,6 +122,17 @@ class Net {
   // after: called with the index of each node of the plan once its backward is queued.
   void backward(bool accumulate = false, const Beside& beside = {}, const Beside& early = {},
                 const std::function<void(int node)>& after = {});
+  // Parts of a pass, for programs that look into a net: the layers from `first` to `last`, both included,
+  // as indices into graph().net. Forward, what layers before them made is read as it is; backward,
+  // which runs from `first` down to `last`, gradients of parameters are added to what is there. Error
+  // without keep_blobs.
+  void forward_layers(uint64_t pass, int first, int last);
+  void backward_layers(int first, int last);
+  // From now on every blob keeps its own memory, and with `gradients` these are computed in phase TEST
+  // too. The plan is made anew, so blobs hold nothing until the next pass.
+  void look_into(bool gradients);
+  // The plan, bound to memory.
+  Plan& plan() { return ready(); }
   // For each parameter, the node after whose backward its gradient is final; -1: it has none.
   std::vector<int> final_nodes();
   // The parameters of the node that has the most of them, where backward uses several streams; else
@@ -179,6 +194,8 @@ class Net {
 
   // Changes the shape of an Input blob; the plan is rebuilt at the next forward.
   void reshape(const std::string& blob, const Shape& shape);
+  // The same for several, whose old shapes would not suit the others' new ones.
+  void reshape(const std::vector<std::pair<std::string, Shape>>& shapes);
 
   // Of this net alone; without the solver's history.
   MemoryKinds memory();
@@ -196,6 +213,10 @@ class Net {
 
  private:
   void share_parameters();
+  void place_diffs();
+  void backward(PlanNode& node, bool accumulate);
+  void start_pass(uint64_t pass, PlanNode& node, const BatchShare& samples);
+  void set_input_shape(const std::string& blob, const Shape& shape);
   size_t bytes_of_blobs() const;
   void make_plan();
   void plan_with(const PlanOptions& options);

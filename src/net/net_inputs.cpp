@@ -28,7 +28,7 @@ void Net::set_input(const std::string& name, const float* values) {
   context_.synchronize();
 }
 
-void Net::reshape(const std::string& blob, const Shape& shape) {
+void Net::set_input_shape(const std::string& blob, const Shape& shape) {
   for (Node& node : graph_.nodes) {
     for (size_t j = 0; j < node.tops.size(); ++j) {
       if (graph_.values[node.tops[j]].blob != blob) continue;
@@ -43,13 +43,19 @@ void Net::reshape(const std::string& blob, const Shape& shape) {
         input->mutable_shape(static_cast<int>(j))->add_dim(extent);
       node.layer = make_layer(node.message, training(), options_.folder);
       node.layer->setup(context_, {});
-      infer_shapes(graph_);
-      plan_.reset();
-      other_plan_.reset();
       return;
     }
   }
   fail("net \"", name(), "\" has no input blob \"", blob, "\"");
+}
+
+void Net::reshape(const std::string& blob, const Shape& shape) { reshape({{blob, shape}}); }
+
+void Net::reshape(const std::vector<std::pair<std::string, Shape>>& shapes) {
+  for (const auto& [blob, shape] : shapes) set_input_shape(blob, shape);
+  infer_shapes(graph_);
+  plan_.reset();
+  other_plan_.reset();
 }
 
 }  // namespace crema

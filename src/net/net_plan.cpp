@@ -29,7 +29,8 @@ void Net::make_plan() {
   p.keep_blobs = options_.keep_blobs;
   p.fuse = options_.fuse;
   // Exact float32 on a GPU: cuDNN's kernels without tensor cores are for row-major (NCHW).
-  p.format = options_.format &&
+  p.row_major = options_.row_major;
+  p.format = options_.format && !options_.row_major &&
              (context_.device() == Device::cpu || options_.precision != Precision::fp32);
   p.reuse_memory = options_.reuse_memory;
   p.overlap = options_.overlap && context_.device() == Device::gpu && p.backward &&

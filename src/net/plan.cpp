@@ -207,6 +207,7 @@ void Plan::bind(PlanNode& node, const std::vector<Parameter>& parameters) {
   for (DiffSum& sum : node.diff_sums) {
     sum.parts.clear();
     for (int storage : sum.storages) sum.parts.push_back(tensor(storage, values[sum.value]));
+    sum.sum = diff(sum.value);
   }
 }
 

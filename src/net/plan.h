@@ -45,17 +45,19 @@ struct PlanValue : Value {
     return storing == Storing::recomputed || storing == Storing::folded_recomputed;
   }
   Storing storing = Storing::stored;
-  int storage = -1;       // of its content
-  int diff_storage = -1;  // of its gradient: the first of the parts, into which all are summed
+  int storage = -1;             // of its content
+  int diff_storage = -1;        // of its gradient: the sum of its parts
   int recomputed_storage = -1;  // of the recomputed value, in backward
   int seed_storage = -1;        // persistent; holds the loss weight: a further part of the gradient
 };
 
-// Parts of a value's gradient, one from each reader, that are summed into the first of them.
+// Parts of a value's gradient, one from each reader, that are summed: into the first of them or, with
+// keep_blobs, into a tensor of its own, so that the parts stay as Caffe's Split layers show them.
 struct DiffSum {
   int value = -1;
   std::vector<int> storages;
   std::vector<Tensor> parts;  // bound to memory
+  Tensor sum;                 // likewise
 };
 
 // A node whose tops are recomputed before another node's backward.
@@ -130,6 +132,7 @@ struct PlanOptions {
   Precision precision = Precision::fp32;
   bool backward = false;
   bool keep_blobs = false, fuse = true, format = true, reuse_memory = true, seed_outputs = false;
+  bool row_major = false;  // parameters too
   // Gradients of parameters may be computed concurrently with those of the blobs: what they read
   // then lives until the end of the pass. Profitable where kernels are small.
   bool overlap = false;
@@ -201,6 +204,7 @@ class Plan {
   void bind_recomputed(PlanNode& node);
   void mark_dynamic_shapes();
   bool update_shapes(Context& context, PlanNode& node);
+  bool enlarge_tops(Context& context, PlanNode& node, const std::vector<Parameter>& parameters);
   bool grow_storage(Context& context, PlanNode& node);
   bool grow_storage(Context& context, int storage, size_t bytes);
 

@@ -31,7 +31,7 @@ bool Plan::apply_dynamic_shapes(Context& context, PlanNode& node,
   }
   if (!changed) return false;
   std::vector<PlanNode*> to_bind = {&node};
-  bool seeds_moved = false;
+  bool seeds_moved = enlarge_tops(context, node, parameters);
   for (PlanNode* next = &node + 1; next != nodes.data() + nodes.size(); ++next) {
     if (!next->shapes.depends_on_dynamic) continue;
     at_layer(nullptr, 0, next->message.name(), [&] {
@@ -44,6 +44,25 @@ bool Plan::apply_dynamic_shapes(Context& context, PlanNode& node,
   for (PlanNode* changed_node : to_bind) bind(*changed_node, parameters);
   for (PlanNode& any : nodes) bind_recomputed(any);
   return true;
+}
+
+// Where a dynamic node's tops need more memory than they have: gives it to them and lets the node fill
+// it. True when a seed has moved.
+bool Plan::enlarge_tops(Context& context, PlanNode& node,
+                        const std::vector<Parameter>& parameters) {
+  bool larger = false;
+  for (size_t j = 0; j < node.tops.size(); ++j) {
+    const Shape& shape = values[node.tops[j]].shape;
+    Shape& given = node.preparation.tops[j];
+    if (shape.count() <= given.count()) continue;
+    given = shape;
+    larger = true;
+  }
+  if (!larger) return false;
+  const bool moved = grow_storage(context, node);
+  bind(node, parameters);
+  node.layer->forward(context, node.arguments.forward);
+  return moved;
 }
 
 // Infers the shapes of the node's tops, and prepares the node for them unless it has nothing to do.
@@ -80,8 +99,11 @@ bool Plan::grow_storage(Context& context, PlanNode& node) {
   const auto hold = [&](int storage, size_t bytes) {
     moved = grow_storage(context, storage, bytes) || moved;
   };
-  for (int id : node.tops) {
-    const PlanValue& v = values[id];
+  for (size_t j = 0; j < node.tops.size(); ++j) {
+    PlanValue v = values[node.tops[j]];
+    // What it may produce, before that is known.
+    if (node.shapes.dynamic && node.preparation.tops[j].count() > v.shape.count())
+      v.shape = node.preparation.tops[j];
     for (int storage : {v.storage, v.diff_storage, v.recomputed_storage, v.seed_storage})
       hold(storage, v.bytes());
   }

@@ -9,6 +9,7 @@
 
 #include "base/strings.h"
 #include "layers/layer.h"
+#include "layers/python/usual_tops.h"
 
 namespace crema {
 
@@ -206,6 +207,8 @@ std::optional<int64_t> SourceTop::samples() const {
 
 std::optional<Shape> usual_shape(const SourceTop& top) {
   if (const auto shape = stated_shape(top)) return shape;
+  if (const auto tops = usual_tops_of(top.layer); !tops.empty())
+    return tops[static_cast<size_t>(top.top)];
   const auto samples = top.samples();
   if (!samples) return std::nullopt;
   if (is_box_list(top)) return Shape{*samples, 1, 1 + kBoxesOfAList, kNumbersOfABox};

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "net/plan.h"
+#include "tensor/part.h"
 
 namespace crema {
 namespace {
@@ -64,6 +65,17 @@ std::string statistics_of(Context& context, const std::string& name, const Tenso
              sum / static_cast<double>(values.size()), ", norm ", std::sqrt(squares));
 }
 
+// What the last pass wrote of a step's tops: where shapes depend on data, the rest of the memory holds
+// anything.
+std::vector<Tensor> tops_of(const PlanNode& node) {
+  std::vector<Tensor> tops = node.arguments.forward.top;
+  if (!node.shapes.dynamic) return tops;
+  const std::vector<Shape> written = node.layer->dynamic_tops();
+  for (size_t j = 0; j < tops.size() && j < written.size(); ++j)
+    tops[j] = written[j].count() <= tops[j].count() ? part(tops[j], written[j]) : Tensor();
+  return tops;
+}
+
 // The blobs that a step has read and written, and the parameters of the step with the fault.
 void describe_step(Net& net, const PlanNode& node, bool faulty, std::deque<std::string>* lines) {
   const Graph& graph = net.graph();
@@ -77,8 +89,9 @@ void describe_step(Net& net, const PlanNode& node, bool faulty, std::deque<std::
       add(cat("parameter ", k), node.arguments.forward.parameters[k]);
   }
   const Graph::View& view = graph.views[node.members.back()];
-  for (size_t j = 0; j < node.arguments.forward.top.size() && j < view.tops.size(); ++j) {
-    add(cat("top \"", graph.values[view.tops[j]].blob, "\""), node.arguments.forward.top[j]);
+  const std::vector<Tensor> tops = tops_of(node);
+  for (size_t j = 0; j < tops.size() && j < view.tops.size(); ++j) {
+    add(cat("top \"", graph.values[view.tops[j]].blob, "\""), tops[j]);
     while (!faulty && lines->size() > kBlobsBefore) lines->pop_front();
   }
 }
@@ -95,8 +108,9 @@ std::optional<NotFinite> look_at_step(Net& net, const PlanNode& node) {
     return found;
   }
   const Graph::View& view = graph.views[node.members.back()];
-  for (size_t j = 0; j < node.arguments.forward.top.size() && j < view.tops.size(); ++j) {
-    if (!look_at(net.context(), node.arguments.forward.top[j], &found)) continue;
+  const std::vector<Tensor> tops = tops_of(node);
+  for (size_t j = 0; j < tops.size() && j < view.tops.size(); ++j) {
+    if (!look_at(net.context(), tops[j], &found)) continue;
     found.position = cat("top \"", graph.values[view.tops[j]].blob, "\"");
     found.in_source = node.bottoms.empty();
     return found;

@@ -1,6 +1,7 @@
 // The tests of a training. Ranks share the batches of a test, and all of them come to its results, in
 // the same bits, because they decide by them: when to stop, which snapshot is the best, which
 // learning rate follows.
+#include "base/error.h"
 #include "device/communicator.h"
 #include "net/records.h"
 #include "solver/class_metrics.h"
@@ -28,7 +29,19 @@ void begin_epoch(Net& net, int batches, uint64_t* pass) {
 }  // namespace
 
 void Solver::test_all() {
+  stopped_ = false;  // by an earlier call
   run_tests();
+  finish_snapshot();
+}
+
+void Solver::test_one(size_t net) {
+  require(net < test_nets_.size(), "test net ", net, ": the solver has ", test_nets_.size(),
+          test_nets_.size() == 1 ? " test net" : " test nets", ", numbered from 0");
+  stopped_ = false;
+  average_statistics(*net_);
+  std::optional<AveragedWeights> averaged;
+  if (file_.solver.test_ema()) averaged.emplace(*optimizer_);
+  test(net);
   finish_snapshot();
 }
 

@@ -89,6 +89,13 @@ class Diverged : public Error {
   using Error::Error;
 };
 
+// Called in each iteration, by programs that take part in it. What they throw ends the training,
+// which can go on afterwards: the iteration whose update is missing is done again with other data.
+struct IterationCallback {
+  std::function<void()> on_start;            // before the forward pass
+  std::function<void()> on_gradients_ready;  // before the update, from sums over iter_size batches
+};
+
 class Solver {
  public:
   // Creates the nets, loads weights or the snapshot. Sets the context's seed. Where the context has a
@@ -107,10 +114,20 @@ class Solver {
   void step(int64_t iterations);
   // Runs all test nets: test_iter batches each, or with test_epoch once over the data of each.
   void test_all();
+  // The same with one of test_nets().
+  void test_one(size_t net);
   // Returns when the files are there. Error when they could not be written, Diverged when loss or
   // weights are not finite; earlier snapshots are kept.
   void snapshot();
   void restore(const std::string& path);
+  // From now on. On a GPU, iterations are no longer recorded where one waits for gradients.
+  void add_callback(IterationCallback callback);
+  // One update from the gradients that the net has now; the iteration stays.
+  void apply_update();
+  // Replace what the solver's file says, for the iterations to come.
+  void set_base_rate(double rate);
+  void set_max_iterations(int64_t iterations);
+  void set_display(int64_t iterations);
 
   int64_t iteration() const { return iteration_; }  // updates done
   // Mean over the last average_loss iterations, as displays show it; nan where there is none yet.
@@ -124,6 +141,10 @@ class Solver {
   Net& net() { return *net_; }
   const std::vector<std::unique_ptr<Net>>& test_nets() const { return test_nets_; }
   uint64_t seed() const { return seed_; }
+  // How many forward passes the training net has done, and one of test_nets(): whoever runs a net
+  // between iterations counts on.
+  uint64_t& passes() { return train_passes_; }
+  uint64_t& test_passes(size_t net) { return test_passes_[net]; }
   // Of all nets and the optimizer; the nets share one arena for blobs.
   MemoryKinds memory();
   // True once a request to stop has been obeyed.
@@ -157,6 +178,7 @@ class Solver {
   bool uninterrupted(int64_t iterations, int64_t end) const;
   void train_several(int64_t count);
   void train_iteration();
+  void call_before_update();
   void cpu_iteration(bool shown);
   void gpu_iteration(bool shown);
   bool watch(int64_t iteration, double loss, bool updates = true);
@@ -213,6 +235,7 @@ class Solver {
   SolverFile file_;
   SolverOptions options_;
   LogReader log_reader_;
+  std::vector<IterationCallback> callbacks_;
   uint64_t seed_ = 0;
   RunIdentity identity_;
   std::shared_ptr<ArenaPool> arena_;

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -25,6 +26,10 @@ constexpr int kWatchEvery = 100;
 
 bool falls_due(int64_t iteration, int interval) {
   return interval > 0 && iteration % interval == 0;
+}
+
+bool waits_for_gradients(const IterationCallback& callback) {
+  return static_cast<bool>(callback.on_gradients_ready);
 }
 
 // Removes what killed runs left in the snapshot folder.
@@ -147,7 +152,7 @@ void Solver::train(int64_t iterations) {
 // snapshot, not the end.
 bool Solver::uninterrupted(int64_t iterations, int64_t end) const {
   const SolverParameter& solver = file_.solver;
-  if (iteration_ + iterations > end) return false;
+  if (iteration_ + iterations > end || !callbacks_.empty()) return false;
   for (int64_t i = iteration_; i < iteration_ + iterations; ++i) {
     if (falls_due(i, solver.display()) || falls_due(i, kWatchEvery) ||
         falls_due(i, options_.histograms))
@@ -172,12 +177,21 @@ void Solver::train_several(int64_t count) {
 }
 
 void Solver::train_iteration() {
+  for (const IterationCallback& callback : callbacks_) {
+    if (callback.on_start) callback.on_start();
+  }
   const bool shown = falls_due(iteration_, file_.solver.display());
   if (debug_) debug_->enable(shown);
   if (shown || falls_due(iteration_, kWatchEvery)) watch_weights();
   gpu_ ? gpu_iteration(shown) : cpu_iteration(shown);
   ++iteration_;
   send(event::Step{iteration_, file_.solver.max_iter(), net_->waited()});
+}
+
+void Solver::call_before_update() {
+  for (const IterationCallback& callback : callbacks_) {
+    if (callback.on_gradients_ready) callback.on_gradients_ready();
+  }
 }
 
 void Solver::cpu_iteration(bool shown) {
@@ -211,6 +225,7 @@ void Solver::cpu_iteration(bool shown) {
   const bool debug = debug_ && debug_->enabled();
   if (falls_due(iteration_, options_.histograms)) send_histograms();
   if (!updates) return;
+  call_before_update();
   if (debug) debug_->before_update();
   if (optimizer_->sharded()) optimizer_->reduce_gradients();
   const auto clipped = optimizer_->update(rate, iteration_);
@@ -223,7 +238,9 @@ void Solver::cpu_iteration(bool shown) {
 void Solver::gpu_iteration(bool shown) {
   const bool debug = debug_ && debug_->enabled();
   const bool histograms = falls_due(iteration_, options_.histograms);
-  if (debug || histograms) {  // gradients are looked at before the update
+  const bool called = std::any_of(callbacks_.begin(), callbacks_.end(), waits_for_gradients);
+  const bool halts = debug || histograms || called;
+  if (halts) {  // gradients are looked at before the update
     gpu_->forward_backward(iteration_, train_passes_);
     if (debug) debug_->norms();
   } else {
@@ -234,8 +251,9 @@ void Solver::gpu_iteration(bool shown) {
   if (shown) display();
   next_rate(shown);
   if (histograms) send_histograms();
+  if (called) call_before_update();
   if (debug) debug_->before_update();
-  if (debug || histograms) gpu_->update();
+  if (halts) gpu_->update();
   if (debug) debug_->after_update();
   const float limit = file_.solver.clip_gradients();
   if (!shown || limit < 0 || !file_.solver.enable_clip_gradient_status()) return;

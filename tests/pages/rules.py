@@ -49,11 +49,12 @@ FROM_ELSEWHERE = [
 # Solvers, by folder of models/, that train on the small data made here; the others get random data of the shapes in
 # tests/models/models.rows.
 WITH_DATA = {"lenet", "finetune_digits", "siamese", "mnist_autoencoder", "face_center_loss", "face_triplet", "cifar10_quick",
-             "cifar10_full", "cifar10_full_sigmoid", "cifar10_full_sigmoid_bn"}
+             "cifar10_full", "cifar10_full_sigmoid", "cifar10_full_sigmoid_bn", "faster_rcnn", "rfcn"}
 
-# What else is set in a training of a folder's net, to save time: most of its weights are of one layer.
+# What else is set in a training of a folder's net, to save time: most of its weights are of one layer, or tests are long.
 SMALLER = {"fcn": ["layer[fc6].convolution_param.num_output=64"], "caffenet": ["layer[fc6].inner_product_param.num_output=64"],
            "alexnet": ["layer[fc6].inner_product_param.num_output=64"], "unet": ["width=8"],
+           "faster_rcnn": ["test_iter=3"], "rfcn": ["test_iter=3"],
            "rcnn_ilsvrc13": ["layer[fc6].inner_product_param.num_output=64"]}
 
 # Pages that need files of the reader's own: which of fixtures.py's.

@@ -1,72 +1,276 @@
-// Python: a layer written in Python by a net's author. Such nets can be read and, with -assume
-// TOP=SHAPE for the layer's tops, shown, timed and trained with random values in its place; running
-// the layer itself needs the Python module, which this build lacks. Faster R-CNN's ProposalLayer is
-// available as type "Proposal".
-// Shapes: determined by the author's class.
-// Gradient: that of the author's class.
-#include <cctype>
+// Python: a layer written in Python by a net's author, a class that derives from crema.Layer. It runs in
+// programs that use the Python module, and in the tools, which start an interpreter for it; -assume
+// TOP=SHAPE for the layer's tops does without. The classes of well-known public nets need no Python.
+// Shapes: what the class's reshape() gives its tops; its forward() may change them for the pass.
+// Parameters: python_param: module and layer (the class), param_str. The blobs that the class adds in
+// setup() learn like those of any layer, and begin with the values it gives them.
+// Gradient: what the class's backward() writes; zero where it writes nothing.
+#include <chrono>
+#include <optional>
 
 #include "base/error.h"
 #include "layers/layer.h"
+#include "layers/python_hook.h"
+#include "proto/filler.pb.h"
 #include "proto/layer.pb.h"
+#include "tensor/part.h"
 
 namespace crema {
 namespace {
 
-// The numbers after a key of YAML text: of "'scales': !!python/tuple [4, 8]" 4 and 8.
-std::vector<std::string> numbers_of(const std::string& text, const std::string& key) {
-  std::vector<std::string> numbers;
-  size_t at = text.find(key);
-  if (at != std::string::npos) at = text.find(':', at);
-  if (at == std::string::npos) return numbers;
-  int open = 0;
-  bool in_number = false;
-  for (const char c : text.substr(at + 1)) {
-    open += (c == '[' || c == '(') - (c == ']' || c == ')');
-    if (c == '\n' || c == '}' || (c == ',' && open == 0)) break;
-    const bool digit = std::isdigit(static_cast<unsigned char>(c)) || (in_number && c == '.');
-    if (digit && !in_number) numbers.emplace_back();
-    if (digit) numbers.back() += c;
-    in_number = digit;
-  }
-  return numbers;
+// Whether Python can read and write this memory itself.
+bool is_direct(const Tensor& tensor) {
+  return tensor.device() == Device::cpu && tensor.dtype() == DType::f32 && tensor.memory();
 }
 
-// The layer that computes the same as rpn/proposal_layer.py with the settings of its
-// py-faster-rcnn.
-std::string native_proposal(const std::string& param_str, bool training) {
-  const std::vector<std::string> stride = numbers_of(param_str, "feat_stride");
-  std::vector<std::string> scales = numbers_of(param_str, "scales");
-  if (scales.empty()) scales = {"8", "16", "32"};
-  std::string fields = cat("feat_stride: ", stride.empty() ? "16" : stride[0]);
-  for (const char* ratio : {"0.5", "1", "2"}) fields += cat(" ratio: ", ratio);
-  for (const std::string& scale : scales) fields += cat(" scale: ", scale);
-  if (training) fields += " pre_nms_topn: 12000 post_nms_topn: 2000";
-  return cat("type: \"Proposal\" proposal_param { ", fields, " }");
+Tensor front(const Tensor& tensor, const Shape& shape) {
+  return tensor.shape() == shape ? tensor : part(tensor, shape);
+}
+
+void to_host(Context& context, const Tensor& from, const Tensor& to) {
+  if (from.raw() == to.raw() || to.count() == 0) return;
+  const std::vector<float> values = to_floats(context, from);
+  std::copy(values.begin(), values.end(), to.data<float>());
+}
+
+void from_host(Context& context, const Tensor& from, const Tensor& to) {
+  if (from.raw() != to.raw() && to.count() > 0) from_floats(context, from.data<float>(), to);
 }
 
 class PythonLayer : public Layer {
+ public:
   Arity bottoms() const override { return {0, -1}; }
   Arity tops() const override { return {0, -1}; }
+  bool works_on_host() const override { return true; }
+  // As Caffe calls reshape() in each pass, with the values there. A source's shapes are known before
+  // its pass.
+  bool dynamic() const override { return !is_source(); }
+  // A class may write its tops once and leave them.
+  bool keeps_tops() const override { return true; }
 
-  Inference infer(const std::vector<Shape>& bottoms) const override {
-    const auto& p = params<PythonParameter>();
-    std::string assumed, native;
-    for (const std::string& top : message().top())
-      assumed += cat(assumed.empty() ? "" : ",", top, "=SHAPE");
-    if (p.layer() == "ProposalLayer" && bottoms.size() == 3) {
-      native = cat("; ",
-                   native_proposal(p.has_param_str_() ? p.param_str_() : p.param_str(), training()),
-                   " in place of its type and python_param computes the same");
-    }
-    fail("it is class ", p.layer(), " of the Python module ", p.module(),
-         ", and this build runs no Python layers", native,
-         assumed.empty() ? "" : cat("; -assume ", assumed, " puts inputs in its place"));
+  PythonObject* object() const { return object_.get(); }
+  Tensor given_parameter(size_t index) const override {
+    return index < given_.size() ? given_[index] : Tensor();
   }
 
-  void forward(Context&, const Forward&) override {}
+  void setup(Context& context, const std::vector<Shape>& bottoms) override {
+    const auto& p = params<PythonParameter>();
+    require(!p.module().empty() && !p.layer().empty(),
+            "python_param needs a module and a layer, the class in that module");
+    const PythonMaker make = python_maker();
+    if (!make) {
+      std::string assumed;
+      for (const std::string& top : message().top())
+        assumed += cat(assumed.empty() ? "" : ",", top, "=SHAPE");
+      fail("it is class ", p.layer(), " of the Python module ", p.module(),
+           ", and this program runs no Python layers",
+           assumed.empty() ? "" : cat("; -assume ", assumed, " puts inputs in its place"));
+    }
+    const auto host = std::make_shared<Context>(Device::cpu);
+    for (const Shape& shape : bottoms) bottom_.push_back(std::make_shared<HostBlob>(host, shape));
+    in_place_.assign(bottoms.size(), -1);
+    for (int j = 0; j < message().top_size(); ++j) {
+      top_.push_back(std::make_shared<HostBlob>(host, Shape()));
+      for (int i = 0; i < message().bottom_size(); ++i) {
+        if (message().bottom(i) != message().top(j)) continue;
+        top_.back() = bottom_[i];
+        in_place_[i] = j;
+      }
+    }
+    object_ = make({p.module(), p.layer(), p.has_param_str_() ? p.param_str_() : p.param_str(),
+                    name(), training(), context.rank(), context.ranks(), folder(), host});
+    object_->setup(bottom_, top_);
+    blobs_ = object_->blobs();
+    for (const auto& blob : blobs_) {
+      given_.push_back(blob->has_data() ? blob->data() : Tensor());
+      add_parameter(blob->shape(), FillerParameter::default_instance());
+    }
+    if (is_source()) object_->reshape(bottom_, top_);
+  }
+
+  Inference infer(const std::vector<Shape>& bottoms) const override {
+    if (!is_source()) {
+      for (size_t i = 0; i < bottoms.size(); ++i) {
+        bottom_[i]->view_data({});
+        bottom_[i]->view_diff({});
+        bottom_[i]->reshape(bottoms[i]);
+      }
+      object_->reshape(bottom_, top_);
+    }
+    planned_ = shapes();
+    return {planned_, {}};
+  }
+
+  // --- a source: its pass is run before the plan's, which needs its shapes ---
+
+  // A pass that is run again (a net that is looked into afterwards) has the same data.
+  bool reshapes(uint64_t pass) override {
+    if (!is_source() || pass == last_pass_) return false;
+    if (waiting_) return shapes() != planned_;
+    const auto start = std::chrono::steady_clock::now();
+    object_->reshape(bottom_, top_);
+    object_->forward(pass, bottom_, top_);
+    seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    waiting_ = true;
+    return shapes() != planned_;
+  }
+  double waited() const override { return is_source() ? seconds_ : 0; }
+  std::string waiting_hint() const override {
+    return "it is written in Python: it is waited for less if its class prepares the next batch in "
+           "a "
+           "thread or process of its own";
+  }
+
+  // --- passes ---
+
+  void forward(Context& context, const Forward& pass) override {
+    view_parameters(context, pass.parameters);
+    if (is_source()) {
+      reshapes(pass.pass);
+      waiting_ = false;
+      last_pass_ = pass.pass;
+    } else if (!grows_) {
+      view_bottoms(context, pass);
+      object_->reshape(bottom_, top_);
+      for (size_t j = 0; j < top_.size(); ++j) view_top(context, j, pass.top[j]);
+      object_->forward(pass.pass, bottom_, top_);
+    }
+    // Then the plan enlarges their memory, and this is called once more to fill it.
+    const bool grew = grows_;
+    grows_ = false;
+    for (size_t j = 0; j < top_.size(); ++j)
+      grows_ |= top_[j]->shape().count() > pass.top[j].count();
+    if (grows_) {
+      require(!grew && !is_source(), "its tops change their shapes in a pass that keeps them");
+      return;
+    }
+    for (size_t j = 0; j < top_.size(); ++j)
+      from_host(context, top_[j]->data(), front(pass.top[j], top_[j]->shape()));
+    write_back(context, pass.parameters);
+  }
+
+  std::vector<Shape> dynamic_tops() const override { return shapes(); }
+
+  void backward(Context& context, const Backward& pass) override {
+    std::vector<bool> propagate;
+    for (size_t j = 0; j < top_.size(); ++j) {
+      if (pass.top[j]) view(context, pass.top[j], *top_[j], &HostBlob::view_data, &HostBlob::data);
+      view_top_diff(context, j, pass.top_diff[j]);
+    }
+    for (size_t i = 0; i < bottom_.size(); ++i) {
+      const Tensor& diff = pass.bottom_diff[i];
+      propagate.push_back(static_cast<bool>(diff));
+      if (in_place_[i] >= 0) {
+        if (!diff || !is_direct(diff)) continue;
+        const Tensor top = bottom_[i]->diff();
+        std::copy_n(top.data<float>(), diff.count(), diff.data<float>());
+        bottom_[i]->view_diff(diff);
+        continue;
+      }
+      view(context, pass.bottom[i], *bottom_[i], &HostBlob::view_data, &HostBlob::data);
+      bottom_[i]->view_diff({});
+      if (!diff || !is_direct(diff)) continue;
+      zero(context, diff);
+      bottom_[i]->view_diff(diff);
+    }
+    view_parameters(context, pass.parameters);
+    for (size_t k = 0; k < blobs_.size(); ++k) {
+      const Tensor& diff = pass.parameter_diff[k];
+      blobs_[k]->view_diff({});
+      if (!diff) continue;
+      if (!pass.accumulate[k]) zero(context, diff);
+      view(context, diff, *blobs_[k], &HostBlob::view_diff, &HostBlob::diff);
+    }
+    object_->backward(top_, propagate, bottom_);
+    for (size_t i = 0; i < bottom_.size(); ++i) {
+      if (!pass.bottom_diff[i]) continue;
+      require(bottom_[i]->shape() == pass.bottom_diff[i].shape(), "backward() has reshaped bottom ",
+              i, " from ", pass.bottom_diff[i].shape().brief(), " to ",
+              bottom_[i]->shape().brief());
+      from_host(context, bottom_[i]->diff(), pass.bottom_diff[i]);
+    }
+    for (size_t k = 0; k < blobs_.size(); ++k) {
+      if (pass.parameter_diff[k]) from_host(context, blobs_[k]->diff(), pass.parameter_diff[k]);
+    }
+  }
+
+ private:
+  bool is_source() const { return message().bottom_size() == 0; }
+
+  std::vector<Shape> shapes() const {
+    std::vector<Shape> shapes;
+    for (const auto& top : top_) shapes.push_back(top->shape());
+    return shapes;
+  }
+
+  // Shows the tensor's content: its own memory where Python can use that, else a copy.
+  static void view(Context& context, const Tensor& tensor, HostBlob& blob,
+                   void (HostBlob::*set)(Tensor), Tensor (HostBlob::*get)()) {
+    if (is_direct(tensor)) return (blob.*set)(tensor);
+    to_host(context, tensor, (blob.*get)());
+  }
+
+  void view_bottoms(Context& context, const Forward& pass) {
+    for (size_t i = 0; i < bottom_.size(); ++i) {
+      const Tensor& from = pass.bottom[i];
+      HostBlob& blob = *bottom_[i];
+      blob.reshape(from.shape());
+      if (in_place_[i] < 0) {
+        view(context, from, blob, &HostBlob::view_data, &HostBlob::data);
+      } else {  // both are the one blob, but in the plan the top has memory of its own
+        const Tensor to = front(pass.top[in_place_[i]], from.shape());
+        if (is_direct(to)) blob.view_data(to);
+        to_host(context, from, blob.data());
+      }
+    }
+  }
+
+  // What the blob has (of the last pass, or written by setup or reshape) moves into the plan's memory.
+  void view_top(Context& context, size_t j, const Tensor& to) {
+    HostBlob& blob = *top_[j];
+    if (!is_direct(to) || blob.shape().count() > to.count()) return;
+    if (blob.has_data()) from_host(context, blob.data(), front(to, blob.shape()));
+    blob.view_data(to);
+  }
+
+  // A loss begins with its weight, which must stay.
+  void view_top_diff(Context& context, size_t j, const Tensor& diff) {
+    HostBlob& blob = *top_[j];
+    const bool is_seed = static_cast<int>(j) < message().loss_weight_size() &&
+                         message().loss_weight(static_cast<int>(j)) != 0;
+    blob.view_diff({});
+    if (!diff) return;
+    if (is_direct(diff) && !is_seed) return blob.view_diff(diff);
+    to_host(context, diff, blob.diff());
+  }
+
+  void view_parameters(Context& context, const std::vector<Tensor>& parameters) {
+    for (size_t k = 0; k < blobs_.size(); ++k)
+      view(context, parameters[k], *blobs_[k], &HostBlob::view_data, &HostBlob::data);
+  }
+
+  // For classes whose forward() changes them.
+  void write_back(Context& context, const std::vector<Tensor>& parameters) {
+    for (size_t k = 0; k < blobs_.size(); ++k) from_host(context, blobs_[k]->data(), parameters[k]);
+  }
+
+  std::unique_ptr<PythonObject> object_;
+  HostBlobs bottom_, top_, blobs_;
+  std::vector<int> in_place_;          // for each bottom the top that is the same blob; or -1
+  std::vector<Tensor> given_;          // the first values of blobs_
+  bool grows_ = false;                 // the last forward's tops did not fit
+  bool waiting_ = false;               // a source has run, and its tops wait to be fetched
+  std::optional<uint64_t> last_pass_;  // of a source
+  double seconds_ = 0;
+  mutable std::vector<Shape> planned_;
 };
 
 }  // namespace
+
+PythonObject* python_object(Layer& layer) {
+  auto* python = dynamic_cast<PythonLayer*>(&layer);
+  return python ? python->object() : nullptr;
+}
+
 REGISTER_LAYER(Python, PythonLayer);
 }  // namespace crema

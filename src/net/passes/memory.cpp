@@ -107,7 +107,7 @@ class MemoryPlanner {
       parts.storages.push_back(storage);
       parts.last_writer = i;
       bottom.diff_storage = parts.storages[0];
-      if (parts.storages.size() == kMaxParts) add_up(node.bottoms[j]);
+      if (parts.storages.size() == kMaxParts && !plan_.options.keep_blobs) add_up(node.bottoms[j]);
     }
   }
 
@@ -138,12 +138,17 @@ class MemoryPlanner {
     for (int storage : parts) extend(storage, plan_.backward_step(i));
   }
 
-  // Sums all parts of a gradient so far into one, as soon as the last of them is written.
+  // Sums all parts of a gradient so far into one, as soon as the last of them is written: the first of
+  // them, unless a program sees them all.
   void add_up(int id) {
     auto& [storages, last_writer] = parts_[id];
     for (int storage : storages) extend(storage, plan_.backward_step(last_writer));
-    plan_.nodes[last_writer].diff_sums.push_back({id, storages, {}});
+    plan_.nodes[last_writer].diff_sums.push_back({id, storages, {}, {}});
     storages.resize(1);
+    if (!plan_.options.keep_blobs) return;
+    const int now = plan_.backward_step(last_writer);
+    storages[0] = add_storage(plan_.values[id].bytes(), now, now);
+    plan_.values[id].diff_storage = storages[0];
   }
 
   // The storage of the top's gradient, if backward may overwrite it with the bottom's; else -1.

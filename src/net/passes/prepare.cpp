@@ -63,7 +63,11 @@ void prepare_node(Context& context, Plan& plan, PlanNode& node) {
 void prepare_nodes(Context& context, Plan& plan, const std::vector<Parameter>& parameters) {
   plan.parameter_formats.assign(parameters.size(), std::nullopt);
   for (size_t i = 0; i < parameters.size(); ++i) {
-    if (parameters[i].data) plan.parameter_formats[i] = parameters[i].data.format();
+    if (parameters[i].data) {
+      plan.parameter_formats[i] = parameters[i].data.format();
+    } else if (plan.options.row_major) {
+      plan.parameter_formats[i] = Format::row_major();
+    }
   }
   const Readers readers = readers_of(plan);
   for (PlanNode& node : plan.nodes) {

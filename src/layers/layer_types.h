@@ -1,0 +1,12 @@
+// The names of all layers, for programs that cannot see the registry's table themselves: a library
+// that is loaded at run time has hidden copies of what headers define.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace crema {
+
+std::vector<std::string> layer_types();  // sorted
+
+}  // namespace crema

@@ -1,0 +1,93 @@
+// What layers written in Python need from outside. This floor knows nothing of Python: whoever runs an
+// interpreter (the Python module when it is imported, or a tool that starts one) says here how objects
+// of such classes are made.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "device/context.h"
+#include "tensor/tensor.h"
+
+namespace crema {
+
+class Layer;
+
+// A blob as Python code sees it: float32, row-major, in host memory. Either its own memory, which is
+// allocated and zero when first asked for, or a view of a net's.
+class HostBlob {
+ public:
+  HostBlob(std::shared_ptr<Context> host, Shape shape)
+      : host_(std::move(host)), shape_(std::move(shape)) {}
+
+  const Shape& shape() const { return shape_; }
+  // The content is kept where the new shape fits into its memory (a smaller one has the first values),
+  // else zero. Arrays that Python still holds keep the old memory.
+  void reshape(const Shape& shape);
+
+  // The tensors have the blob's shape.
+  Tensor data() { return filled(data_); }
+  Tensor diff() { return filled(diff_); }
+  // Whether there is any content: neither asked for nor viewed before is none.
+  bool has_data() const { return static_cast<bool>(data_); }
+  bool has_diff() const { return static_cast<bool>(diff_); }
+
+  // From now on the content is this memory (host, float32, row-major), at least as large as the shape
+  // needs. An empty tensor: memory of its own again, zero when asked for.
+  void view_data(Tensor memory) { data_ = std::move(memory); }
+  void view_diff(Tensor memory) { diff_ = std::move(memory); }
+
+ private:
+  Tensor filled(Tensor& memory);
+
+  std::shared_ptr<Context> host_;
+  Shape shape_;
+  Tensor data_, diff_;  // as large as the largest shape so far
+};
+
+using HostBlobs = std::vector<std::shared_ptr<HostBlob>>;
+
+// Which class, and what its object finds in its attributes.
+struct PythonClass {
+  std::string module, layer;  // python_param { module layer }
+  std::string param_str;
+  std::string name;      // of the layer
+  bool training = true;  // phase TRAIN
+  int rank = 0, ranks = 1;
+  std::string folder;  // of the prototxt: modules are found there too
+  std::shared_ptr<Context> host;
+};
+
+// An object of a Python class. Each function calls the method of its name; an exception in it becomes
+// an Error with its type, its text and the last lines of the traceback. Callers need not hold the
+// interpreter's lock.
+class PythonObject {
+ public:
+  virtual ~PythonObject() = default;
+  virtual void setup(const HostBlobs& bottom, const HostBlobs& top) = 0;
+  virtual void reshape(const HostBlobs& bottom, const HostBlobs& top) = 0;
+  // pass: as Forward::pass.
+  virtual void forward(uint64_t pass, const HostBlobs& bottom, const HostBlobs& top) = 0;
+  virtual void backward(const HostBlobs& top, const std::vector<bool>& propagate_down,
+                        const HostBlobs& bottom) = 0;
+  // What setup has added with self.blobs.add_blob().
+  virtual HostBlobs blobs() = 0;
+};
+
+// Makes an object; Error when the module or the class is not found.
+using PythonMaker = std::unique_ptr<PythonObject> (*)(const PythonClass&);
+void set_python_maker(PythonMaker maker);
+bool has_python_maker();
+
+// Called when a Python layer is made and there is no maker yet: starts an interpreter, which sets one.
+// Error when it cannot.
+void set_python_starter(void (*starter)());
+
+// Starts the interpreter if need be. null: this program runs no Python layers.
+PythonMaker python_maker();
+
+// The object behind a layer; null if it is not a Python layer.
+PythonObject* python_object(Layer& layer);
+
+}  // namespace crema

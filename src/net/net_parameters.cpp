@@ -1,0 +1,78 @@
+// A net's parameters and their gradients: their memory, first values, and copies in 16 bits.
+#include "base/error.h"
+#include "kernels/move/reorder.h"
+#include "layers/filler.h"
+#include "net/graph_builder.h"
+#include "net/net.h"
+#include "net/plan.h"
+
+namespace crema {
+
+void Net::share_parameters() {
+  if (!options_.share) return;
+  Graph& other = options_.share->graph_;
+  for (Parameter& mine : graph_.parameters) {
+    for (const Parameter& theirs : other.parameters) {
+      if (theirs.layer != mine.layer || theirs.index != mine.index) continue;
+      require(theirs.shape == mine.shape, "layer \"", mine.layer, "\": parameter ", mine.index,
+              " has shape ", mine.shape.brief(), " in this net, but ", theirs.shape.brief(),
+              " in the training net that owns it");
+      mine.data = theirs.data;
+      mine.diff = theirs.diff;
+      mine.half = theirs.half;
+    }
+  }
+}
+
+void Net::allocate_parameters() {
+  const int64_t total = parameter_elements_;
+  const DType dtype = options_.dtype;
+  parameter_data_ = Tensor(context_, Shape{total}, dtype);
+  if (is_half(options_.precision))
+    parameter_half_ = Tensor(context_, Shape{total}, storage_of(options_.precision, dtype));
+  for (size_t i = 0; i < graph_.parameters.size(); ++i) {
+    Parameter& parameter = graph_.parameters[i];
+    if (parameter.data) continue;
+    const size_t offset = static_cast<size_t>(parameter_offsets_[i]) * size_of(dtype);
+    const Format& format = *plan_->parameter_formats[i];
+    parameter.data = Tensor(parameter_data_.memory(), offset, parameter.shape, dtype, format);
+    if (parameter_half_) {
+      parameter.half = Tensor(parameter_half_.memory(), offset / size_of(dtype) * 2,
+                              parameter.shape, parameter_half_.dtype(), format);
+    }
+    at_layer(nullptr, 0, parameter.layer, [&] {
+      fill(context_, *parameter.filler, context_.random(parameter.filler_stream), parameter.data);
+    });
+  }
+  for (const Node& node : graph_.nodes) {
+    for (size_t k = 0; k < node.parameters.size(); ++k) {
+      const Parameter& parameter = graph_.parameters[node.parameters[k]];
+      const bool owned = parameter.layer == node.message.name() && !options_.share;
+      const Tensor given = owned ? node.layer->given_parameter(k) : Tensor();
+      if (given) from_floats(context_, given.data<float>(), parameter.data);
+    }
+  }
+  if (plan_->options.backward) place_diffs();
+}
+
+// In the same layout as the parameters.
+void Net::place_diffs() {
+  const DType dtype = options_.dtype;
+  parameter_diff_ = Tensor(context_, Shape{parameter_elements_}, dtype);
+  for (size_t i = 0; i < graph_.parameters.size(); ++i) {
+    Parameter& parameter = graph_.parameters[i];
+    if (parameter.data.memory() != parameter_data_.memory()) continue;
+    const size_t offset = static_cast<size_t>(parameter_offsets_[i]) * size_of(dtype);
+    parameter.diff =
+        Tensor(parameter_diff_.memory(), offset, parameter.shape, dtype, parameter.data.format());
+  }
+}
+
+void Net::refresh_halves() {
+  if (options_.share) options_.share->refresh_halves();
+  if (!halves_stale_ || !parameter_half_) return;
+  reorder(context_, parameter_data_, parameter_half_);
+  halves_stale_ = false;
+}
+
+}  // namespace crema
