@@ -11,12 +11,12 @@ cd "$(dirname "$0")/.."
 packages=(g++ cmake ninja-build ccache pkg-config protobuf-compiler libprotobuf-dev libgoogle-glog-dev libgflags-dev
           liblmdb-dev libleveldb-dev libhdf5-dev libpugixml-dev libre2-dev libdnnl-dev libopencv-dev libjpeg-dev libzip-dev
           libcpp-httplib-dev nlohmann-json3-dev libopenmpi-dev openmpi-bin
-          zlib1g-dev python3 python3-numpy python3-pil fontconfig)
+          zlib1g-dev python3 python3-dev pybind11-dev python3-numpy python3-protobuf python3-pil fontconfig)
 cudnn=1 several=
 [ ! -e /dev/nvidia1 ] || several=1
 for option in "$@"; do
   case $option in
-    --tests) packages+=(libgtest-dev clang-format) ;;
+    --tests) packages+=(libgtest-dev clang-format python3-pytest python3-matplotlib python3-sklearn) ;;
     --no-cudnn) cudnn= ;;
     --nccl) several=1 ;;
     *) echo "setup.sh: unknown option $option (there are --tests, --no-cudnn and --nccl)" >&2; exit 1 ;;

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # `cmake --install` makes a folder that runs where only glibc is (and CUDA, unless that is bundled), also after it has
-# moved: trains from an LMDB and handles images in a tree that holds nothing else.
+# moved: trains from an LMDB and handles images in a tree that holds nothing else. Its Python package is imported, too.
 #
 #   install.sh [BUILD_FOLDER]        exit code 77: this user may not chroot
 set -euo pipefail
@@ -27,7 +27,8 @@ for file in bin/{train,caffe,convert_imageset} include/crema.h lib/cmake/Crema/C
 done
 
 # Where programs and libraries look for others: beside themselves and in absolute folders, never in the working directory.
-for object in "$build"/tools/crema "$build"/lib/*.so "$folder"/bin/crema "$folder"/lib/libcrema*; do
+modules=$(ls "$build"/python/crema/_crema*.so "$folder"/python/crema/_crema*.so 2>/dev/null || true)
+for object in "$build"/tools/crema "$build"/lib/*.so "$folder"/bin/crema "$folder"/lib/libcrema* $modules; do
   path=$(readelf -d "$object" | sed -n 's/.*(R\(UN\)\?PATH).*\[\(.*\)\]/\2/p')
   [ -n "$path" ] || continue
   while IFS= read -r entry; do
@@ -39,7 +40,8 @@ done
 machine='^(ld-linux.*|libc|libm|libmvec|libdl|librt|libpthread|libresolv|libutil)\.so'
 cuda='^lib(cudart|cublas|cublasLt|cudnn|nvrtc|nccl)\.so'
 mpi='^lib(mpi|mpich|open-pal|open-rte)\.so'  # only processes that MPI has started load it
-needed=$(for object in "$folder"/bin/crema "$folder"/lib/*.so*; do
+needed=$(for object in "$folder"/bin/crema "$folder"/lib/*.so* "$folder"/python/crema/_crema*.so; do
+           [ -e "$object" ] || continue
            readelf -d "$object" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p'
          done | sort -u)
 bring() { mkdir -p "$tree$(dirname "$1")" && cp -L "$1" "$tree$1"; }
@@ -70,8 +72,29 @@ try() {  # VERB ARGUMENT...
   # The tree has no /proc, from which the loader would know where a program lies.
   env -i LD_ORIGIN_PATH="$at/bin" "${inside[@]}" "$tree" "$at/bin/$1" "${@:2}" >"$tree/tmp/log" 2>&1 || die "in $at: $1 failed: $(cat "$tree/tmp/log")"
 }
+# The Python that the module was built for, which the tree has not: outside of it, but with the folder's libraries.
+python=
+for candidate in python3 /usr/bin/python3; do
+  [ -n "$modules" ] && "$candidate" -c 'import numpy' 2>/dev/null && { python=$candidate; break; }
+done
+import='
+import crema, sys
+libraries = {line.split(None, 5)[5].strip() for line in open("/proc/self/maps") if "libcrema.so" in line}
+assert libraries == {sys.argv[1] + "/lib/libcrema.so"}, libraries
+from crema import layers as L
+spec = crema.NetSpec()
+spec.data = L.DummyData(shape=dict(dim=[2, 3]))
+spec.score = L.InnerProduct(spec.data, num_output=4)
+open(sys.argv[2], "w").write(str(spec.to_proto()))
+assert crema.Net(sys.argv[2], crema.TEST).forward()["score"].shape == (2, 4)
+'
 for at in /opt/crema /srv/moved; do
   [ $at = /opt/crema ] || mv "$folder" "$tree$at"
+  if [ -n "$python" ]; then
+    PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$tree$at/python "$python" -c "$import" "$(realpath "$tree")$at" "$tree/tmp/net.prototxt" \
+      >"$tree/tmp/log" 2>&1 ||
+      die "in $at: the Python package: $(cat "$tree/tmp/log")"
+  fi
   rm -rf "$tree"/data/digits/* "$tree"/encoded
   for part in train test; do
     try convert_mnist_data /data/$part.images /data/$part.labels /data/digits/digits_${part}_lmdb

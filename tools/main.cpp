@@ -14,6 +14,7 @@
 #include "device/communicator.h"
 #include "tools/command_line.h"
 #include "tools/error_text.h"
+#include "tools/python_start.h"
 #include "tools/verb.h"
 
 namespace {
@@ -51,6 +52,7 @@ int run(int argc, char** argv) {
   crema::ProgramLog log;
   log.verbosity = FLAGS_v;
   for (const std::string& note : line.notes) log.info(note);
+  crema::offer_python(log);
   return crema::VerbRegistry::find(line.verb)->run(
       {line.arguments, log, line.given, {argv, argv + argc}});
 }

@@ -1,0 +1,20 @@
+// The parts of the extension module, one file each. Exceptions of crema become Python's
+// (exceptions.cpp); whatever computes releases the interpreter's lock.
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+namespace crema::python {
+
+void bind_exceptions(pybind11::module_& module);
+void bind_net(pybind11::module_& module);
+void bind_blob(pybind11::module_& module);
+void bind_log_level(pybind11::module_& module);
+void bind_messages(pybind11::module_& module);
+void bind_mode(pybind11::module_& module);
+void bind_log(pybind11::module_& module);
+void bind_mode_ranks(pybind11::module_& module);
+void bind_solver(pybind11::module_& module);
+void bind_layer_class(pybind11::module_& module);
+
+}  // namespace crema::python

@@ -1,0 +1,73 @@
+"""Crema: trains and runs neural networks that are described in Caffe's text files.
+
+Everything has pycaffe's names, so `import crema as caffe` (or `import caffe`) runs its scripts:
+
+    net = crema.Net('deploy.prototxt', crema.TEST, weights='net.caffemodel')
+    net.blobs['data'].data[...] = image
+    scores = net.forward()['prob']
+
+    solver = crema.get_solver('solver.prototxt')
+    solver.step(100)
+
+Net and Blob are in crema.pycaffe, the solvers in crema.solvers; io (images and messages), net_spec (nets written in
+Python: NetSpec, layers, params), classifier, detector, draw, coord_map and proto.caffe_pb2 (the messages) are loaded
+when first used.
+"""
+import importlib
+from typing import TYPE_CHECKING
+
+from ._crema import (TEST, TRAIN, NCCL, DeviceLost, Diverged, Error, Layer, LayerBlobs, Timer, __version__,
+                     get_threads, has_nccl, init_log, layer_type_list, log, set_device, set_mode_cpu, set_mode_gpu,
+                     set_multiprocess, set_random_seed, set_solver_count, set_solver_rank, set_threads, solver_count,
+                     solver_rank, solver_type)
+from .pycaffe import Blob, Net, NetLayer, from_dlpack
+from .solvers import (AdaDeltaSolver, AdaGradSolver, AdamSolver, AdamWSolver, LAMBSolver, LionSolver, MuonSolver,
+                      NesterovSolver, RMSPropSolver, SGDSolver, Solver, get_solver)
+
+# Loaded when first used, so that what a Python layer needs is quick to import: modules, and names in them.
+_SUBMODULES = ['classifier', 'coord_map', 'detector', 'display', 'draw', 'io', 'learn', 'net_spec', 'plot', 'proto']
+_MODULE_OF = {
+    'Classifier': 'classifier',
+    'Detector': 'detector',
+    'LivePlot': 'plot',
+    'NetSpec': 'net_spec',
+    'Regressor': 'learn',
+    'layers': 'net_spec',
+    'params': 'net_spec',
+    'to_proto': 'net_spec',
+}
+
+if TYPE_CHECKING:
+    from . import classifier, coord_map, detector, display, draw, io, learn, net_spec, plot, proto
+    from .classifier import Classifier
+    from .detector import Detector
+    from .learn import Regressor
+    from .net_spec import NetSpec, layers, params, to_proto
+    from .plot import LivePlot
+
+__all__ = [
+    'TEST', 'TRAIN', '__version__', 'Net', 'Blob', 'NetLayer', 'from_dlpack', 'Solver', 'SGDSolver', 'NesterovSolver',
+    'AdaGradSolver', 'RMSPropSolver', 'AdaDeltaSolver', 'AdamSolver', 'AdamWSolver', 'LAMBSolver', 'LionSolver',
+    'MuonSolver', 'get_solver', 'solver_type', 'Layer', 'LayerBlobs', 'DeviceLost', 'Diverged', 'Error', 'Timer',
+    'NCCL', 'set_mode_cpu',
+    'set_mode_gpu', 'set_device', 'set_random_seed', 'set_threads', 'get_threads', 'init_log', 'log', 'layer_type_list',
+    'has_nccl', 'solver_count', 'set_solver_count', 'solver_rank', 'set_solver_rank', 'set_multiprocess', 'Classifier',
+    'Detector', 'Regressor', 'LivePlot', 'NetSpec', 'layers', 'params', 'to_proto', 'classifier', 'coord_map',
+    'detector', 'display', 'draw', 'io', 'learn', 'net_spec', 'plot', 'proto',
+]
+
+Error.__doc__ = """What goes wrong in crema: files, shapes, devices. Mistakes in files come with file:line:column."""
+
+
+def __getattr__(name):
+    if name in _SUBMODULES:
+        return importlib.import_module(f'.{name}', __name__)
+    if name in _MODULE_OF:
+        value = getattr(importlib.import_module(f'.{_MODULE_OF[name]}', __name__), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
+
+
+def __dir__():
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,38 @@
+// What the functions of the module chose for all that is made later: the device (set_mode_cpu,
+// set_mode_gpu, set_device), the seed (set_random_seed), the log (init_log) and the number of threads
+// (set_threads).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "base/log_text.h"
+#include "crema.h"
+#include "device/context.h"
+#include "device/device_scope.h"
+
+namespace crema::python {
+
+// Where nets and solvers made now will compute.
+ComputeDevice current_device();
+
+// Where lines go: stderr, as glog writes them, unless init_log or the variable GLOG_minloglevel
+// silences them. Lives as long as the process.
+TextLog& module_log();
+
+// The seed of the next net: the one given to set_random_seed() for the first after that call, then
+// numbers that follow from it; from the clock where none was given. Each call takes one.
+uint64_t next_seed();
+// Whether set_random_seed() was called.
+bool seed_is_chosen();
+
+// A context on the current device, with the module's log and the next seed; kernels are tuned as the
+// tools do without -deterministic. Error when there is no such device.
+std::unique_ptr<Context> make_context();
+
+// Begins every call that computes: the calling thread, which may be another one each time, takes the
+// number of threads that was set, and its GPU becomes current until the object goes.
+//   const DeviceScope scope = enter(context);
+DeviceScope enter(const Context& context);
+
+}  // namespace crema::python

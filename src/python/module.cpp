@@ -1,0 +1,15 @@
+#include "python/bindings.h"
+
+PYBIND11_MODULE(_crema, module) {
+  module.doc() = "What crema/__init__.py presents.";
+  crema::python::bind_exceptions(module);
+  crema::python::bind_net(module);
+  crema::python::bind_blob(module);
+  crema::python::bind_log_level(module);
+  crema::python::bind_messages(module);
+  crema::python::bind_mode(module);
+  crema::python::bind_log(module);
+  crema::python::bind_mode_ranks(module);
+  crema::python::bind_layer_class(module);
+  crema::python::bind_solver(module);  // after the nets
+}

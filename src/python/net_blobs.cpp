@@ -1,0 +1,378 @@
+// The blobs of a NetObject: where they are, in which plan.
+#include <cstring>
+
+#include "base/error.h"
+#include "layers/python_hook.h"
+#include "net/arena.h"
+#include "python/mode.h"
+#include "python/net_object.h"
+
+namespace crema::python {
+
+namespace py = pybind11;
+
+namespace {
+
+// By the program, or once for all passes. What a layer written in Python keeps is its own affair.
+bool is_filled_outside(const Node& node) {
+  return node.layer->keeps_tops() && !python_object(*node.layer);
+}
+
+}  // namespace
+
+// The net's plan, with the inputs in the memory that outlives it.
+Plan& NetObject::plan() {
+  Plan& plan = net_.plan();
+  if (net_.generation() == generation_) return plan;
+  node_of_.assign(layers(), -1);
+  for (size_t i = 0; i < plan.nodes.size(); ++i) {
+    for (const int layer : plan.nodes[i].members) node_of_[layer] = static_cast<int>(i);
+  }
+  if (rows()) place_inputs(plan);
+  if (keeps()) fill_constants(plan);
+  generation_ = net_.generation();
+  for (const NetMap::Blob& entry : map_.blobs) {
+    if (rows() && entry.input && entry.versions.size() > 1)
+      copy(net_.context(), plan.value(entry.versions.front()), plan.value(entry.versions.back()));
+  }
+  return plan;
+}
+
+void NetObject::place_inputs(Plan& plan) {
+  bool moved = false;
+  for (const PlanNode& node : plan.nodes) {
+    if (!is_filled_outside(node)) continue;
+    for (const int id : node.tops) {
+      Input& input = inputs_[id];
+      const PlanValue& value = plan.values[id];
+      const size_t bytes = static_cast<size_t>(value.shape.count()) * sizeof(float);
+      std::shared_ptr<Buffer> memory = input.memory.memory();
+      if (!memory || memory->bytes() < bytes)
+        memory = std::make_shared<Buffer>(net_.context(), bytes);
+      if (!input.wanted) input.memory = Tensor(memory, 0, value.shape, DType::f32);
+      Storage& storage = plan.storages[value.storage];
+      moved = moved || storage.own != memory;
+      storage.own = memory;
+    }
+  }
+  if (moved)
+    plan.bind(net_.context(), net_.options().arena->buffer(net_.context()), net_.parameters());
+}
+
+// DummyData's, as Caffe has them from the start. What the program has written over them stays.
+void NetObject::fill_constants(Plan& plan) {
+  for (PlanNode& node : plan.nodes) {
+    if (node.message.type() != "DummyData") continue;
+    const Forward& arguments = node.arguments.forward;
+    std::vector<std::vector<float>> before;
+    for (size_t j = 0; j < node.tops.size(); ++j) {
+      Input& input = inputs_[node.tops[j]];
+      before.push_back(rows() ? std::move(input.set) : std::vector<float>());
+      if (before.back().size() == static_cast<size_t>(arguments.top[j].count()))
+        before.back() = to_floats(net_.context(), arguments.top[j]);
+    }
+    node.layer->forward(net_.context(), arguments);
+    for (size_t j = 0; j < node.tops.size(); ++j) {
+      const auto count = static_cast<size_t>(arguments.top[j].count());
+      if (before[j].size() == count)
+        from_floats(net_.context(), before[j].data(), arguments.top[j]);
+      inputs_[node.tops[j]].set.resize(count);
+    }
+  }
+}
+
+void NetObject::plan_again(bool gradients) {
+  Plan& old = plan();
+  write_back();
+  const py::gil_scoped_release release;
+  Context& context = net_.context();
+  std::map<int, std::vector<float>> kept;
+  for (const PlanNode& node : old.nodes) {
+    // Constants are there from the first pass on.
+    if (!is_filled_outside(node) || (*passes_ == 0 && node.message.type() != "Input")) continue;
+    for (const int id : node.tops) kept[id] = to_floats(context, old.value(id));
+  }
+  std::vector<std::vector<float>> results;
+  for (const Net::Output& output : net_.outputs())
+    results.push_back(to_floats(context, output.value));
+  mirrors_.clear();
+  net_.look_into(gradients);
+  Plan& now = plan();
+  for (const auto& [id, values] : kept) from_floats(context, values.data(), now.value(id));
+  if (*passes_ == 0) return;
+  repeat_last_pass();
+  // A solver has changed the weights since: loss and accuracy stay what they were.
+  const std::vector<Net::Output> outputs = net_.outputs();
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (results[i].size() == static_cast<size_t>(outputs[i].value.count()))
+      from_floats(context, results[i].data(), outputs[i].value);
+  }
+  context.synchronize();
+}
+
+// So that the blobs that a program begins to look at are those of the last pass, with the weights as
+// they are now. Running statistics do not count it twice.
+void NetObject::repeat_last_pass() {
+  Context& context = net_.context();
+  std::vector<std::pair<Tensor, std::vector<float>>> statistics;
+  for (const Parameter& parameter : net_.parameters()) {
+    if (!parameter.learned)
+      statistics.emplace_back(parameter.data, to_floats(context, parameter.data));
+  }
+  net_.forward(*passes_ - 1);
+  for (const auto& [data, values] : statistics) from_floats(context, values.data(), data);
+}
+
+void NetObject::need_blob(int blob) {
+  const NetMap::Blob& entry = map_.blobs[blob];
+  if (keeps() || entry.output) return;
+  if (planned_)
+    fail("blob \"", entry.name,
+         "\" is neither input nor output of a net that was opened with "
+         "planned=True, so its memory is used again: open the net without it");
+  require(!running_, "blob \"", entry.name,
+          "\" cannot be read for the first time while the net "
+          "runs: read it once before");
+  plan_again(false);
+}
+
+void NetObject::need_gradients() {
+  if (net_.plan().options.backward) return;
+  require(!planned_,
+          "a net that was opened with planned=True in phase TEST computes no gradients: "
+          "open it without planned, or in phase TRAIN");
+  require(!running_, "gradients cannot be asked for the first time while the net runs");
+  plan_again(true);
+}
+
+LoneBlob& NetObject::staged(int blob) {
+  const int id = map_.blobs[blob].versions.front();
+  Input& input = inputs_[id];
+  if (!input.staged) {
+    const Tensor now = plan().value(id);
+    input.staged = std::make_unique<LoneBlob>(now.shape());
+    input.set = to_floats(net_.context(), now);
+    std::copy(input.set.begin(), input.set.end(), input.staged->values());
+  }
+  return *input.staged;
+}
+
+Shape NetObject::blob_shape(int blob) {
+  const NetLock::Hold hold(*lock_);
+  const NetMap::Blob& entry = map_.blobs[blob];
+  if (entry.input) {
+    const auto at = inputs_.find(entry.versions.front());
+    if (at != inputs_.end() && at->second.wanted) return *at->second.wanted;
+  }
+  const DeviceScope scope = enter(net_.context());
+  return plan().values[entry.versions.back()].shape;
+}
+
+py::array NetObject::blob_data(int blob) {
+  const NetLock::Hold hold(*lock_);
+  const NetMap::Blob& entry = map_.blobs[blob];
+  const DeviceScope scope = enter(net_.context());
+  if (entry.input && !rows()) return staged(blob).data();
+  if (entry.input && entry.versions.size() > 1 && !running_) apply_reshapes();
+  if (entry.input && entry.versions.size() == 1) {
+    plan();
+    return show({kData, blob}, inputs_[entry.versions.front()].memory);
+  }
+  need_blob(blob);
+  return show({kData, blob}, value_tensor(blob));
+}
+
+// In an in-place chain each gradient overwrites the one after it, as in Caffe: the first version's is
+// what is there in the end.
+Tensor NetObject::diff_tensor(int blob) {
+  const NetMap::Blob& entry = map_.blobs[blob];
+  Plan& now = plan();
+  if (entry.split && entry.reader >= 0) {
+    const int node = node_of_[entry.reader];
+    return node < 0 ? Tensor() : now.nodes[node].arguments.backward.bottom_diff[entry.bottom];
+  }
+  for (const int id : entry.versions) {
+    if (const Tensor diff = now.diff(id)) return diff;
+  }
+  return {};
+}
+
+py::array NetObject::blob_diff(int blob) {
+  const NetLock::Hold hold(*lock_);
+  const DeviceScope scope = enter(net_.context());
+  if (!keeps()) {
+    require(!planned_, "the gradient of blob \"", map_.blobs[blob].name,
+            "\" cannot be seen in a net that was opened with planned=True");
+    require(!running_, "blobs cannot be read for the first time while the net runs");
+    plan_again(true);
+  }
+  need_gradients();
+  const Tensor diff = diff_tensor(blob);
+  return diff ? show({kDiff, blob}, diff) : zeros({kDiff, blob}, value_tensor(blob).shape());
+}
+
+void NetObject::reshape_blob(int blob, const Shape& shape) {
+  const NetLock::Hold hold(*lock_);
+  const NetMap::Blob& entry = map_.blobs[blob];
+  const DeviceScope scope = enter(net_.context());
+  if (!entry.input) {
+    const Shape now = plan().values[entry.versions.back()].shape;
+    require(shape == now, "blob \"", entry.name, "\" has the shape ", now.brief(),
+            " that its layer gives it: reshape the net's inputs, then the net");
+    return;
+  }
+  require(shape.count() > 0, "blob \"", entry.name, "\" cannot have the shape ", shape.brief(),
+          ": each extent of an input must be at least 1");
+  require(!running_, "the net is running: a callback cannot reshape its inputs");
+  const Shape now = plan().values[entry.versions.front()].shape;
+  if (!rows()) staged(blob).reshape(shape);
+  Input& input = inputs_[entry.versions.front()];
+  input.wanted.reset();
+  if (shape != now) input.wanted = shape;
+  if (!rows()) return;
+  const size_t bytes = static_cast<size_t>(shape.count()) * sizeof(float);
+  std::shared_ptr<Buffer> memory = input.memory.memory();
+  if (memory->bytes() < bytes) {
+    memory = std::make_shared<Buffer>(net_.context(), bytes);
+    copy_bytes(net_.context(), memory->data(), memory->device(), input.memory.raw(),
+               input.memory.device(), input.memory.bytes());
+  }
+  input.memory = Tensor(memory, 0, shape, DType::f32);
+}
+
+void NetObject::apply_reshapes() {
+  std::vector<std::pair<std::string, Shape>> wanted, before;
+  for (const int blob : map_.inputs) {
+    const auto at = inputs_.find(map_.blobs[blob].versions.front());
+    if (at == inputs_.end() || !at->second.wanted) continue;
+    wanted.emplace_back(map_.blobs[blob].name, *at->second.wanted);
+    before.emplace_back(map_.blobs[blob].name, plan().values[at->first].shape);
+  }
+  if (wanted.empty()) return;
+  write_back();
+  const auto forget = [&](bool applied) {
+    for (auto& [id, input] : inputs_) {
+      input.wanted.reset();
+      if (input.staged) input.set.clear();
+      if (!applied && input.memory)
+        input.memory = Tensor(input.memory.memory(), 0, {1}, DType::f32);
+    }
+    generation_ = ~uint64_t{0};
+  };
+  try {
+    net_.reshape(wanted);
+    net_.plan();
+  } catch (...) {
+    net_.reshape(before);
+    forget(false);
+    for (auto& [id, input] : inputs_) {
+      if (input.staged) input.staged->reshape(plan().values[id].shape);
+    }
+    plan();
+    throw;
+  }
+  forget(true);
+  plan();
+}
+
+void NetObject::set_inputs() {
+  for (const int blob : map_.inputs) {
+    const auto at = inputs_.find(map_.blobs[blob].versions.front());
+    if (at == inputs_.end() || !at->second.staged || at->second.wanted) continue;
+    Input& input = at->second;
+    const auto count = static_cast<size_t>(input.staged->shape().count());
+    const float* const values = input.staged->values();
+    if (input.set.size() == count &&
+        std::memcmp(input.set.data(), values, count * sizeof(float)) == 0)
+      continue;
+    net_.set_input(map_.blobs[blob].name, values);
+    input.set.assign(values, values + count);
+  }
+}
+
+py::array NetObject::parameter_data(int parameter, const Shape& shape) {
+  const NetLock::Hold hold(*lock_);
+  const DeviceScope scope = enter(net_.context());
+  const Tensor& data = net_.parameters()[parameter].data;
+  return show({kParameter, parameter}, shape == data.shape() ? data : data.reshaped(shape));
+}
+
+py::array NetObject::parameter_diff(int parameter, const Shape& shape) {
+  const NetLock::Hold hold(*lock_);
+  const DeviceScope scope = enter(net_.context());
+  need_gradients();
+  const Tensor& diff = net_.parameters()[parameter].diff;
+  if (!diff) return zeros({kParameterDiff, parameter}, shape);
+  return show({kParameterDiff, parameter}, shape == diff.shape() ? diff : diff.reshaped(shape));
+}
+
+py::array NetObject::show(const Key& key, const Tensor& tensor) {
+  if (is_plain(tensor)) return view_of(tensor);
+  return mirrors_[key].read(net_.context(), tensor);
+}
+
+py::array NetObject::zeros(const Key& key, const Shape& shape) {
+  auto& values = zeros_[key];
+  if (!values || values->size() != static_cast<size_t>(shape.count()))
+    values = std::make_shared<std::vector<float>>(shape.count());
+  return view_of(values->data(), shape, values);
+}
+
+Tensor NetObject::tensor(const Key& key) {
+  switch (key.first) {
+    case kData: {
+      const NetMap::Blob& entry = map_.blobs[key.second];
+      if (entry.input && entry.versions.size() == 1 && rows())
+        return inputs_[entry.versions.front()].memory;
+      return value_tensor(key.second);
+    }
+    case kDiff:
+      return diff_tensor(key.second);
+    case kParameter:
+      return net_.parameters()[key.second].data;
+    default:
+      return net_.parameters()[key.second].diff;
+  }
+}
+
+Tensor NetObject::blob_tensor(int blob, bool diff) {
+  const NetLock::Hold hold(*lock_);
+  const DeviceScope scope = enter(net_.context());
+  if (diff) need_gradients();
+  need_blob(blob);
+  write_back();
+  net_.context().synchronize();
+  return tensor({diff ? kDiff : kData, blob});
+}
+
+Tensor NetObject::parameter_tensor(int parameter, bool diff) {
+  const NetLock::Hold hold(*lock_);
+  const DeviceScope scope = enter(net_.context());
+  if (diff) need_gradients();
+  write_back();
+  net_.context().synchronize();
+  return tensor({diff ? kParameterDiff : kParameter, parameter});
+}
+
+void NetObject::write_back() {
+  if (mirrors_.empty() && inputs_.empty()) return;
+  const NetLock::Hold hold(*lock_);
+  const DeviceScope scope = enter(net_.context());
+  set_inputs();
+  bool weights = false;
+  for (auto& [key, mirror] : mirrors_) {
+    const Tensor to = tensor(key);
+    if (to && mirror.write_back(net_.context(), to)) weights = weights || key.first == kParameter;
+  }
+  if (weights) (net_.options().share ? net_.options().share : &net_)->parameters_changed();
+  std::erase_if(mirrors_, [](const auto& entry) { return entry.second.unseen(); });
+}
+
+void NetObject::read_back() {
+  if (mirrors_.empty() || net_.context().device() != Device::cpu) return;
+  for (auto& [key, mirror] : mirrors_) {
+    if (const Tensor from = tensor(key)) mirror.read(net_.context(), from);
+  }
+}
+
+}  // namespace crema::python

@@ -1,0 +1,254 @@
+// The passes of a NetObject, whole and in part.
+//
+// Caffe's in-place layers overwrite a blob; here each writes a version of its own, so that backward
+// finds what it needs. A program sees one blob: in a whole pass the memory of the last version (of the
+// first version's gradient), and a part of a pass copies what it leaves there, and takes what it finds
+// there. So all parts read and write what they would in Caffe.
+#include <algorithm>
+
+#include "base/error.h"
+#include "python/mode.h"
+#include "python/net_object.h"
+
+namespace crema::python {
+
+namespace py = pybind11;
+
+// Beside the numbers of whole passes, which say what data layers read.
+constexpr uint64_t kPartialPasses = uint64_t{1} << 62;
+
+class NetObject::Running {
+ public:
+  explicit Running(NetObject& net) : hold_(*net.lock_), net_(net) {
+    require(!net.running_, "the net is running already: its callbacks and layers cannot run it");
+    net.running_ = true;
+  }
+  ~Running() { net_.running_ = false; }
+  Running(const Running&) = delete;
+  Running& operator=(const Running&) = delete;
+
+ private:
+  const NetLock::Hold hold_;
+  NetObject& net_;
+};
+
+void NetObject::before_run(int first, int last, const char* what) {
+  const int low = std::min(first, last), high = std::max(first, last);
+  require(low >= 0 && high < layers(), what, ": layers ", first, " to ", last,
+          ", but the net has layers 0 to ", layers() - 1);
+  apply_reshapes();
+  if (!keeps()) {
+    require(whole(low, high) || !planned_, what,
+            ": a net that was opened with planned=True runs as a whole only");
+    if (!whole(low, high)) plan_again(false);
+  }
+  plan();
+  write_back();
+}
+
+uint64_t NetObject::next_pass(int first, int last) {
+  const auto reads = [](const NetMap::Layer& layer) {
+    return layer.source && layer.type != "Input";
+  };
+  const auto begin = map_.layers.begin();
+  if (whole(first, last) || std::any_of(begin + first, begin + last + 1, reads))
+    return (*passes_)++;
+  return kPartialPasses + partial_passes_++;
+}
+
+double NetObject::forward(int first, int last) {
+  const Running running(*this);
+  if (first > last) return 0;
+  const DeviceScope scope = enter(net_.context());
+  before_run(first, last, "forward");
+  const uint64_t pass = next_pass(first, last);
+  if (callbacks_[before_forward].empty() && callbacks_[after_forward].empty()) {
+    const py::gil_scoped_release release;
+    run_forward(pass, first, last);
+    return loss(first, last);
+  }
+  if (!keeps()) plan_again(false);
+  for (int layer = first; layer <= last; ++layer) {
+    call(before_forward, layer);
+    write_back();
+    {
+      const py::gil_scoped_release release;
+      run_forward(pass, layer, layer);
+    }
+    call(after_forward, layer);
+  }
+  return loss(first, last);
+}
+
+void NetObject::run_forward(uint64_t pass, int first, int last) {
+  if (whole(first, last)) {
+    // Of an input that a layer overwrites, the program sees what that layer left.
+    for (const int blob : map_.inputs) {
+      const std::vector<int>& versions = map_.blobs[blob].versions;
+      if (versions.size() > 1 && rows())
+        copy(net_.context(), plan().value(versions.back()), plan().value(versions.front()));
+    }
+    return net_.forward(pass);
+  }
+  enter_forward(first, last);
+  net_.forward_layers(pass, first, last);
+  leave_forward(first, last);
+}
+
+void NetObject::backward(int first, int last) {
+  const NetLock::Hold hold(*lock_);
+  const DeviceScope scope = enter(net_.context());
+  if (!running_) need_gradients();
+  const Running running(*this);
+  if (first < last) return;
+  before_run(first, last, "backward");
+  if (!keeps()) {
+    const py::gil_scoped_release release;
+    net_.backward(true);
+    net_.context().synchronize();
+    return;
+  }
+  if (callbacks_[before_backward].empty() && callbacks_[after_backward].empty()) {
+    const py::gil_scoped_release release;
+    run_backward(first, last);
+    net_.context().synchronize();
+    return;
+  }
+  for (int layer = first; layer >= last; --layer) {
+    call(before_backward, layer);
+    write_back();
+    {
+      const py::gil_scoped_release release;
+      run_backward(layer, layer);
+    }
+    call(after_backward, layer);
+  }
+}
+
+void NetObject::run_backward(int first, int last) {
+  // A layer may overwrite the gradient that it starts from; a program finds there what it wrote.
+  std::vector<std::pair<Tensor, Tensor>> kept;
+  Plan& now = plan();
+  enter_backward(first, last);
+  for (const int id : diffs_from_outside(first, last)) {
+    const Tensor diff = now.diff(id);
+    const PlanValue& value = now.values[id];
+    if (value.loss_weight != 0) continue;
+    const Tensor copied(net_.context(), diff.shape(), diff.dtype(), diff.format());
+    copy(net_.context(), diff, copied);
+    kept.emplace_back(diff, copied);
+  }
+  net_.backward_layers(first, last);
+  for (const auto& [diff, copied] : kept) copy(net_.context(), copied, diff);
+  leave_backward(first, last);
+}
+
+void NetObject::call(Moment moment, int layer) {
+  // By index: a callback may add another.
+  for (size_t i = 0; i < callbacks_[moment].size(); ++i) callbacks_[moment][i](layer);
+}
+
+double NetObject::loss(int first, int last) {
+  net_.check();
+  Plan& now = plan();
+  double total = 0;
+  for (size_t id = 0; id < now.values.size(); ++id) {
+    const PlanValue& value = now.values[id];
+    if (value.loss_weight == 0) continue;
+    const PlanNode& node = now.nodes[value.producer];
+    if (!node.members.empty() && (node.members.back() < first || node.members.back() > last))
+      continue;
+    const Tensor tensor = now.value(static_cast<int>(id));
+    double sum = 0;
+    if (is_plain(tensor)) {
+      for (int64_t n = 0; n < tensor.count(); ++n) sum += tensor.data<float>()[n];
+    } else {
+      for (const double element : to_doubles(net_.context(), tensor)) sum += element;
+    }
+    total += value.loss_weight * sum;
+  }
+  return total;
+}
+
+// --- versions of blobs ---
+
+void NetObject::enter_forward(int first, int last) {
+  Plan& now = plan();
+  for (int layer = first; layer <= last; ++layer) {
+    const Graph::View& view = net_.graph().views[layer];
+    for (size_t j = 0; j < view.bottoms.size(); ++j) {
+      const std::vector<int>& versions = map_.blobs[map_.layers[layer].bottoms[j]].versions;
+      const int id = view.bottoms[j];
+      const PlanNode& producer = now.nodes[now.values[id].producer];
+      if (versions.back() == id || producer.members.back() >= first) continue;
+      copy(net_.context(), now.value(versions.back()), now.value(id));
+    }
+  }
+}
+
+void NetObject::leave_forward(int first, int last) {
+  Plan& now = plan();
+  for (int layer = first; layer <= last; ++layer) {
+    const Graph::View& view = net_.graph().views[layer];
+    for (size_t j = 0; j < view.tops.size(); ++j) {
+      const std::vector<int>& versions = map_.blobs[map_.layers[layer].tops[j]].versions;
+      const auto at = std::find(versions.begin(), versions.end(), view.tops[j]);
+      if (at + 1 == versions.end()) continue;
+      // The next version is written in this range, too.
+      const PlanNode& next = now.nodes[now.values[*(at + 1)].producer];
+      if (next.members.back() <= last) continue;
+      copy(net_.context(), now.value(view.tops[j]), now.value(versions.back()));
+    }
+  }
+}
+
+// The values made in the range whose gradients no layer of the range computes.
+std::vector<int> NetObject::diffs_from_outside(int first, int last) {
+  Plan& now = plan();
+  std::vector<char> inside(now.values.size(), 0);
+  for (int layer = last; layer <= first; ++layer) {
+    if (node_of_[layer] < 0) continue;
+    const PlanNode& node = now.nodes[node_of_[layer]];
+    for (size_t j = 0; j < node.bottoms.size(); ++j) {
+      if (node.backward && node.propagate[j]) inside[node.bottoms[j]] = 1;
+    }
+  }
+  std::vector<int> outside;
+  for (int layer = last; layer <= first; ++layer) {
+    if (node_of_[layer] < 0) continue;
+    const PlanNode& node = now.nodes[node_of_[layer]];
+    if (!node.backward) continue;
+    for (const int id : node.tops) {
+      if (!inside[id] && now.diff(id)) outside.push_back(id);
+    }
+  }
+  return outside;
+}
+
+void NetObject::enter_backward(int first, int last) {
+  Plan& now = plan();
+  for (const int id : diffs_from_outside(first, last)) {
+    const Tensor shown = diff_tensor(map_.blob_named.at(now.values[id].blob));
+    const Tensor diff = now.diff(id);
+    if (shown && shown.raw() != diff.raw()) copy(net_.context(), shown, diff);
+  }
+}
+
+void NetObject::leave_backward(int first, int last) {
+  Plan& now = plan();
+  for (int layer = first; layer >= last; --layer) {
+    const Graph::View& view = net_.graph().views[layer];
+    for (size_t j = 0; j < view.bottoms.size(); ++j) {
+      const int blob = map_.layers[layer].bottoms[j];
+      if (map_.blobs[blob].versions.size() < 2 || map_.blobs[blob].split) continue;
+      const Tensor diff = now.diff(view.bottoms[j]);
+      const Tensor shown = diff_tensor(blob);
+      const PlanNode& producer = now.nodes[now.values[view.bottoms[j]].producer];
+      // Its in-place producer runs in this range, too, and overwrites it.
+      if (!diff || diff.raw() == shown.raw() || producer.members.back() >= last) continue;
+      copy(net_.context(), diff, shown);
+    }
+  }
+}
+
+}  // namespace crema::python

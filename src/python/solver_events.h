@@ -1,0 +1,20 @@
+// A solver's events as Python values.
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+#include <string>
+#include <vector>
+
+#include "solver/events.h"
+
+namespace crema::python {
+
+// What readers in Python are told of an event: a dict with its name as "event" and its fields. Empty
+// for events that they are not told of (lines for the log, the net's graph, histograms, pictures).
+pybind11::dict dict_of(const Event& event);
+
+// By name; a number, or a list of them where an output has several elements.
+pybind11::dict dict_of(const std::vector<OutputValue>& outputs);
+
+}  // namespace crema::python

@@ -1,0 +1,111 @@
+"""The names that pycaffe's users know, under crema and caffe, and the type stub of the extension module."""
+import ast
+import importlib
+import os
+import subprocess
+import sys
+
+import pytest
+
+import caffe
+import crema
+
+MODULES = ['io', 'net_spec', 'coord_map', 'draw', 'classifier', 'detector', 'proto', 'proto.caffe_pb2', 'pycaffe']
+
+# pycaffe's __init__.py, module by module.
+NAMES = [
+    'Net', 'SGDSolver', 'NesterovSolver', 'AdaGradSolver', 'RMSPropSolver', 'AdaDeltaSolver', 'AdamSolver', 'NCCL',
+    'Timer', 'init_log', 'log', 'set_mode_cpu', 'set_mode_gpu', 'set_device', 'Layer', 'get_solver', 'layer_type_list',
+    'set_random_seed', 'solver_count', 'set_solver_count', 'solver_rank', 'set_solver_rank', 'set_multiprocess',
+    'has_nccl', '__version__', 'TRAIN', 'TEST', 'Classifier', 'Detector', 'io', 'layers', 'params', 'NetSpec',
+    'to_proto', 'Error', 'Blob'
+]
+
+
+def run_python(code):
+    found = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True)
+    assert found.returncode == 0, found.stderr
+    return found.stdout.split()
+
+
+def test_caffe_is_crema():
+    assert caffe is crema
+
+
+@pytest.mark.parametrize('name', MODULES)
+def test_module_is_the_same(name):
+    ours = importlib.import_module(f'crema.{name}')
+    assert importlib.import_module(f'caffe.{name}') is ours
+    assert sys.modules[f'caffe.{name}'] is sys.modules[f'crema.{name}']
+    assert ours.__spec__.name == ours.__name__ == f'crema.{name}'
+    assert ours.__doc__
+
+
+@pytest.mark.parametrize('name', NAMES)
+def test_name_is_there(name):
+    value = getattr(caffe, name)
+    assert name in dir(crema)
+    if isinstance(value, type) or callable(value):
+        assert value.__doc__, f'{name} has no docstring'
+
+
+def test_all_names_are_there():
+    assert [name for name in crema.__all__ if not hasattr(crema, name)] == []
+    assert [name for name in dir(crema._crema) if not name.startswith('_') and name not in crema.__all__] == []
+
+
+def test_unknown_names():
+    with pytest.raises(AttributeError, match='nothing'):
+        crema.nothing
+    with pytest.raises(ModuleNotFoundError, match='caffe.nothing'):
+        importlib.import_module('caffe.nothing')
+
+
+# Each in an interpreter of its own: the order of imports must not matter.
+@pytest.mark.parametrize('code', [
+    'import caffe.io; import crema; print(caffe.io is crema.io)',
+    'import crema as caffe; print(caffe.io.caffe_pb2 is caffe.proto.caffe_pb2)',
+    'from caffe.proto import caffe_pb2; import crema.proto.caffe_pb2 as ours; print(caffe_pb2 is ours)',
+    'from caffe import layers as L, params as P; print(P.Pooling.MAX == 0)',
+    'import caffe.draw, crema; print(caffe.draw is crema.draw)',
+    'from caffe.net_spec import Top; import crema.net_spec; print(Top is crema.net_spec.Top)',
+    'from caffe.pycaffe import Net; import caffe; print(Net is caffe.Net)',
+    'from caffe._caffe import Layer; import caffe; print(Layer is caffe.Layer)',
+    'import crema, sys; print("google.protobuf" not in sys.modules)',
+    'import caffe; from caffe.proto import caffe_pb2; import google.protobuf as p; print(p.text_format is not None)',
+    'from crema import *; print(layers.ReLU is not None and TEST == 1)',
+])
+def test_imports(code):
+    assert run_python(code) == ['True']
+
+
+def names_of_stub():
+    """{name: names in it, or None}, of _crema.pyi."""
+    path = os.path.join(os.path.dirname(crema.__file__), '_crema.pyi')
+    with open(path) as file:
+        tree = ast.parse(file.read())
+
+    def defined(body):
+        for node in body:
+            if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+                yield node.name, node
+            elif isinstance(node, ast.AnnAssign):
+                yield node.target.id, node
+            elif isinstance(node, ast.Assign):
+                yield node.targets[0].id, node
+
+    return {name: {inner for inner, _ in defined(node.body)} if isinstance(node, ast.ClassDef) else None
+            for name, node in defined(tree.body)}
+
+
+def test_stub_has_the_public_names():
+    module = crema._crema
+    stub = names_of_stub()
+    hint = 'run `PYTHONPATH=build/python python3 src/python/stubs.py` and build again'
+    assert {name for name in vars(module) if not name.startswith('_')} | {'__version__'} == set(stub), hint
+    for name, inner in stub.items():
+        cls = getattr(module, name)
+        if isinstance(cls, type) and not issubclass(cls, Exception):
+            public = {member for member in vars(cls) if not member.startswith('_')}
+            assert public == {member for member in inner if not member.startswith('_')}, f'{name}: {hint}'
+    assert os.path.exists(os.path.join(os.path.dirname(crema.__file__), 'py.typed'))
