@@ -1,6 +1,6 @@
 """The code of src/python/README.md runs as it stands there, from the first block to the last."""
-import os
 import importlib.util
+import os
 import re
 from pathlib import Path
 
