@@ -34,6 +34,12 @@ struct Value {
   bool keep = false;         // its content must survive until the end of the pass
 };
 
+// What an error of a layer is prefixed with.
+struct LayerPlace {
+  std::string layer;  // its name
+  std::string where;  // its position in the prototxt, "net.prototxt:12:1"; "" where unknown
+};
+
 struct Node {
   std::shared_ptr<Layer> layer;
   LayerParameter message;
@@ -42,6 +48,7 @@ struct Node {
   std::vector<bool> propagate;     // for each bottom: a gradient is wanted and allowed
   bool backward = false;
   std::vector<int> members;  // indices in Graph::net of the layers this node stands for
+  LayerPlace place;          // of the last of them
 };
 
 // A parameter blob; several layers may share it.

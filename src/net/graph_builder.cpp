@@ -32,10 +32,9 @@ class SilentDuring {
 
 }  // namespace
 
-void at_layer(const std::function<std::string(int)>& where, int layer, const std::string& name,
-              const std::function<void()>& body) {
+void at_layer(const LayerPlace& place, const std::function<void()>& body) {
   const auto prefix = [&] {
-    return cat(where ? where(layer) + ": " : "", "layer \"", name, "\": ");
+    return cat(place.where, place.where.empty() ? "" : ": ", "layer \"", place.layer, "\": ");
   };
   try {
     body();
@@ -80,7 +79,7 @@ class Builder {
 
   Graph build(const NetParameter& filtered) {
     const auto fail_at = [&](int layer, const std::string& message) {
-      at_layer(options_.where, layer, filtered.layer(layer).name(), [&] { fail(message); });
+      at_layer(place_of(layer, filtered.layer(layer).name()), [&] { fail(message); });
     };
     graph_.net = insert_splits(filtered, &origin_, fail_at);
     if (graph_.net.has_bn_stats_batch_size()) {
@@ -90,7 +89,7 @@ class Builder {
       }
     }
     for (int i = 0; i < graph_.net.layer_size(); ++i) {
-      at_layer(options_.where, origin_[i], graph_.net.layer(i).name(), [&] { add_layer(i); });
+      at_layer(place_of(origin_[i], graph_.net.layer(i).name()), [&] { add_layer(i); });
     }
     for (auto& [blob, value] : available_) {
       graph_.values[value].output = true;
@@ -105,6 +104,10 @@ class Builder {
   }
 
  private:
+  LayerPlace place_of(int filtered_layer, const std::string& name) const {
+    return {name, options_.where ? options_.where(filtered_layer) : std::string()};
+  }
+
   void add_layer(int i) {
     const LayerParameter& message = graph_.net.layer(i);
     Log& log = context_.log();
@@ -126,6 +129,7 @@ class Builder {
     node.layer = layer;
     node.message = message;
     node.members = {i};
+    node.place = place_of(origin_[i], message.name());
     std::vector<Shape> bottoms;
     for (int j = 0; j < message.bottom_size(); ++j) {
       log.info(cat(message.name(), " <- ", message.bottom(j)));
@@ -367,7 +371,7 @@ void infer_shapes(Graph& graph) {
   for (Node& node : graph.nodes) {
     std::vector<Shape> bottoms;
     for (int value : node.bottoms) bottoms.push_back(graph.values[value].shape);
-    at_layer(nullptr, 0, node.message.name(), [&] {
+    at_layer(node.place, [&] {
       const Inference inference = node.layer->infer(bottoms);
       check_tops(node.message, inference.tops);
       for (size_t j = 0; j < node.tops.size(); ++j)
@@ -384,7 +388,7 @@ Graph with_own_layers(Context& context, const Graph& graph, const std::string& f
     if (python_object(*node.layer)) continue;  // what its author keeps in the object is there once
     std::vector<Shape> bottoms;
     for (const int value : node.bottoms) bottoms.push_back(graph.values[value].shape);
-    at_layer(nullptr, 0, node.message.name(), [&] {
+    at_layer(node.place, [&] {
       node.layer = make_layer(node.message, node.layer->training(), folder);
       node.layer->setup(context, bottoms);
     });

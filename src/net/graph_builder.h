@@ -22,8 +22,7 @@ struct GraphOptions {
 Graph build_graph(Context& context, const NetParameter& filtered, const GraphOptions& options);
 
 // Runs body; an Error is prefixed with the layer's position and name.
-void at_layer(const std::function<std::string(int)>& where, int layer, const std::string& name,
-              const std::function<void()>& body);
+void at_layer(const LayerPlace& place, const std::function<void()>& body);
 
 // Infers all shapes again after an input has changed.
 void infer_shapes(Graph& graph);

@@ -181,7 +181,7 @@ BatchSource batch_source(const Graph& graph) {
   for (const Node& node : graph.nodes) {
     if (!node.bottoms.empty() || node.tops.empty() || !node.parameters.empty()) continue;
     const Shape& shape = graph.values[node.tops[0]].shape;
-    if (shape.axes() > 0) return {&node.message, shape[0]};
+    if (shape.axes() > 0) return {&node, shape[0]};
   }
   return {};
 }

@@ -60,7 +60,7 @@ MemoryPeak memory_peak(const Plan& plan, const Graph& graph);
 // The number of samples in one pass: the first extent of the first blob that a source or Input
 // layer makes. A null layer: there is none.
 struct BatchSource {
-  const LayerParameter* layer = nullptr;
+  const Node* node = nullptr;
   int64_t size = 1;
 };
 BatchSource batch_source(const Graph& graph);

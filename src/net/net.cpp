@@ -93,15 +93,7 @@ Plan& Net::ready() {
 void Net::run(const PlanNode& node, bool backward, const std::function<void()>& body) {
   const Range range(node.message.name().c_str());
   if (observer_) observer_({&node, backward}, true);
-  const int layer = node.members.empty() ? -1 : node.members.back();
-  try {
-    body();
-  } catch (const DeviceLost&) {
-    throw;  // detected here, but possibly caused by an earlier layer
-  } catch (const Error& error) {
-    throw Error(cat(layer < 0 ? "" : cat("layer \"", graph_.net.layer(layer).name(), "\": "),
-                    error.what()));
-  }
+  at_layer(node.place, body);
   if (observer_) observer_({&node, backward}, false);
 }
 
@@ -110,7 +102,7 @@ void Net::update_source_shapes(uint64_t pass) {
   bool changed = false;
   for (const Node& node : graph_.nodes) {
     if (!node.bottoms.empty()) continue;
-    at_layer(nullptr, 0, node.message.name(), [&] { changed |= node.layer->reshapes(pass); });
+    at_layer(node.place, [&] { changed |= node.layer->reshapes(pass); });
   }
   if (!changed) return;
   if (plan_) check();  // errors that layers recorded are lost with the plan
@@ -179,8 +171,7 @@ void Net::set_live_pass(const uint64_t* pass) {
 
 void Net::check() {
   for (const PlanNode& node : ready().nodes) {
-    at_layer(nullptr, 0, node.message.name(),
-             [&] { node.layer->check(context_, node.arguments.forward); });
+    at_layer(node.place, [&] { node.layer->check(context_, node.arguments.forward); });
   }
 }
 

@@ -131,6 +131,9 @@ class Net {
   // From now on every blob keeps its own memory, and with `gradients` these are computed in phase TEST
   // too. The plan is made anew, so blobs hold nothing until the next pass.
   void look_into(bool gradients);
+  // Blobs in the order and the precision of another net's, for parameters that are that net's from now
+  // on. The plan is made anew, as by look_into().
+  void plan_like(const Net& other);
   // The plan, bound to memory.
   Plan& plan() { return ready(); }
   // For each parameter, the node after whose backward its gradient is final; -1: it has none.

@@ -64,4 +64,12 @@ void Net::look_into(bool gradients) {
   ++generation_;
 }
 
+void Net::plan_like(const Net& other) {
+  options_.row_major = other.options_.row_major;
+  options_.precision = other.options_.precision;
+  plan_.reset();
+  other_plan_.reset();
+  ++generation_;
+}
+
 }  // namespace crema

@@ -53,8 +53,8 @@ void Net::check_memory() {
   const size_t fixed = to_come - of_plan, room = free + options_.arena->held();
   const int64_t fits = fixed < room ? largest_batch(*plan_, source.size, room - fixed) : 0;
 
-  const bool by_field = source.layer && ends_with(source.layer->type(), "Data") &&
-                        source.layer->type() != "DummyData";
+  const std::string type = source.node ? source.node->message.type() : "";
+  const bool by_field = ends_with(type, "Data") && type != "DummyData";
   const char* const batch = by_field ? "batch_size " : "a batch of ";
   const std::string message = cat(
       batch, source.size, training() ? "" : " in phase TEST", " needs ", size_text(needed), ", ",
@@ -63,7 +63,7 @@ void Net::check_memory() {
           : cat(size_text(there), " are available"),
       ": ", fits > 0 ? cat(batch, fits, " would fit") : "no batch is small enough", "; needed are ",
       describe(kinds), others > 0 ? cat(", other ", size_text(others)) : "");
-  at_layer(nullptr, 0, source.layer ? source.layer->name() : name(), [&] { fail(message); });
+  at_layer(source.node ? source.node->place : LayerPlace{name(), ""}, [&] { fail(message); });
 }
 
 }  // namespace crema

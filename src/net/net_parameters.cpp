@@ -40,7 +40,7 @@ void Net::allocate_parameters() {
       parameter.half = Tensor(parameter_half_.memory(), offset / size_of(dtype) * 2,
                               parameter.shape, parameter_half_.dtype(), format);
     }
-    at_layer(nullptr, 0, parameter.layer, [&] {
+    at_layer({parameter.layer, ""}, [&] {
       fill(context_, *parameter.filler, context_.random(parameter.filler_stream), parameter.data);
     });
   }

@@ -36,8 +36,7 @@ void Plan::count_host_nodes() {
 Precision Plan::precision_of(const Node& node) const {
   if (!node.message.has_precision()) return options.precision;
   Precision wanted{};
-  at_layer(nullptr, 0, node.message.name(),
-           [&] { wanted = precision_named(node.message.precision()); });
+  at_layer(node.place, [&] { wanted = precision_named(node.message.precision()); });
   // It may only be wider than the net's: 16-bit copies of parameters exist in the net's type or not
   // at all.
   return is_half(wanted) || options.precision == Precision::fp32 ? options.precision : wanted;

@@ -34,7 +34,7 @@ bool Plan::apply_dynamic_shapes(Context& context, PlanNode& node,
   bool seeds_moved = enlarge_tops(context, node, parameters);
   for (PlanNode* next = &node + 1; next != nodes.data() + nodes.size(); ++next) {
     if (!next->shapes.depends_on_dynamic) continue;
-    at_layer(nullptr, 0, next->message.name(), [&] {
+    at_layer(next->place, [&] {
       if (!update_shapes(context, *next)) return;
       seeds_moved = grow_storage(context, *next) || seeds_moved;
       to_bind.push_back(next);

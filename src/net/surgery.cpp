@@ -49,7 +49,7 @@ class Surgeon {
     made_.net = net_;
     made_.net.clear_layer();
     for (int i = 0; i < net_.layer_size(); ++i)
-      at_layer(where_, i, net_.layer(i).name(), [&] { add(i); });
+      at_layer({net_.layer(i).name(), where_(i)}, [&] { add(i); });
     require(products_ > 0, net_.layer_size() > 0 ? where_(0) + ": " : "",
             "nothing to convert: no InnerProduct of the net reads an image (samples x channels x "
             "height x width)");

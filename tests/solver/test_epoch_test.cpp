@@ -347,7 +347,7 @@ INSTANTIATE_TEST_SUITE_P(
             "TEST } reshape_param { shape { dim: 7 dim: 4 } } }\n",
             kEach,
             "solver.prototxt:1:1: test_epoch, test net (#0): the last batch of an epoch has 2 "
-            "records, others 7: layer \"r\": "}));
+            "records, others 7: solver.prototxt:6:1: layer \"r\": "}));
 
 TEST(TestEpochNets, AreAsManyAsAreNamed) {
   const Folder folder;

@@ -46,7 +46,9 @@ TEST(Sweep, TrainsEachCombinationAndSortsThem) {
   ASSERT_EQ(rows.size(), 8u) << outcome.out;
   EXPECT_EQ(rows[0].find("run  base_lr  ip num_output  accuracy  best  at"), 0u) << rows[0];
   EXPECT_EQ(count(outcome.out, "\nRun "), 2u) << outcome.out;
-  expect_part(outcome.out, "Run 1-base_lr=0.001-num_output=2 failed: layer \"accuracy\": label 2 ");
+  expect_part(outcome.out,
+              "Run 1-base_lr=0.001-num_output=2 failed: net.prototxt:3:1: layer \"accuracy\": "
+              "label 2 ");
   const auto record = nlohmann::json::parse(folder.read("runs/a/sweep.json"));
   ASSERT_EQ(record["runs"].size(), 4u);
   EXPECT_EQ(record["runs"][3]["run"], "4-base_lr=0.1-num_output=4");

@@ -55,7 +55,7 @@ MissingData missing_data(const NetInput& input) {
     const LayerParameter& source = input.net.layer(i);
     if (!is_source(source)) continue;
     try {
-      at_layer(input.options.where, i, source.name(), [&] {
+      at_layer({source.name(), input.options.where(i)}, [&] {
         const std::unique_ptr<Layer> layer = make_layer(source, training, input.options.folder);
         layer->open(context);
         layer->setup(context, {});

@@ -132,6 +132,7 @@ class Formatter {
     PlanNode node;
     node.message.set_name(cat(from.blob, "_reorder"));
     node.message.set_type("Reorder");
+    node.place.layer = node.message.name();
     node.layer = make_layer(node.message, false);
     node.bottoms = {value};
     node.tops = {id};

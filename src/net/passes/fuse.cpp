@@ -125,6 +125,7 @@ class Fuser {
       fused.members.insert(fused.members.end(), next.members.begin(), next.members.end());
     }
     fused.tops = plan_.nodes[members.back()].tops;
+    fused.place = plan_.nodes[members.back()].place;
     fused.message.set_type(type);
     fused.message.mutable_top()->CopyFrom(plan_.nodes[members.back()].message.top());
     fused.layer = make_layer(fused.message, first.layer->training(), first.layer->folder());

@@ -49,7 +49,7 @@ void prepare_node(Context& context, Plan& plan, PlanNode& node) {
   node.saved.insert(node.saved.end(), node.prepared.saved.begin(), node.prepared.saved.end());
   plan.workspace_bytes = std::max(plan.workspace_bytes, node.prepared.workspace);
   if (!node.shapes.depends_on_dynamic) return;
-  at_layer(nullptr, 0, node.message.name(), [&] {
+  at_layer(node.place, [&] {
     require(
         !node.layer->asks_ranks(),
         "sync_bn needs a batch on every rank, but the shapes here depend on the data, and a rank "
@@ -106,7 +106,7 @@ void prepare_nodes(Context& context, Plan& plan, const std::vector<Parameter>& p
       }
       p.parameter_formats.push_back(plan.parameter_formats[node.parameters[k]]);
     }
-    at_layer(nullptr, 0, node.message.name(), [&] { prepare_node(context, plan, node); });
+    at_layer(node.place, [&] { prepare_node(context, plan, node); });
     for (size_t k = 0; k < node.parameters.size(); ++k) {
       std::optional<Format>& format = plan.parameter_formats[node.parameters[k]];
       if (format) continue;
