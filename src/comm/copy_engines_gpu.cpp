@@ -97,6 +97,12 @@ bool CopyEngines::expose(void* memory, size_t bytes, size_t most) {
   const std::vector<std::string> told =
       gather_(std::string(reinterpret_cast<const char*>(&own), sizeof own));
   Region region{static_cast<char*>(memory), bytes, {}, {}};
+  // What lay there before has been freed, and the others' memory of that time with it.
+  std::erase_if(regions_, [&](const Region& old) {
+    const bool gone = old.memory < region.memory + bytes && region.memory < old.memory + old.bytes;
+    if (gone) close(old);
+    return gone;
+  });
   const auto agreed = [&](bool good) {
     const std::vector<std::string> all = gather_(good ? "yes" : "no");
     return std::count(all.begin(), all.end(), "yes") == ranks_;
