@@ -10,6 +10,8 @@
 #endif
 #ifdef CREMA_CUDA
 #include <cuda_runtime_api.h>
+
+#include "device/gpu.h"
 #endif
 
 namespace crema {
@@ -24,9 +26,11 @@ DeviceScope::DeviceScope(int gpu) {
 DeviceScope::~DeviceScope() {
   if (before_ >= 0) cudaSetDevice(before_);
 }
+void wait_for_gpu() { check_cuda(cudaDeviceSynchronize(), "waiting for the GPU"); }
 #else
 DeviceScope::DeviceScope(int) {}
 DeviceScope::~DeviceScope() = default;
+void wait_for_gpu() {}
 #endif
 
 void limit_threads() {

@@ -15,6 +15,9 @@ class DeviceScope {
   int before_ = -1;
 };
 
+// Waits for all that was queued on the current GPU, by other libraries too. Error for a failure there.
+void wait_for_gpu();
+
 // OpenMP minds the affinity mask, but not control groups: threads beyond their grant would be
 // stopped for most of each period, and the others wait for them. Holds for the calling thread.
 void limit_threads();

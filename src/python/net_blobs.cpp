@@ -81,7 +81,12 @@ void NetObject::fill_constants(Plan& plan) {
   }
 }
 
-void NetObject::plan_again(bool gradients) {
+void NetObject::look_into(bool gradients) {
+  plan_again([&] { net_.look_into(gradients); });
+}
+
+// `change` makes the net drop its plan. What the blobs hold is carried over.
+void NetObject::plan_again(const std::function<void()>& change) {
   Plan& old = plan();
   write_back();
   const py::gil_scoped_release release;
@@ -96,7 +101,7 @@ void NetObject::plan_again(bool gradients) {
   for (const Net::Output& output : net_.outputs())
     results.push_back(to_floats(context, output.value));
   mirrors_.clear();
-  net_.look_into(gradients);
+  change();
   Plan& now = plan();
   for (const auto& [id, values] : kept) from_floats(context, values.data(), now.value(id));
   if (*passes_ == 0) return;
@@ -133,7 +138,7 @@ void NetObject::need_blob(int blob) {
   require(!running_, "blob \"", entry.name,
           "\" cannot be read for the first time while the net "
           "runs: read it once before");
-  plan_again(false);
+  look_into(false);
 }
 
 void NetObject::need_gradients() {
@@ -142,7 +147,7 @@ void NetObject::need_gradients() {
           "a net that was opened with planned=True in phase TEST computes no gradients: "
           "open it without planned, or in phase TRAIN");
   require(!running_, "gradients cannot be asked for the first time while the net runs");
-  plan_again(true);
+  look_into(true);
 }
 
 LoneBlob& NetObject::staged(int blob) {
@@ -158,7 +163,7 @@ LoneBlob& NetObject::staged(int blob) {
 }
 
 Shape NetObject::blob_shape(int blob) {
-  const NetLock::Hold hold(*lock_);
+  const NetLock::Hold hold(lock_);
   const NetMap::Blob& entry = map_.blobs[blob];
   if (entry.input) {
     const auto at = inputs_.find(entry.versions.front());
@@ -169,7 +174,7 @@ Shape NetObject::blob_shape(int blob) {
 }
 
 py::array NetObject::blob_data(int blob) {
-  const NetLock::Hold hold(*lock_);
+  const NetLock::Hold hold(lock_);
   const NetMap::Blob& entry = map_.blobs[blob];
   const DeviceScope scope = enter(net_.context());
   if (entry.input && !rows()) return staged(blob).data();
@@ -198,13 +203,13 @@ Tensor NetObject::diff_tensor(int blob) {
 }
 
 py::array NetObject::blob_diff(int blob) {
-  const NetLock::Hold hold(*lock_);
+  const NetLock::Hold hold(lock_);
   const DeviceScope scope = enter(net_.context());
   if (!keeps()) {
     require(!planned_, "the gradient of blob \"", map_.blobs[blob].name,
             "\" cannot be seen in a net that was opened with planned=True");
     require(!running_, "blobs cannot be read for the first time while the net runs");
-    plan_again(true);
+    look_into(true);
   }
   need_gradients();
   const Tensor diff = diff_tensor(blob);
@@ -212,7 +217,7 @@ py::array NetObject::blob_diff(int blob) {
 }
 
 void NetObject::reshape_blob(int blob, const Shape& shape) {
-  const NetLock::Hold hold(*lock_);
+  const NetLock::Hold hold(lock_);
   const NetMap::Blob& entry = map_.blobs[blob];
   const DeviceScope scope = enter(net_.context());
   if (!entry.input) {
@@ -291,88 +296,20 @@ void NetObject::set_inputs() {
 }
 
 py::array NetObject::parameter_data(int parameter, const Shape& shape) {
-  const NetLock::Hold hold(*lock_);
+  const NetLock::Hold hold(lock_);
   const DeviceScope scope = enter(net_.context());
+  write_back_others();
   const Tensor& data = net_.parameters()[parameter].data;
   return show({kParameter, parameter}, shape == data.shape() ? data : data.reshaped(shape));
 }
 
 py::array NetObject::parameter_diff(int parameter, const Shape& shape) {
-  const NetLock::Hold hold(*lock_);
+  const NetLock::Hold hold(lock_);
   const DeviceScope scope = enter(net_.context());
   need_gradients();
   const Tensor& diff = net_.parameters()[parameter].diff;
   if (!diff) return zeros({kParameterDiff, parameter}, shape);
   return show({kParameterDiff, parameter}, shape == diff.shape() ? diff : diff.reshaped(shape));
-}
-
-py::array NetObject::show(const Key& key, const Tensor& tensor) {
-  if (is_plain(tensor)) return view_of(tensor);
-  return mirrors_[key].read(net_.context(), tensor);
-}
-
-py::array NetObject::zeros(const Key& key, const Shape& shape) {
-  auto& values = zeros_[key];
-  if (!values || values->size() != static_cast<size_t>(shape.count()))
-    values = std::make_shared<std::vector<float>>(shape.count());
-  return view_of(values->data(), shape, values);
-}
-
-Tensor NetObject::tensor(const Key& key) {
-  switch (key.first) {
-    case kData: {
-      const NetMap::Blob& entry = map_.blobs[key.second];
-      if (entry.input && entry.versions.size() == 1 && rows())
-        return inputs_[entry.versions.front()].memory;
-      return value_tensor(key.second);
-    }
-    case kDiff:
-      return diff_tensor(key.second);
-    case kParameter:
-      return net_.parameters()[key.second].data;
-    default:
-      return net_.parameters()[key.second].diff;
-  }
-}
-
-Tensor NetObject::blob_tensor(int blob, bool diff) {
-  const NetLock::Hold hold(*lock_);
-  const DeviceScope scope = enter(net_.context());
-  if (diff) need_gradients();
-  need_blob(blob);
-  write_back();
-  net_.context().synchronize();
-  return tensor({diff ? kDiff : kData, blob});
-}
-
-Tensor NetObject::parameter_tensor(int parameter, bool diff) {
-  const NetLock::Hold hold(*lock_);
-  const DeviceScope scope = enter(net_.context());
-  if (diff) need_gradients();
-  write_back();
-  net_.context().synchronize();
-  return tensor({diff ? kParameterDiff : kParameter, parameter});
-}
-
-void NetObject::write_back() {
-  if (mirrors_.empty() && inputs_.empty()) return;
-  const NetLock::Hold hold(*lock_);
-  const DeviceScope scope = enter(net_.context());
-  set_inputs();
-  bool weights = false;
-  for (auto& [key, mirror] : mirrors_) {
-    const Tensor to = tensor(key);
-    if (to && mirror.write_back(net_.context(), to)) weights = weights || key.first == kParameter;
-  }
-  if (weights) (net_.options().share ? net_.options().share : &net_)->parameters_changed();
-  std::erase_if(mirrors_, [](const auto& entry) { return entry.second.unseen(); });
-}
-
-void NetObject::read_back() {
-  if (mirrors_.empty() || net_.context().device() != Device::cpu) return;
-  for (auto& [key, mirror] : mirrors_) {
-    if (const Tensor from = tensor(key)) mirror.read(net_.context(), from);
-  }
 }
 
 }  // namespace crema::python

@@ -6,14 +6,23 @@
 
 namespace crema::python {
 
-NetLock::Hold::Hold(NetLock& lock) : lock_(lock) {
-  if (lock.process_ != getpid()) [[unlikely]]
+NetLock::Hold::Hold(const std::shared_ptr<NetLock>& lock) : held_(lock) {
+  held_->acquire();
+  while (held_ != lock) [[unlikely]] {
+      held_->mutex_.unlock();
+      held_ = lock;
+      held_->acquire();
+    }
+}
+
+void NetLock::acquire() {
+  if (process_ != getpid()) [[unlikely]]
     fail(
         "this net was made by another process, from which this one was forked without its threads: "
         "make the net here, or start processes with multiprocessing's \"spawn\"");
-  if (lock.mutex_.try_lock()) return;
+  if (mutex_.try_lock()) return;
   const pybind11::gil_scoped_release release;
-  lock.mutex_.lock();
+  mutex_.lock();
 }
 
 }  // namespace crema::python

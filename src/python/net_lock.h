@@ -1,30 +1,40 @@
-// NetLock: nets that share memory (those of one solver, or one net alone) are used by one thread at a
-// time; another one waits. The thread that has the lock may take it again, as a callback of a running
-// net does that reads blobs.
+// NetLock: nets that share memory (those of one solver, those that share_with() joined, or one net alone)
+// are used by one thread at a time; another one waits. The thread that has the lock may take it again,
+// as a callback of a running net does that reads blobs.
 #pragma once
 
 #include <unistd.h>
 
+#include <memory>
 #include <mutex>
+#include <vector>
 
 namespace crema::python {
+
+class NetObject;
 
 class NetLock {
  public:
   // Call with the interpreter's lock held; it is released while waiting, because the thread that is
-  // waited for may need it. Error in a process that was forked after the NetLock was made.
+  // waited for may need it. Where the net that keeps `lock` gets another one meanwhile, that one is taken.
+  // Error in a process that was forked after the NetLock was made.
   class Hold {
    public:
-    explicit Hold(NetLock& lock);
-    ~Hold() { lock_.mutex_.unlock(); }
+    explicit Hold(const std::shared_ptr<NetLock>& lock);
+    ~Hold() { held_->mutex_.unlock(); }
     Hold(const Hold&) = delete;
     Hold& operator=(const Hold&) = delete;
 
    private:
-    NetLock& lock_;
+    std::shared_ptr<NetLock> held_;
   };
 
+  // Changed with both this lock and the interpreter's held.
+  std::vector<NetObject*> nets;
+
  private:
+  void acquire();
+
   std::recursive_mutex mutex_;
   const pid_t process_ = getpid();
 };

@@ -40,9 +40,11 @@ NetObject::NetObject(std::shared_ptr<void> owner, Net& net, std::shared_ptr<NetL
       net_(net),
       lock_(std::move(lock)),
       passes_(passes ? passes : &own_passes_),
-      map_(net.graph()) {}
+      map_(net.graph()) {
+  lock_->nets.push_back(this);
+}
 
-NetObject::~NetObject() = default;
+NetObject::~NetObject() { std::erase(lock_->nets, this); }
 
 std::shared_ptr<NetObject> NetObject::open(const std::string& path, const NetFormat& format) {
   require(format.phase == TRAIN || format.phase == TEST, "phase ", format.phase,
@@ -73,7 +75,7 @@ std::shared_ptr<NetObject> NetObject::open(const std::string& path, const NetFor
 }
 
 void NetObject::clear_param_diffs() {
-  const NetLock::Hold hold(*lock_);
+  const NetLock::Hold hold(lock_);
   const DeviceScope scope = enter(net_.context());
   write_back();
   for (const Parameter& parameter : net_.parameters()) {
@@ -83,14 +85,14 @@ void NetObject::clear_param_diffs() {
 }
 
 void NetObject::reshape() {
-  const NetLock::Hold hold(*lock_);
+  const NetLock::Hold hold(lock_);
   require(!running_, "the net is running: a callback cannot reshape it");
   const DeviceScope scope = enter(net_.context());
   apply_reshapes();
 }
 
 void NetObject::load(const std::string& path) {
-  const NetLock::Hold hold(*lock_);
+  const NetLock::Hold hold(lock_);
   const DeviceScope scope = enter(net_.context());
   write_back();
   const py::gil_scoped_release release;
@@ -99,19 +101,28 @@ void NetObject::load(const std::string& path) {
 }
 
 void NetObject::save(const std::string& path, bool hdf5) {
-  const NetLock::Hold hold(*lock_);
+  const NetLock::Hold hold(lock_);
   const DeviceScope scope = enter(net_.context());
   write_back();
   const py::gil_scoped_release release;
   hdf5 ? save_hdf5(net_, path) : save_caffemodel(net_, path);
 }
 
+// All nets that share memory with this one are then under that lock.
+void NetObject::join(std::shared_ptr<NetLock> lock) {
+  if (lock == lock_) return;
+  const std::vector<NetObject*> nets = std::exchange(lock_->nets, {});
+  lock->nets.insert(lock->nets.end(), nets.begin(), nets.end());
+  for (NetObject* const net : nets) net->lock_ = lock;
+}
+
 void NetObject::share_with(const std::shared_ptr<NetObject>& other) {
   if (other.get() == this) return;
   // In an order that is the same in every thread.
-  NetLock* const locks[] = {std::min(lock_.get(), other->lock_.get()),
-                            std::max(lock_.get(), other->lock_.get())};
-  const NetLock::Hold hold(*locks[0]), other_hold(*locks[1]);
+  const bool mine_first = std::less<>()(lock_, other->lock_);
+  const NetLock::Hold first(mine_first ? lock_ : other->lock_);
+  const NetLock::Hold second(mine_first ? other->lock_ : lock_);
+  require(!running_ && !other->running_, "share_with: one of the nets is running");
   Net& from = other->net_;
   require(net_.context().device() == from.context().device() &&
               net_.context().ordinal() == from.context().ordinal(),
@@ -119,21 +130,31 @@ void NetObject::share_with(const std::shared_ptr<NetObject>& other) {
   require(!net_.half_arena() && !from.half_arena(),
           "share_with: nets that compute in 16 bits have copies of their own of the weights");
   std::vector<std::pair<Parameter*, Tensor>> found;
+  bool alike = true;
   for (Parameter& mine : net_.parameters()) {
     for (const Parameter& theirs : from.parameters()) {
       if (mine.layer != theirs.layer || mine.index != theirs.index) continue;
       require(mine.shape == theirs.shape, "share_with: layer \"", mine.layer, "\": parameter ",
               mine.index, " has shape ", mine.shape.brief(), " in this net, but ",
               theirs.shape.brief(), " in the other");
-      require(same_layout(mine.data.format(), theirs.data.format(), mine.shape),
-              "share_with: layer \"", mine.layer,
-              "\" keeps its weights in another order in the "
-              "other net, which is planned: open both alike");
+      alike = alike && same_layout(mine.data.format(), theirs.data.format(), mine.shape);
       found.emplace_back(&mine, theirs.data);
     }
   }
+  const DeviceScope scope = enter(net_.context());
   write_back();
-  for (const auto& [mine, data] : found) mine->data = data;
+  join(other->lock_);
+  const auto take = [&] {
+    for (const auto& [mine, data] : found) mine->data = data;
+  };
+  if (!alike) {
+    // The other one is planned, as a solver's is: its weights are in the order that its kernels like.
+    return plan_again([&] {
+      take();
+      net_.plan_like(from);
+    });
+  }
+  take();
   Plan& bound = plan();
   bound.bind(net_.context(), net_.options().arena->buffer(net_.context()), net_.parameters());
 }
@@ -145,7 +166,7 @@ void NetObject::set_input_arrays(const py::handle& data, const py::handle& label
           map_.layers[index].name, "\" is of type ", map_.layers[index].type,
           ": arrays can be given to MemoryData layers only");
   const auto images = floats_of(data), numbers = floats_of(labels);
-  const NetLock::Hold hold(*lock_);
+  const NetLock::Hold hold(lock_);
   const DeviceScope scope = enter(net_.context());
   for (const Node& node : net_.graph().nodes) {
     if (node.members.back() != index) continue;
@@ -179,7 +200,7 @@ void NetObject::set_input_arrays(const py::handle& data, const py::handle& label
 }
 
 void NetObject::add_callback(Moment moment, py::function callback) {
-  const NetLock::Hold hold(*lock_);
+  const NetLock::Hold hold(lock_);
   require(!planned_,
           "a planned net runs several layers as one: open it without planned=True for "
           "callbacks between layers");

@@ -7,7 +7,7 @@
 //   auto net = std::make_shared<NetObject>(solver /* shared_ptr */, solver->net(), lock, &passes);
 // where `passes` is the solver's own count of forward passes of this net: a forward() from Python
 // takes the next one. Whatever the solver then does with its nets (step, solve, snapshot, restore):
-//   const NetLock::Hold hold(*lock);               // with the interpreter's lock held
+//   const NetLock::Hold hold(lock);               // with the interpreter's lock held
 //   net->write_back();                             // of each net: what the program has changed
 //   const py::gil_scoped_release release;           // and read_back() in the end
 // The nets run planned until the program asks for a blob between input and output. Then the blobs of
@@ -54,7 +54,7 @@ class NetObject : public std::enable_shared_from_this<NetObject> {
   Net& net() { return net_; }
   // Only inputs and outputs can be seen, for as long as it lives.
   bool planned() const { return planned_; }
-  NetLock& lock() { return *lock_; }
+  const std::shared_ptr<NetLock>& lock() const { return lock_; }
   const NetMap& map() const { return map_; }
   int layers() const { return static_cast<int>(map_.layers.size()); }
 
@@ -80,7 +80,8 @@ class NetObject : public std::enable_shared_from_this<NetObject> {
   enum Moment { before_forward, after_forward, before_backward, after_backward };
   void add_callback(Moment moment, pybind11::function callback);
 
-  // What the program has changed in arrays that are copies goes into the net. Each run begins with it.
+  // What the program has changed in arrays that are copies goes into the net, and into the weights that
+  // it shares with others. Each run begins with it.
   void write_back();
   // On a CPU: arrays that are copies show what a solver has made of its weights. (On a GPU they do when
   // .data is asked for again, as in Caffe.)
@@ -115,7 +116,8 @@ class NetObject : public std::enable_shared_from_this<NetObject> {
   Plan& plan();
   void place_inputs(Plan& plan);
   void fill_constants(Plan& plan);
-  void plan_again(bool gradients);
+  void look_into(bool gradients);
+  void plan_again(const std::function<void()>& change);
   void repeat_last_pass();
   void need_blob(int blob);
   void need_gradients();
@@ -134,6 +136,10 @@ class NetObject : public std::enable_shared_from_this<NetObject> {
   void leave_backward(int first, int last);
   std::vector<int> diffs_from_outside(int first, int last);
   Tensor tensor(const Key& key);
+  Tensor lend(const Key& key);
+  void join(std::shared_ptr<NetLock> lock);
+  void write_back_weights();
+  void write_back_others();
   Tensor value_tensor(int blob) { return plan().value(map_.blobs[blob].versions.back()); }
   Tensor diff_tensor(int blob);
   pybind11::array show(const Key& key, const Tensor& tensor);
@@ -146,6 +152,8 @@ class NetObject : public std::enable_shared_from_this<NetObject> {
   uint64_t partial_passes_ = 0;
   bool planned_ = false;  // and stays so
   bool running_ = false;
+  // Other libraries may write into GPU memory of the net, on streams of their own.
+  bool lent_ = false, lent_weights_ = false;
   NetMap map_;
   uint64_t generation_ = ~uint64_t{0};  // of the net, when inputs were placed last
   std::vector<int> node_of_;            // for each layer the plan's node; -1: a Split

@@ -19,7 +19,7 @@ constexpr uint64_t kPartialPasses = uint64_t{1} << 62;
 
 class NetObject::Running {
  public:
-  explicit Running(NetObject& net) : hold_(*net.lock_), net_(net) {
+  explicit Running(NetObject& net) : hold_(net.lock_), net_(net) {
     require(!net.running_, "the net is running already: its callbacks and layers cannot run it");
     net.running_ = true;
   }
@@ -40,7 +40,7 @@ void NetObject::before_run(int first, int last, const char* what) {
   if (!keeps()) {
     require(whole(low, high) || !planned_, what,
             ": a net that was opened with planned=True runs as a whole only");
-    if (!whole(low, high)) plan_again(false);
+    if (!whole(low, high)) look_into(false);
   }
   plan();
   write_back();
@@ -67,7 +67,7 @@ double NetObject::forward(int first, int last) {
     run_forward(pass, first, last);
     return loss(first, last);
   }
-  if (!keeps()) plan_again(false);
+  if (!keeps()) look_into(false);
   for (int layer = first; layer <= last; ++layer) {
     call(before_forward, layer);
     write_back();
@@ -96,7 +96,7 @@ void NetObject::run_forward(uint64_t pass, int first, int last) {
 }
 
 void NetObject::backward(int first, int last) {
-  const NetLock::Hold hold(*lock_);
+  const NetLock::Hold hold(lock_);
   const DeviceScope scope = enter(net_.context());
   if (!running_) need_gradients();
   const Running running(*this);

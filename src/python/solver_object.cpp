@@ -66,17 +66,17 @@ void SolverCore::read(const Event& event) {
   if (running) running->read(event);
 }
 
-SolverObject::SolverObject(SolverFile file, const SolverFormat& format)
-    : lock_(std::make_shared<NetLock>()) {
+SolverObject::SolverObject(SolverFile file, const SolverFormat& format) {
   {
     const py::gil_scoped_release release;
     core_ = std::make_shared<SolverCore>(std::move(file), format);
   }
   Solver& solver = *core_->solver;
-  net_ = std::make_shared<NetObject>(core_, solver.net(), lock_, &solver.passes());
+  const auto lock = std::make_shared<NetLock>();
+  net_ = std::make_shared<NetObject>(core_, solver.net(), lock, &solver.passes());
   for (size_t i = 0; i < solver.test_nets().size(); ++i)
     test_nets_.push_back(
-        std::make_shared<NetObject>(core_, *solver.test_nets()[i], lock_, &solver.test_passes(i)));
+        std::make_shared<NetObject>(core_, *solver.test_nets()[i], lock, &solver.test_passes(i)));
 }
 
 // The time of a call.
@@ -103,7 +103,7 @@ class SolverObject::Running {
 
 void SolverObject::run(const py::handle& self, const char* call,
                        const std::function<void()>& work) {
-  const NetLock::Hold hold(*lock_);
+  const NetLock::Hold hold(net_->lock());
   require(!core_->running, call,
           "() was called by a callback or reader of the solver while it runs: call it when the "
           "solver's step() or solve() has returned; stop() ends that");
@@ -111,6 +111,10 @@ void SolverObject::run(const py::handle& self, const char* call,
     const Running running(*this, self);
     const DeviceScope scope = enter(*core_->context);
     write_back();
+    // With a callback each iteration is launched alone; else a reader would hear of several at once, and
+    // what it does about one would come too late.
+    if (wants_steps_ && !std::exchange(steps_singly_, true))
+      core_->solver->add_callback({[] {}, {}});
     struct ReadBack {  // after an exception, too
       SolverObject& object;
       ~ReadBack() { object.read_back(); }
@@ -151,8 +155,7 @@ void SolverObject::read(const Event& event) {
   const py::gil_scoped_acquire lock;
   py::dict told = dict_of(event);
   if (told.empty()) return;
-  // On a GPU the losses of the last iterations are still there.
-  if (step && core_->context->device() == Device::cpu) told["loss"] = core_->solver->loss();
+  if (step) told["loss"] = core_->solver->loss();
   try {
     self_.attr("_on_event")(told);
   } catch (const py::error_already_set& error) {  // raised when the running iteration is done

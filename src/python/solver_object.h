@@ -82,13 +82,12 @@ class SolverObject {
   void read_back() noexcept;
 
   std::shared_ptr<SolverCore> core_;
-  std::shared_ptr<NetLock> lock_;
   std::shared_ptr<NetObject> net_;
   std::vector<std::shared_ptr<NetObject>> test_nets_;
   pybind11::handle self_;  // of the running call
   std::atomic<bool> stop_ = false;
   bool wants_events_ = false, wants_steps_ = false;
-  bool calls_on_start_ = false, calls_on_gradients_ready_ = false;
+  bool calls_on_start_ = false, calls_on_gradients_ready_ = false, steps_singly_ = false;
   std::chrono::steady_clock::time_point looked_at_;         // for signals
   std::optional<pybind11::error_already_set> interrupted_;  // what a signal or a reader raised
   std::vector<event::TestResult> tests_;

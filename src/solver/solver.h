@@ -130,8 +130,9 @@ class Solver {
   void set_display(int64_t iterations);
 
   int64_t iteration() const { return iteration_; }  // updates done
-  // Mean over the last average_loss iterations, as displays show it; nan where there is none yet.
-  double loss() const;
+  // Mean over the last average_loss iterations, as displays show it; nan where there is none yet. Waits
+  // for a GPU that computes them.
+  double loss();
   // Learning rate of the next update.
   double rate() const;
   // What epochs give is counted in iterations here.

@@ -299,7 +299,8 @@ std::vector<OutputValue> Solver::shown_outputs() {
   return outputs;
 }
 
-double Solver::loss() const {
+double Solver::loss() {
+  read_losses(iteration_ - 1);
   return losses_.next() > 0 ? losses_.mean(iteration_ - 1)
                             : std::numeric_limits<double>::quiet_NaN();
 }

@@ -608,6 +608,6 @@ def test_example_of_the_page(folder):
     for loss in (prototxt, prototxt.replace('"Python"', '"EuclideanLoss"').split('python_param')[0] + '}'):
         net = net_of(loss.replace('"ip"', '"x0"').replace('"target"', '"x1"'), crema.TRAIN, inputs=[(4, 3), (4, 3)])
         net.blobs['x0'].data[...], net.blobs['x1'].data[...] = ip_and_target
-        results.append((float(net.forward()['loss']), net.backward(diffs=['x0'])['x0'].copy()))
+        results.append((net.forward()['loss'].item(), net.backward(diffs=['x0'])['x0'].copy()))
     (half, half_diff), (native, native_diff) = results
     assert abs(half - native / 2) < 1e-5 and np.allclose(half_diff, native_diff / 2, atol=1e-6)

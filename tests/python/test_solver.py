@@ -498,6 +498,49 @@ def test_held_arrays_show_new_weights():
     assert not solver.net.params["conv"][0].data.any()
 
 
+def test_what_is_written_into_weights_counts_in_all_nets_that_share_them():
+    """Arrays that are copies, as of a planned net's weights on a CPU, and of all on a GPU."""
+    net = CONVOLUTION[CONVOLUTION.index('layer { name: "conv"'):CONVOLUTION.rindex("}")]
+    inputs = 'layer { name: "in" type: "Input" top: "data" top: "label" input_param { %s shape { dim: 2 } } }'
+    text = CONVOLUTION.replace(CONVOLUTION[CONVOLUTION.index('layer { name: "data"'):CONVOLUTION.index('layer { name: "conv"')],
+                               inputs % "shape { dim: 2 dim: 3 dim: 8 dim: 8 }")
+    assert net in text
+    solver = crema.get_solver(text=text + "test_iter: 1 test_interval: 100 test_initialization: false", log=False)
+    test_net = solver.test_nets[0]
+    test_net.blobs["data"].data[...] = 1
+    before = test_net.forward()["loss"].copy()
+    filters = solver.net.params["conv"][0].data
+    filters[...] *= 3
+    assert np.array_equal(test_net.params["conv"][0].data, filters)
+    assert test_net.forward()["loss"] != before
+    test_net.params["conv"][0].data[...] = 0
+    assert not solver.net.params["conv"][0].data.any()
+
+
+def test_share_with_a_solver(tmp_path):
+    """Its weights are in the order that its kernels like, those of a net that is looked into row-major."""
+    solver = crema.get_solver(text=CONVOLUTION, log=False)
+    text = CONVOLUTION[CONVOLUTION.index('layer { name: "conv"'):CONVOLUTION.index('layer { name: "loss"')]
+    path = tmp_path / "net.prototxt"
+    path.write_text('layer { name: "in" type: "Input" top: "data" input_param { shape { dim: 2 dim: 3 dim: 8 dim: 8 } } }' + text)
+    net, by_hand = crema.Net(str(path), crema.TEST), crema.Net(str(path), crema.TEST)
+    image = np.random.RandomState(2).randn(2, 3, 8, 8)
+    net.blobs["data"].data[...] = image
+    net.share_with(solver.net)
+    for _ in range(2):
+        solver.step(2)
+        for name, blobs in solver.net.params.items():
+            for mine, theirs in zip(by_hand.params[name], blobs):
+                mine.data[...] = theirs.data
+        by_hand.forward(data=image)
+        net.forward()
+        for blob in ("data", "conv", "ip"):
+            np.testing.assert_allclose(net.blobs[blob].data, by_hand.blobs[blob].data, rtol=1e-4, atol=1e-5)
+    net.params["conv"][0].data[...] = 0  # and what is written into them is the solver's, too
+    net.forward()
+    assert not solver.net.params["conv"][0].data.any()
+
+
 @pytest.mark.parametrize("call", [lambda solver: solver.step(-1), lambda solver: solver.solve(3),
                                   lambda solver: solver.step("many"), lambda solver: solver.test("first")])
 def test_wrong_arguments(call):

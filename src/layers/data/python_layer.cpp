@@ -5,6 +5,7 @@
 // Parameters: python_param: module and layer (the class), param_str. The blobs that the class adds in
 // setup() learn like those of any layer, and begin with the values it gives them.
 // Gradient: what the class's backward() writes; zero where it writes nothing.
+#include <algorithm>
 #include <chrono>
 #include <optional>
 
@@ -83,6 +84,8 @@ class PythonLayer : public Layer {
     blobs_ = object_->blobs();
     for (const auto& blob : blobs_) {
       given_.push_back(blob->has_data() ? blob->data() : Tensor());
+      known_.push_back(given_.back() ? to_floats(*host, given_.back())
+                                     : std::vector<float>(blob->shape().count()));
       add_parameter(blob->shape(), FillerParameter::default_instance());
     }
     if (is_source()) object_->reshape(bottom_, top_);
@@ -244,22 +247,40 @@ class PythonLayer : public Layer {
     to_host(context, diff, blob.diff());
   }
 
+  // Of a copy, what was written into it since the last pass counts: a program sees the same blobs.
   void view_parameters(Context& context, const std::vector<Tensor>& parameters) {
-    for (size_t k = 0; k < blobs_.size(); ++k)
-      view(context, parameters[k], *blobs_[k], &HostBlob::view_data, &HostBlob::data);
+    for (size_t k = 0; k < blobs_.size(); ++k) {
+      if (is_direct(parameters[k])) {
+        blobs_[k]->view_data(parameters[k]);
+        continue;
+      }
+      const Tensor copy = blobs_[k]->data();
+      if (!std::equal(known_[k].begin(), known_[k].end(), copy.data<float>()))
+        from_host(context, copy, parameters[k]);
+      to_host(context, parameters[k], copy);
+      known_[k].assign(copy.data<float>(), copy.data<float>() + copy.count());
+    }
   }
 
   // For classes whose forward() changes them.
   void write_back(Context& context, const std::vector<Tensor>& parameters) {
-    for (size_t k = 0; k < blobs_.size(); ++k) from_host(context, blobs_[k]->data(), parameters[k]);
+    for (size_t k = 0; k < blobs_.size(); ++k) {
+      if (is_direct(parameters[k])) continue;
+      const Tensor now = blobs_[k]->data();
+      if (std::equal(known_[k].begin(), known_[k].end(), now.data<float>())) continue;
+      from_host(context, now, parameters[k]);
+      known_[k].assign(now.data<float>(), now.data<float>() + now.count());
+    }
   }
 
   std::unique_ptr<PythonObject> object_;
   HostBlobs bottom_, top_, blobs_;
-  std::vector<int> in_place_;          // for each bottom the top that is the same blob; or -1
-  std::vector<Tensor> given_;          // the first values of blobs_
-  bool grows_ = false;                 // the last forward's tops did not fit
-  bool waiting_ = false;               // a source has run, and its tops wait to be fetched
+  std::vector<int> in_place_;  // for each bottom the top that is the same blob; or -1
+  std::vector<Tensor> given_;  // the first values of blobs_
+  std::vector<std::vector<float>>
+      known_;             // of blobs_ that are copies: as they were after the last pass
+  bool grows_ = false;    // the last forward's tops did not fit
+  bool waiting_ = false;  // a source has run, and its tops wait to be fetched
   std::optional<uint64_t> last_pass_;  // of a source
   double seconds_ = 0;
   mutable std::vector<Shape> planned_;

@@ -249,10 +249,11 @@ class Net:
         """Calls callback(layer index) after each layer's forward."""
         ...
     def backward(self, diffs=None, start=None, end=None, **kwargs: Any) -> Dict[str, numpy.ndarray]:
-        """One backward pass. The gradients of parameters are added to what is there (clear_param_diffs() sets them to zero).
+        """One backward pass. It adds to the gradients of parameters (clear_param_diffs() sets them to zero).
 
-        diffs: names of blobs whose gradients to return besides the inputs'. start, end: the names of the first (upper) and the last
-        layer to run; None: the net's last and first. Other keywords are gradients of the net's outputs: either all of them or none.
+        diffs: names of blobs whose gradients to return besides the inputs'. start, end: the names of the first (upper) and
+        the last layer to run; None: the net's last and first. Other keywords are gradients of the net's outputs: either all
+        of them or none.
         Returns a dict of arrays by name: the gradients of the inputs, or with `end` of the bottoms of that layer."""
         ...
     def before_backward(self, callback: Callable[..., Any]) -> None:
@@ -282,10 +283,10 @@ class Net:
     def forward(self, blobs=None, start=None, end=None, **kwargs: Any) -> Dict[str, numpy.ndarray]:
         """One forward pass.
 
-        blobs: names of blobs to return besides the outputs. start, end: the names of the first and the last layer to run; None: the
-        net's. Other keywords are the net's inputs: either all of them or none, then they keep what they hold.
-        Returns a dict of arrays by name: the outputs, or with `end` the tops of that layer. They show the blobs, and so change with
-        the next pass."""
+        blobs: names of blobs to return besides the outputs. start, end: the names of the first and the last layer to run;
+        None: the net's. Other keywords are the net's inputs: either all of them or none, then they keep what they hold.
+        Returns a dict of arrays by name: the outputs, or with `end` the tops of that layer. They show the blobs, and so
+        change with the next pass."""
         ...
     def forward_all(self, blobs=None, **kwargs: Any) -> Dict[str, numpy.ndarray]:
         """Runs forward() on arrays of any length, batch by batch; the last batch is filled up with zeros.
@@ -307,8 +308,8 @@ class Net:
         ...
     @property
     def layers(self) -> List[NetLayer]:
-        """The layers in order, with those of type Split that hand a blob on to several readers. A layer written in Python is the
-        object of its class."""
+        """The layers in order, with those of type Split that hand a blob on to several readers. A layer written in Python is
+        the object of its class."""
         ...
     def load_hdf5(self, path: object) -> None:
         """Loads weights from an .h5 file."""
@@ -343,8 +344,8 @@ class Net:
         """Writes the weights as an .h5 file; the file is whole or absent."""
         ...
     def set_input_arrays(self, data, labels, layer='') -> Any:
-        """Gives a MemoryData layer its images (N x C x H x W) and labels (N); N must be a multiple of its batch size. The next pass
-        begins with the first of them. layer: its name; by default the net's first layer."""
+        """Gives a MemoryData layer its images (N x C x H x W) and labels (N); N must be a multiple of its batch size. The
+        next pass begins with the first of them. layer: its name; by default the net's first layer."""
         ...
     def share_with(self, other: Net) -> None:
         """Uses the other net's parameters for layers of the same name, from now on."""

@@ -104,7 +104,7 @@ class Classifier(Estimator):
         places[places == len(self.classes_)] = 0
         unknown = self.classes_[places] != y
         if unknown.any():
-            raise ValueError("the class %r is not one of those learned" % (y[unknown][0],))
+            raise ValueError("the class %r is not one of those learned" % (y[unknown][:1].tolist()[0],))
         return places
 
 

@@ -66,7 +66,7 @@ class LivePlot:
                     continue
                 self.tests.setdefault(name, []).append((event["iteration"], value))
         elif kind == "step" and self._due():
-            self._add_loss(event["iteration"], event["loss"] if "loss" in event else self.solver.loss)
+            self._add_loss(event["iteration"], event["loss"])
             self.rates.append((event["iteration"], self.solver.lr))
             self._drawn = time.monotonic()
         else:

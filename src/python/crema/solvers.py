@@ -147,7 +147,8 @@ class Solver(_crema.Solver):
         """Calls reader(event) for what happens in the training, with a dict: its name as "event", and its fields.
 
         events: the names to be told of; None: all but "test_batch". They are
-        "start", "end" (iteration, early), "step" (after each iteration: iteration, max_iter, on the CPU loss),
+        "start", "end" (iteration, early),
+        "step" (after each iteration: iteration, max_iter, loss; makes a GPU compute one iteration at a time),
         "display" (iteration, loss, iterations_per_second, outputs), "learning_rate" (at displays: iteration, rate),
         "test" (iteration, net, outputs, with test_compute_loss loss), "test_begin", "test_batch" (net, done, batches),
         "epoch" (with epoch_log: epoch, epochs, iteration, seconds, train, test), "snapshot" (iteration, weights,

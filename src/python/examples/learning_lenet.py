@@ -114,7 +114,8 @@ def main(arguments=None):
         answers = np.array([np.exp(s[i] - s[i].max()) / np.exp(s[i] - s[i].max()).sum() for s in scores]).T
         axes[8 + i].imshow(answers, cmap="viridis", vmin=0, vmax=1, aspect="auto", interpolation="nearest")
         axes[8 + i].set_xticks([0, len(moments) - 1], [moments[0], moments[-1]], fontsize=8)
-        axes[8 + i].set_yticks(range(0, 10, 3) if i == 0 else [], fontsize=8)
+        axes[8 + i].set_yticks(range(0, 10, 3) if i == 0 else [])
+        axes[8 + i].tick_params(axis="y", labelsize=8)
         axes[8 + i].set_xlabel("step", fontsize=8)
     axes[8].set_ylabel("probability of class", fontsize=8)
     common.save(drawn, flags, "lenet_answers")

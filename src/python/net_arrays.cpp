@@ -1,0 +1,103 @@
+// What a program sees of a NetObject's memory: views where NumPy can use it as it lies, else mirrors.
+#include "device/device_scope.h"
+#include "python/mode.h"
+#include "python/net_object.h"
+
+namespace crema::python {
+
+namespace py = pybind11;
+
+py::array NetObject::show(const Key& key, const Tensor& tensor) {
+  if (is_plain(tensor)) return view_of(tensor);
+  return mirrors_[key].read(net_.context(), tensor);
+}
+
+py::array NetObject::zeros(const Key& key, const Shape& shape) {
+  auto& values = zeros_[key];
+  if (!values || values->size() != static_cast<size_t>(shape.count()))
+    values = std::make_shared<std::vector<float>>(shape.count());
+  return view_of(values->data(), shape, values);
+}
+
+Tensor NetObject::tensor(const Key& key) {
+  switch (key.first) {
+    case kData: {
+      const NetMap::Blob& entry = map_.blobs[key.second];
+      if (entry.input && entry.versions.size() == 1 && rows())
+        return inputs_[entry.versions.front()].memory;
+      return value_tensor(key.second);
+    }
+    case kDiff:
+      return diff_tensor(key.second);
+    case kParameter:
+      return net_.parameters()[key.second].data;
+    default:
+      return net_.parameters()[key.second].diff;
+  }
+}
+
+Tensor NetObject::blob_tensor(int blob, bool diff) {
+  const NetLock::Hold hold(lock_);
+  const DeviceScope scope = enter(net_.context());
+  if (diff) need_gradients();
+  need_blob(blob);
+  plan();  // inputs have their memory from it
+  return lend({diff ? kDiff : kData, blob});
+}
+
+Tensor NetObject::parameter_tensor(int parameter, bool diff) {
+  const NetLock::Hold hold(lock_);
+  const DeviceScope scope = enter(net_.context());
+  if (diff) need_gradients();
+  return lend({diff ? kParameterDiff : kParameter, parameter});
+}
+
+Tensor NetObject::lend(const Key& key) {
+  write_back();
+  net_.context().synchronize();
+  if (net_.context().device() == Device::gpu) {
+    lent_ = true;
+    lent_weights_ = lent_weights_ || key.first == kParameter;
+  }
+  return tensor(key);
+}
+
+void NetObject::write_back() {
+  const NetLock::Hold hold(lock_);
+  write_back_others();
+  if (mirrors_.empty() && inputs_.empty() && !lent_) return;
+  const DeviceScope scope = enter(net_.context());
+  set_inputs();
+  write_back_weights();
+  for (auto& [key, mirror] : mirrors_) {
+    const Tensor to = key.first == kParameter ? Tensor() : tensor(key);
+    if (to) mirror.write_back(net_.context(), to);
+  }
+  std::erase_if(mirrors_, [](const auto& entry) { return entry.second.unseen(); });
+}
+
+void NetObject::write_back_weights() {
+  if (mirrors_.empty() && !lent_) return;
+  const DeviceScope scope = enter(net_.context());
+  if (lent_) wait_for_gpu();
+  bool changed = lent_weights_;
+  for (auto& [key, mirror] : mirrors_) {
+    if (key.first == kParameter) changed |= mirror.write_back(net_.context(), tensor(key));
+  }
+  if (changed) (net_.options().share ? net_.options().share : &net_)->parameters_changed();
+}
+
+void NetObject::write_back_others() {
+  for (NetObject* const net : lock_->nets) {
+    if (net != this) net->write_back_weights();
+  }
+}
+
+void NetObject::read_back() {
+  if (mirrors_.empty() || net_.context().device() != Device::cpu) return;
+  for (auto& [key, mirror] : mirrors_) {
+    if (const Tensor from = tensor(key)) mirror.read(net_.context(), from);
+  }
+}
+
+}  // namespace crema::python
