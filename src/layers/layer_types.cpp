@@ -4,6 +4,10 @@
 
 namespace crema {
 
-std::vector<std::string> layer_types() { return LayerRegistry::names(); }
+std::vector<std::string> layer_types() {
+  std::vector<std::string> types = LayerRegistry::names();
+  std::erase_if(types, [](const std::string& type) { return type.find('+') != std::string::npos; });
+  return types;
+}
 
 }  // namespace crema

@@ -7,6 +7,7 @@
 
 namespace crema {
 
-std::vector<std::string> layer_types();  // sorted
+// Sorted; without the fused ones, which only the planner makes.
+std::vector<std::string> layer_types();
 
 }  // namespace crema

@@ -84,7 +84,12 @@ void NetObject::write_back_weights() {
   for (auto& [key, mirror] : mirrors_) {
     if (key.first == kParameter) changed |= mirror.write_back(net_.context(), tensor(key));
   }
-  if (changed) (net_.options().share ? net_.options().share : &net_)->parameters_changed();
+  if (changed) weights_changed();
+}
+
+// Each net may have copies of them, or own those of another.
+void NetObject::weights_changed() {
+  for (NetObject* const net : lock_->nets) net->net_.parameters_changed();
 }
 
 void NetObject::write_back_others() {

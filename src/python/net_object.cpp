@@ -95,9 +95,11 @@ void NetObject::load(const std::string& path) {
   const NetLock::Hold hold(lock_);
   const DeviceScope scope = enter(net_.context());
   write_back();
-  const py::gil_scoped_release release;
-  load_weights(net_, path, {WeightsMode::strict, false});
-  (net_.options().share ? net_.options().share : &net_)->parameters_changed();
+  {
+    const py::gil_scoped_release release;
+    load_weights(net_, path, {WeightsMode::strict, false});
+  }
+  weights_changed();
 }
 
 void NetObject::save(const std::string& path, bool hdf5) {
@@ -130,7 +132,7 @@ void NetObject::share_with(const std::shared_ptr<NetObject>& other) {
   require(!net_.half_arena() && !from.half_arena(),
           "share_with: nets that compute in 16 bits have copies of their own of the weights");
   std::vector<std::pair<Parameter*, Tensor>> found;
-  bool alike = true;
+  bool alike = true, shared = true;
   for (Parameter& mine : net_.parameters()) {
     for (const Parameter& theirs : from.parameters()) {
       if (mine.layer != theirs.layer || mine.index != theirs.index) continue;
@@ -138,9 +140,15 @@ void NetObject::share_with(const std::shared_ptr<NetObject>& other) {
               mine.index, " has shape ", mine.shape.brief(), " in this net, but ",
               theirs.shape.brief(), " in the other");
       alike = alike && same_layout(mine.data.format(), theirs.data.format(), mine.shape);
+      shared = shared && mine.data.raw() == theirs.data.raw();
       found.emplace_back(&mine, theirs.data);
     }
   }
+  if (shared) return;
+  require(
+      passes_ == &own_passes_,
+      "share_with: the solver updates the weights of its own nets: let the other net share_with() "
+      "this one");
   const DeviceScope scope = enter(net_.context());
   write_back();
   join(other->lock_);

@@ -140,6 +140,7 @@ class NetObject : public std::enable_shared_from_this<NetObject> {
   void join(std::shared_ptr<NetLock> lock);
   void write_back_weights();
   void write_back_others();
+  void weights_changed();
   Tensor value_tensor(int blob) { return plan().value(map_.blobs[blob].versions.back()); }
   Tensor diff_tensor(int blob);
   pybind11::array show(const Key& key, const Tensor& tensor);

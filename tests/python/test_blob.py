@@ -129,6 +129,33 @@ def test_dlpack(net):
     assert (shared == 8).all()
 
 
+def test_pytorch(net):
+    torch = pytest.importorskip('torch')
+    blob = net.blobs['data']
+    shared = torch.from_dlpack(blob)
+    shared.fill_(3)
+    assert (blob.data == 3).all()
+    blob.data[...] = 4
+    assert (shared == 4).all()
+    tensor = torch.arange(6.)
+    array = crema.from_dlpack(tensor)
+    array[0] = 9
+    assert tensor[0] == 9
+    net.params['ip'][1].data[...] = tensor
+    assert net.params['ip'][1].data.tolist() == [9, 1, 2, 3, 4, 5]
+
+
+def test_jax(net):
+    jax = pytest.importorskip('jax')
+    blob = net.blobs['data']
+    blob.data[...] = np.arange(120).reshape(2, 3, 4, 5)
+    with jax.default_device(jax.devices('cpu')[0]):
+        taken = jax.dlpack.from_dlpack(blob)
+        assert np.array_equal(taken, np.arange(120).reshape(2, 3, 4, 5))
+        blob.data[...] = crema.from_dlpack(jax.numpy.full((2, 3, 4, 5), 7.0))
+    assert (blob.data == 7).all()
+
+
 def test_text(net):
     assert repr(net.blobs['data']) == '<Blob "data" (2, 3, 4, 5)>'
     assert repr(net.params['ip'][1]) == '<Blob "ip[1]" (6,)>'

@@ -105,6 +105,7 @@ def test_threads():
 def test_layer_types():
     types = crema.layer_type_list()
     assert len(types) > 60 and {"Data", "Convolution", "Python", "SoftmaxWithLoss"} <= set(types)
+    assert not [type for type in types if "+" in type]  # the planner's
 
 
 def test_constants():

@@ -456,10 +456,12 @@ def test_nets_are_the_same_objects():
     assert solver.net is solver.net and solver.test_nets[0] is solver.test_nets[0]
 
 
-def test_share_weights():
+def test_share_weights(tmp_path):
     solver = make()
     net = solver.test_nets[0]
-    other = make().net
+    net.share_with(solver.net)  # as it does anyway
+    (tmp_path / "net.prototxt").write_text(NET)
+    other = crema.Net(str(tmp_path / "net.prototxt"), crema.TEST)
     solver.share_weights(other)
     solver.step(2)
     assert np.array_equal(other.params["ip1"][0].data, solver.net.params["ip1"][0].data)
@@ -536,6 +538,8 @@ def test_share_with_a_solver(tmp_path):
         net.forward()
         for blob in ("data", "conv", "ip"):
             np.testing.assert_allclose(net.blobs[blob].data, by_hand.blobs[blob].data, rtol=1e-4, atol=1e-5)
+    with pytest.raises(crema.Error, match="the solver updates"):
+        solver.net.share_with(by_hand)
     net.params["conv"][0].data[...] = 0  # and what is written into them is the solver's, too
     net.forward()
     assert not solver.net.params["conv"][0].data.any()

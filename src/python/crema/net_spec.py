@@ -342,7 +342,7 @@ class Layers:
 
     def __dir__(self):
         from . import _crema
-        return [*super().__dir__(), *filter(str.isidentifier, _crema.layer_type_list())]
+        return [*super().__dir__(), *_crema.layer_type_list()]
 
 
 class _Constants:
