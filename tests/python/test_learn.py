@@ -469,7 +469,8 @@ def test_live_plot(tmp_path, shown):
 
 def test_live_plot_in_a_notebook(tmp_path, monkeypatch):
     """With a stand-in for IPython: one picture that is drawn over and over."""
-    pytest.importorskip("matplotlib.pyplot")  # before the stand-in, which it would ask for events
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    pyplot.close(pyplot.figure())  # the first one would ask the stand-in for events
     shown, updated = [], []
 
     class Handle:
