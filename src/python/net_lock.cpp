@@ -8,11 +8,11 @@ namespace crema::python {
 
 NetLock::Hold::Hold(const std::shared_ptr<NetLock>& lock) : held_(lock) {
   held_->acquire();
-  while (held_ != lock) [[unlikely]] {
-      held_->mutex_.unlock();
-      held_ = lock;
-      held_->acquire();
-    }
+  while (held_ != lock) {  // share_with() has joined their nets meanwhile
+    held_->mutex_.unlock();
+    held_ = lock;
+    held_->acquire();
+  }
 }
 
 void NetLock::acquire() {

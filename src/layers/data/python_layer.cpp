@@ -275,12 +275,12 @@ class PythonLayer : public Layer {
 
   std::unique_ptr<PythonObject> object_;
   HostBlobs bottom_, top_, blobs_;
-  std::vector<int> in_place_;  // for each bottom the top that is the same blob; or -1
-  std::vector<Tensor> given_;  // the first values of blobs_
-  std::vector<std::vector<float>>
-      known_;             // of blobs_ that are copies: as they were after the last pass
-  bool grows_ = false;    // the last forward's tops did not fit
-  bool waiting_ = false;  // a source has run, and its tops wait to be fetched
+  // Of blobs_ that are copies, what they held after the last pass.
+  std::vector<std::vector<float>> known_;
+  std::vector<int> in_place_;          // for each bottom the top that is the same blob; or -1
+  std::vector<Tensor> given_;          // the first values of blobs_
+  bool grows_ = false;                 // the last forward's tops did not fit
+  bool waiting_ = false;               // a source has run, and its tops wait to be fetched
   std::optional<uint64_t> last_pass_;  // of a source
   double seconds_ = 0;
   mutable std::vector<Shape> planned_;
