@@ -38,12 +38,19 @@ _MODULE_OF = {
 }
 
 if TYPE_CHECKING:
+    from typing import Any, overload
+
     from . import classifier, coord_map, detector, display, draw, io, learn, net_spec, plot, proto
-    from .classifier import Classifier
     from .detector import Detector
     from .learn import Regressor
     from .net_spec import NetSpec, layers, params, to_proto
     from .plot import LivePlot
+
+    # Two classes of one name: the arguments say which.
+    @overload
+    def Classifier(model_file: Any, pretrained_file: Any, *args: Any, **options: Any) -> classifier.Classifier: ...
+    @overload
+    def Classifier(net: Any = None, **options: Any) -> learn.Classifier: ...
 
 __all__ = [
     'TEST', 'TRAIN', '__version__', 'Net', 'Blob', 'NetLayer', 'from_dlpack', 'Solver', 'SGDSolver', 'NesterovSolver',

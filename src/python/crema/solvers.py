@@ -265,7 +265,7 @@ class MuonSolver(Solver):
 _CLASSES = {cls._type.lower(): cls for cls in Solver.__subclasses__()}
 
 
-def get_solver(solver_file=None, *, text=None, **options):
+def get_solver(solver_file=None, *, text=None, **options) -> Solver:
     """Opens a solver of the type that the file names: an SGDSolver, AdamSolver, ... Arguments are those of Solver."""
     kind = _crema.solver_type(*_source(solver_file, text))
     return _CLASSES[kind.lower()](solver_file, text=text, **options)
