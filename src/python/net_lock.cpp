@@ -2,6 +2,8 @@
 
 #include <pybind11/pybind11.h>
 
+#include <utility>
+
 #include "base/error.h"
 
 namespace crema::python {
@@ -14,6 +16,19 @@ NetLock::Hold::Hold(const std::shared_ptr<NetLock>& lock) : held_(lock) {
     held_->acquire();
   }
 }
+
+NetLock::HoldBoth::HoldBoth(const std::shared_ptr<NetLock>& a, const std::shared_ptr<NetLock>& b) {
+  const std::shared_ptr<NetLock>*one = &a, *other = &b;
+  while (true) {
+    first_.emplace(*one);
+    if ((*other)->mutex_.try_lock()) break;
+    first_.reset();
+    std::swap(one, other);  // waits for the one that is taken
+  }
+  second_ = *other;
+}
+
+NetLock::HoldBoth::~HoldBoth() { second_->mutex_.unlock(); }
 
 void NetLock::acquire() {
   if (process_ != getpid()) [[unlikely]]

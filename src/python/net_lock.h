@@ -7,6 +7,7 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 namespace crema::python {
@@ -27,6 +28,20 @@ class NetLock {
 
    private:
     std::shared_ptr<NetLock> held_;
+  };
+
+  // The locks of two nets, which may be one. It does not wait for one while it holds the other, so
+  // threads that join nets crosswise do not wait for each other.
+  class HoldBoth {
+   public:
+    HoldBoth(const std::shared_ptr<NetLock>& a, const std::shared_ptr<NetLock>& b);
+    ~HoldBoth();
+    HoldBoth(const HoldBoth&) = delete;
+    HoldBoth& operator=(const HoldBoth&) = delete;
+
+   private:
+    std::optional<Hold> first_;
+    std::shared_ptr<NetLock> second_;
   };
 
   // Changed with both this lock and the interpreter's held.

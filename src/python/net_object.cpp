@@ -120,10 +120,7 @@ void NetObject::join(std::shared_ptr<NetLock> lock) {
 
 void NetObject::share_with(const std::shared_ptr<NetObject>& other) {
   if (other.get() == this) return;
-  // In an order that is the same in every thread.
-  const bool mine_first = std::less<>()(lock_, other->lock_);
-  const NetLock::Hold first(mine_first ? lock_ : other->lock_);
-  const NetLock::Hold second(mine_first ? other->lock_ : lock_);
+  const NetLock::HoldBoth hold(lock_, other->lock_);
   require(!running_ && !other->running_, "share_with: one of the nets is running");
   Net& from = other->net_;
   require(net_.context().device() == from.context().device() &&

@@ -3,6 +3,7 @@ import gc
 import os
 import pathlib
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -440,6 +441,30 @@ def test_share_with(make):
     second.forward(**arrays)
     with pytest.raises(crema.Error, match='ip1'):
         second.share_with(make(CHAIN.replace('num_output: 5', 'num_output: 6')))
+
+
+def test_threads_join_nets_crosswise(make):
+    nets = [make(CHAIN) for _ in range(4)]
+    arrays = dict(data=random(4, 3), target=random(4, 2))
+    ends = time.monotonic() + 1
+    counts = [0] * 4
+
+    def work(number):
+        choose = np.random.RandomState(number)
+        while time.monotonic() < ends:
+            one, other = choose.choice(nets, 2)
+            one.share_with(other)
+            one.forward(**arrays)
+            other.params['ip1'][0].data[...] = number
+            counts[number] += 1
+
+    threads = [threading.Thread(target=work, args=(number,), daemon=True) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert not any(thread.is_alive() for thread in threads)
+    assert min(counts) > 0
 
 
 def test_memory_data(make):
