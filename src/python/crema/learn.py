@@ -41,19 +41,19 @@ class Classifier(Estimator):
             input_tags=InputTags(two_d_array=True, three_d_array=True),
         )
 
-    def partial_fit(self, X, y, classes=None):
+    def partial_fit(self, X, y, classes=None) -> 'Classifier':
         """One more epoch with these samples; the first call needs all `classes` that will ever come. Returns self."""
         X, y = self._checked(X, y)
         if not hasattr(self, "_learner"):
             self._prepare(y if classes is None else np.asarray(classes))
         return self._learn_again(X, y)
 
-    def predict(self, X):
+    def predict(self, X) -> np.ndarray:
         """The class of each sample, one of classes_."""
         scores = self._class_scores(X)
         return self.classes_[scores.argmax(axis=1)]
 
-    def predict_proba(self, X):
+    def predict_proba(self, X) -> np.ndarray:
         """The probability of each class for each sample, (N, classes).
 
         Error for a net whose loss has no probabilities.
@@ -67,7 +67,7 @@ class Classifier(Estimator):
         scores = self._class_scores(X)
         return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
 
-    def score(self, X, y, sample_weight=None):
+    def score(self, X, y, sample_weight=None) -> float:
         """The share of the samples whose class predict finds."""
         return float(np.average(self.predict(X) == np.asarray(y), weights=sample_weight))
 
@@ -127,18 +127,18 @@ class Regressor(Estimator):
             input_tags=InputTags(two_d_array=True, three_d_array=True),
         )
 
-    def partial_fit(self, X, y):
+    def partial_fit(self, X, y) -> 'Regressor':
         """One more epoch with these samples. Returns self."""
         X, y = self._checked(X, y)
         if not hasattr(self, "_learner"):
             self._prepare(y)
         return self._learn_again(X, y)
 
-    def predict(self, X):
+    def predict(self, X) -> np.ndarray:
         """What the net says of each sample, in the shape that y had."""
         return self._answers(X).reshape((-1,) + self._target_shape)
 
-    def score(self, X, y, sample_weight=None):
+    def score(self, X, y, sample_weight=None) -> float:
         """R^2, the share of y's variance that predict explains: 1 at best, 0 for always saying the mean."""
         y = np.asarray(y, np.float64).reshape(len(y), -1)
         weights = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, np.float64)

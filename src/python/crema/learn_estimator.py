@@ -3,12 +3,15 @@
 import inspect
 import sys
 import time
+from typing import TypeVar
 
 import numpy as np
 
 from . import learn_nets
 from .learner import Learner
 from .proto import caffe_pb2
+
+_Self = TypeVar('_Self')
 
 # Base rates and what else a solver type needs, where neither the keywords nor `solver` say so.
 BASE_RATES = {"SGD": 0.01, "Nesterov": 0.01, "AdaGrad": 0.01, "AdaDelta": 1.0}
@@ -95,7 +98,7 @@ class Estimator:
         )
         return "%s(%s)" % (self.__class__.__name__, ", ".join(given))
 
-    def fit(self, X, y, validation_data=None):
+    def fit(self: _Self, X, y, validation_data=None) -> _Self:
         """Learns from scratch.
 
         X: samples, (N, features) or images (N, H, W), (N, C, H, W), or (N, H, W, C) where C is 1, 3 or 4. y: a label
