@@ -125,7 +125,7 @@ std::string fill_one(Net& net, const NetParameter& text, const Parameter& parame
   for (uint64_t pass = 0; images < kImages; ++pass) {
     measured.forward(pass);
     const Tensor blob = measured.blob(bottom);
-    const Shape shape = blob.shape();
+    const Shape& shape = blob.shape();
     check_shapes(filters, shape);
     add_patches(to_floats(net.context(), blob), shape, filters[2], filters[3], covariance);
     images += shape[0];

@@ -69,7 +69,7 @@ py::capsule dlpack_of(const Tensor& tensor, int device) {
   owner->managed.free = [](DlManagedTensor* self) { delete static_cast<DlOwner*>(self->owner); };
   PyObject* const capsule = PyCapsule_New(&owner->managed, "dltensor", free_capsule);
   if (!capsule) throw py::error_already_set();
-  owner.release();
+  static_cast<void>(owner.release());  // the capsule has it
   return py::reinterpret_steal<py::capsule>(capsule);
 }
 

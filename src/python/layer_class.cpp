@@ -156,7 +156,7 @@ void bind_layer_class(py::module_& module) {
   static PyObject* const error_type = py::object(module.attr("Error")).release().ptr();
   py::register_exception_translator([](std::exception_ptr pointer) {
     try {
-      if (pointer) std::rethrow_exception(pointer);
+      if (pointer) std::rethrow_exception(std::move(pointer));
     } catch (const Error& error) {
       if (!raise_with_cause(error, error_type)) throw;
     }

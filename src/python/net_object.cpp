@@ -111,7 +111,7 @@ void NetObject::save(const std::string& path, bool hdf5) {
 }
 
 // All nets that share memory with this one are then under that lock.
-void NetObject::join(std::shared_ptr<NetLock> lock) {
+void NetObject::join(const std::shared_ptr<NetLock>& lock) {
   if (lock == lock_) return;
   const std::vector<NetObject*> nets = std::exchange(lock_->nets, {});
   lock->nets.insert(lock->nets.end(), nets.begin(), nets.end());

@@ -137,7 +137,7 @@ class NetObject : public std::enable_shared_from_this<NetObject> {
   std::vector<int> diffs_from_outside(int first, int last);
   Tensor tensor(const Key& key);
   Tensor lend(const Key& key);
-  void join(std::shared_ptr<NetLock> lock);
+  void join(const std::shared_ptr<NetLock>& lock);
   void write_back_weights();
   void write_back_others();
   void weights_changed();

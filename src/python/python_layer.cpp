@@ -31,7 +31,7 @@ class PythonInstance : public PythonObject {
       : object_(std::move(object)), class_name_(std::move(class_name)) {}
 
   // A net may outlive the interpreter, which has freed its objects then.
-  ~PythonInstance() override {
+  ~PythonInstance() override {  // NOLINT(bugprone-exception-escape): not where an interpreter runs
     if (!Py_IsInitialized() || (is_finalizing() && !PyGILState_Check())) {
       object_.release();
       bottom_.release();

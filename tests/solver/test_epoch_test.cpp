@@ -104,11 +104,12 @@ std::string net_text(const std::string& source, int batch) {
 }
 
 SolverFile solver_of(const std::string& net, const std::string& more) {
-  return parse_solver_text(cat("net_param {\n", net,
-                               "}\nbase_lr: 0.1 lr_policy: \"fixed\" "
-                               "random_seed: 3 max_iter: 4 test_interval: 2\n",
-                               more),
-                           "solver.prototxt");
+  return parse_solver_text(
+      cat("net_param {\n", net,
+          "}\nbase_lr: 0.1 lr_policy: \"fixed\" "
+          "random_seed: 3 max_iter: 4 test_interval: 2 snapshot_after_train: false\n",
+          more),
+      "solver.prototxt");
 }
 
 class Tests : public EventReader {

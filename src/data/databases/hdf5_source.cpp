@@ -25,7 +25,8 @@ int64_t rows_of_block(int64_t rows, int64_t values_of_row, int64_t chunk, int64_
 
 }  // namespace
 
-Hdf5Source::Hdf5Source(const std::string& list, std::vector<std::string> names, int64_t most_values)
+Hdf5Source::Hdf5Source(const std::string& list, const std::vector<std::string>& names,
+                       int64_t most_values)
     : most_values_(most_values), blocks_(most_values) {
   if (is_hdf5(list)) {
     add_file(list, names);

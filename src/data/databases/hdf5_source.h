@@ -24,7 +24,7 @@ class Hdf5Source {
 
   // `list` is a text file that names one .h5 file per line, or such a file itself, `names` the
   // wanted datasets. Opens every file at once, so that a bad one is found now and not hours later.
-  Hdf5Source(const std::string& list, std::vector<std::string> names,
+  Hdf5Source(const std::string& list, const std::vector<std::string>& names,
              int64_t most_values = kMostValues);
 
   int files() const { return static_cast<int>(blocks_.files().size()); }

@@ -87,7 +87,7 @@ void Loader::set_samples(Slot& slot, int64_t samples) const {
   if (samples_->labels_vary()) slot.labels.resize(samples);
 }
 
-Loader::Loader(std::shared_ptr<const Dataset> samples, LoaderOptions options)
+Loader::Loader(std::shared_ptr<const Dataset> samples, const LoaderOptions& options)
     : samples_(std::move(samples)),
       options_(options),
       balance_(options.balance ? Balance::of(*samples_, order_of_classes(options.random))

@@ -72,7 +72,7 @@ class Loader {
  public:
   // Loads the first record: its sample's shape is the shape of all. Only in batches of one may
   // height and width differ. Threads start with the first batch.
-  Loader(std::shared_ptr<const Dataset> samples, LoaderOptions options);
+  Loader(std::shared_ptr<const Dataset> samples, const LoaderOptions& options);
   ~Loader();
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;

@@ -71,7 +71,7 @@ std::shared_ptr<const Source> LoaderLayer::open_source(Context& context, const c
 }
 
 void LoaderLayer::start(Context& context, std::shared_ptr<const Dataset> samples,
-                        LoaderOptions options) {
+                        const LoaderOptions& options) {
   log_ = &context.log();
   require(may_decode_on_gpu() ||
               params<TransformationParameter>().decoder() != TransformationParameter::GPU,

@@ -60,7 +60,8 @@ class LoaderLayer : public Layer {
         context.log());
   }
   // The last step of setup. options.workers 0: chosen automatically.
-  void start(Context& context, std::shared_ptr<const Dataset> samples, LoaderOptions options);
+  void start(Context& context, std::shared_ptr<const Dataset> samples,
+             const LoaderOptions& options);
   // Whether this layer knows transform_param { decoder: GPU }.
   virtual bool may_decode_on_gpu() const { return false; }
   // The same without a word in the log, as often as there are new samples.

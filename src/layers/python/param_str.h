@@ -10,28 +10,34 @@
 #include <set>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 namespace crema {
 
 class LayerParameter;
 
+struct ParamField;
+
 struct ParamValue {
   enum class Kind { none, boolean, integer, real, text, list, dict };
   Kind kind = Kind::none;
   bool boolean = false;
   int64_t integer = 0;
-  double real = 0;                // of an integer, too
-  std::string text;               // as written, without quotes; of a number or a name, too
-  std::vector<ParamValue> items;  // of a list or tuple
-  std::vector<std::pair<std::string, ParamValue>> fields;  // of a dict; each key once
-  size_t at = 0;                                           // where in the text it starts
+  double real = 0;                 // of an integer, too
+  std::string text;                // as written, without quotes; of a number or a name, too
+  std::vector<ParamValue> items;   // of a list or tuple
+  std::vector<ParamField> fields;  // of a dict; each key once
+  size_t at = 0;                   // where in the text it starts
 
   // nullptr: the dict has no such key, or this is no dict.
   const ParamValue* find(std::string_view key) const;
   // "the number 3", "a list of 2": for messages.
   std::string brief() const;
+};
+
+struct ParamField {
+  std::string key;
+  ParamValue value;
 };
 
 // Error with line and column for a text that starts like a structure and is not one. An empty text is

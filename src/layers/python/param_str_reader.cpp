@@ -224,7 +224,7 @@ class Reader {
         return;
       }
     }
-    dict.fields.emplace_back(std::move(name), std::move(value));
+    dict.fields.push_back({std::move(name), std::move(value)});
   }
 
   // A value between brackets, or one behind a colon that begins with a bracket or a quote.

@@ -146,7 +146,7 @@ class InnerProductLayer : public Layer {
 
   // The same mask in backward as in the corresponding forward pass.
   template <typename Pass>
-  DropoutMask mask(const Context& context, const Pass& pass, const Tensor& y) const {
+  DropoutMask mask(const Context& context, const Pass& pass) const {
     return dropout_.mask(context.random(id(), pass.pass, pass.live_pass), pass.share);
   }
 
@@ -161,7 +161,7 @@ class InnerProductLayer : public Layer {
     const Tensor &x = pass.bottom[0], &w = pass.parameters[0], &y = pass.top[0];
     const Tensor b = bias_ ? pass.parameters[1] : Tensor();
     if (!dropout_.changes()) return dense_->forward(context, x, w, b, y, pass.workspace);
-    dense_->forward_with_dropout(context, x, w, b, y, mask(context, pass, y), pass.workspace);
+    dense_->forward_with_dropout(context, x, w, b, y, mask(context, pass), pass.workspace);
   }
 
   void backward_given(Context& context, const Backward& pass) const {
@@ -188,7 +188,7 @@ class InnerProductLayer : public Layer {
     if (inside && masks) {
       g.factor = dropout_.factor;
     } else if (masks && !simple && dropout_.changes()) {
-      dropout(context, mask(context, pass, dy), dy, dy);
+      dropout(context, mask(context, pass), dy, dy);
     }
     const auto relu_and_bias = [&] {
       on_real(dy, [&]<typename T>() {
