@@ -381,7 +381,7 @@ def shapes(tmp_path_factory):
 def test_trains_from_the_shell(shapes, tmp_path, model):
     settings = {"data": f'"{shapes}/shapes"', "size": 96, "max_iter": 400, "test_interval": 400, "test_iter": 8, "display": 1,
                 "average_loss": 20, "lr_policy": "fixed", "base_lr": 0.001, "random_seed": 1, "snapshot": 0,
-                "snapshot_after_train": "false"}
+                "snapshot_prefix": f'"{tmp_path}/net"', "snapshot_after_train": "false"}
     command = [f"{TOOLS}/train", "-solver", f"models/{model}/solver.prototxt"]
     for name, value in settings.items():
         command += ["-set", f"{name}={value}"]
