@@ -13,7 +13,7 @@ ctest --test-dir build --output-on-failure -j "$(nproc)" "$@" || status=$?
 # CTest hides what passing programs print: say what they left out, and why.
 log=build/Testing/Temporary/LastTest.log
 if [ -f "$log" ]; then
-  awk '/: Skipped$/ { getline; count[$0]++ } sub(/^SKIPPED \[[0-9]+\] [^ ]* /, "") { count[$0]++ }
-       END { for (why in count) print count[why] " tests skipped: " why }' "$log"
+  awk '/: Skipped$/ { getline; count[$0]++ } /^SKIPPED \[[0-9]+\] / { times = substr($2, 2) + 0; sub(/^SKIPPED \[[0-9]+\] [^ ]* /, ""); count[$0] += times }
+       END { for (why in count) print count[why] " skipped: " why }' "$log"
 fi
 exit "$status"

@@ -289,22 +289,6 @@ def test_base_lr_and_callbacks():
     assert equal(before, copies(solver))
 
 
-def test_callback_fills_inputs():
-    batches = np.random.RandomState(5).randn(4, *IMAGES.shape)
-    by_hand, by_callback = make_solver(), make_solver()
-    for batch in batches:
-        by_hand.net.blobs["data"].data[...] = batch
-        by_hand.step(1)
-
-    def give():
-        by_callback.net.blobs["data"].data[...] = batches[by_callback.iter]
-
-    by_callback.add_callback(give)
-    by_callback.step(4)
-    for mine, theirs in zip(copies(by_hand), copies(by_callback)):
-        close(mine, theirs, 1e-3)
-
-
 def test_snapshot_and_restore(tmp_path):
     prefix = f'snapshot_prefix: "{tmp_path}/s"'
     solver = make_solver(prefix)

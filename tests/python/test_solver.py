@@ -267,6 +267,19 @@ def test_callback_changes_gradients():
     assert equal(before, weights(solver))
 
 
+@pytest.fixture(params=["cpu", "gpu"])
+def device(request):
+    """What nets and solvers made in the test compute on."""
+    if request.param == "gpu":
+        try:
+            crema.set_mode_gpu()
+        except crema.Error as error:
+            pytest.skip(str(error))
+    yield request.param
+    crema.set_mode_cpu()
+
+
+@pytest.mark.usefixtures("device")
 def test_callback_fills_inputs():
     """Batches that a callback gives are those of single steps with the same data."""
     batches = np.random.RandomState(5).randn(4, 16, 6)
