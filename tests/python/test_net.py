@@ -754,6 +754,16 @@ def test_mistaken_arguments(arguments, error):
         crema.Net(*arguments)
 
 
+def test_an_input_that_does_not_fit_changes_none(make):
+    net = make(CHAIN)
+    net.forward(data=random(4, 3), target=random(4, 2))
+    with pytest.raises(ValueError, match=r'target: an array of shape \(4, 3\) was given, but the blob has the shape \(4, 2\)'):
+        net.forward(data=np.zeros((4, 3)), target=np.zeros((4, 3)))
+    assert np.array_equal(net.blobs['data'].data, random(4, 3))
+    net.forward(data=np.ones((4, 1)), target=random(4, 2))  # as NumPy spreads it
+    assert (net.blobs['data'].data == 1).all()
+
+
 @pytest.mark.parametrize('mistake, error', [
     (lambda net: net.forward(data=random(4, 3)), ValueError),
     (lambda net: net.forward(data=random(4, 3), target=random(4, 2), more=random(4, 2)), ValueError),

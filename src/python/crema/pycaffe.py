@@ -118,12 +118,19 @@ def _fill(net, arrays, names, attribute, what):
     if arrays.keys() != set(names):
         given, wanted = (', '.join(sorted(each)) or 'none' for each in (arrays, names))
         raise ValueError(f'{what} {given} were given, but the net has {wanted}')
+    for name, array in arrays.items():  # all of them before the first is written
+        shape, wanted = np.shape(array), net.blobs[name].shape
+        if shape[:1] != wanted[:1] or not _fits(shape, wanted):
+            raise ValueError(f'{name}: an array of shape {shape} was given, but the blob has the shape {wanted}')
     for name, array in arrays.items():
-        blob = net.blobs[name]
-        shape = np.shape(array)
-        if shape[:1] != blob.shape[:1]:
-            raise ValueError(f'{name}: an array of shape {shape} was given, but the blob has the shape {blob.shape}')
-        getattr(blob, attribute)[...] = array
+        getattr(net.blobs[name], attribute)[...] = array
+
+
+def _fits(shape, wanted):
+    try:
+        return shape == wanted or np.broadcast_shapes(shape, wanted) == wanted
+    except ValueError:
+        return False
 
 
 def _forward(self, blobs=None, start=None, end=None, **kwargs):
