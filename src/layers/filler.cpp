@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "base/other_names.h"
 #include "base/registry.h"
 #include "kernels/core/batch_values.h"
 #include "proto/filler.pb.h"
@@ -177,7 +178,7 @@ using FillerRegistry = Registry<FillerTag, void (*)(const Filling&)>;
 void check_filler(const FillerParameter& filler) {
   if (FillerRegistry::has(filler.type())) return;
   fail("unknown filler type \"", filler.type(), "\"",
-       did_you_mean(filler.type(), FillerRegistry::names()), "; there are ",
+       suggestion(Vocabulary::fillers, filler.type(), FillerRegistry::names()), "; there are ",
        join(FillerRegistry::names(), ", "));
 }
 

@@ -1,5 +1,7 @@
 #include "layers/layer.h"
 
+#include "base/other_names.h"
+#include "layers/layer_types.h"
 #include "proto/layer.pb.h"
 
 namespace crema {
@@ -53,7 +55,7 @@ std::unique_ptr<Layer> make_layer(const LayerParameter& message, bool training,
   const LayerMaker* maker = LayerRegistry::find(message.type());
   if (!maker) {
     fail("unknown layer type \"", message.type(), "\"",
-         did_you_mean(message.type(), LayerRegistry::names()),
+         suggestion(Vocabulary::layers, message.type(), layer_types()),
          "; `crema layers` lists the known ones");
   }
   const auto copy = std::make_shared<LayerParameter>(message);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/other_names.h"
 #include "proto/solver.pb.h"
 
 namespace crema {
@@ -147,8 +148,9 @@ const Policy& policy_of(const SolverParameter& solver) {
   for (const Policy& policy : policies()) names.push_back(policy.name);
   require(solver.has_lr_policy(), "lr_policy is missing in the solver; the policies are ",
           join(names, ", "), ", for example lr_policy: \"fixed\"");
-  fail("unknown lr_policy \"", solver.lr_policy(), "\"", did_you_mean(solver.lr_policy(), names),
-       "; the policies are ", join(names, ", "));
+  fail("unknown lr_policy \"", solver.lr_policy(), "\"",
+       suggestion(Vocabulary::rate_policies, solver.lr_policy(), names), "; the policies are ",
+       join(names, ", "));
 }
 
 bool is_set(const SolverParameter& solver, const std::string& field) {

@@ -167,6 +167,7 @@ TEST(FillerTest, ValuesDependOnTheStreamAndNotOnTheFormat) {
 
 TEST(FillerTest, UnknownTypeNamesTheNearest) {
   expect_part(message_of(filler("xaiver"), Shape{2}), "did you mean \"xavier\"?");
+  expect_part(message_of(filler("kaiming_normal"), Shape{2}), "did you mean \"msra\"?");
   expect_part(message_of(filler("zzz"), Shape{2}), "bilinear, constant, diagonal, dirac, gaussian");
 }
 

@@ -255,6 +255,8 @@ TEST(LearningRate, IncompleteSolvers) {
   expect_error("lr_policy: \"vstep\" vstep_lr: 1", "needs vstep_size");
   expect_error("base_lr: 1 lr_policy: \"plateau\" gamma: 1", "needs plateau_winsize");
   expect_error("base_lr: 1 lr_policy: \"cosin\"", "did you mean \"cosine\"?");
+  expect_error("base_lr: 1 lr_policy: \"StepLR\"",
+               "did you mean \"step\"? Write gamma: 0.1 stepsize: 10000)");
   expect_error("base_lr: 1 lr_policy: \"sgdr\"", "period is 0");
   expect_error("base_lr: 1 lr_policy: \"stepearly\" gamma: 1", "needs stepearly");
   expect_error("base_lr: 1 lr_policy: \"fixed\" warmup_iter: 1 rampup_interval: 2", "both given");

@@ -240,6 +240,7 @@ INSTANTIATE_TEST_SUITE_P(All, UpdateNorm, testing::Values(Device::cpu, Device::g
 
 TEST(Update, UnknownRule) {
   expect_part(error_of([] { update_rule("AdaGard"); }), "did you mean \"AdaGrad\"?");
+  expect_part(error_of([] { update_rule("optim.NAdam"); }), "did you mean \"Adam\"?");
 }
 
 }  // namespace update_test

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "base/other_names.h"
 #include "kernels/optim/update_walk.h"
 #include "tensor/on.h"
 
@@ -150,8 +151,8 @@ UpdateRule update_rule(const std::string& name) {
   for (size_t i = 0; i < names.size(); ++i) {
     if (same_word(names[i], name)) return static_cast<UpdateRule>(i);
   }
-  fail("unknown solver type \"", name, "\"", did_you_mean(name, names), "; the types are ",
-       join(names, ", "));
+  fail("unknown solver type \"", name, "\"", suggestion(Vocabulary::solvers, name, names),
+       "; the types are ", join(names, ", "));
 }
 
 int history_count(UpdateRule rule) {
