@@ -374,10 +374,8 @@ struct Mistake {
 
 TEST(Plan, MistakesNameTheLayerAndTheWayOut) {
   const Mistake mistakes[] = {
-      {R"(layer { name: "c" type: "Convolutoin" bottom: "x" top: "y" })",
+      {R"(layer { name: "c" type: "nn.Conv2d" bottom: "x" top: "y" })",
        "did you mean \"Convolution\"?"},
-      {R"(layer { name: "c" type: "nn.Linear" bottom: "x" top: "y" })",
-       "did you mean \"InnerProduct\"?"},
       {R"(layer { name: "c" type: "Eltwise" bottom: "x" top: "y" })",
        "layer \"c\": type Eltwise takes at least 2 bottoms, but 1 is given"},
       {R"(layer { name: "c" type: "ReLU" bottom: "x" bottom: "label" top: "y" })",
