@@ -157,8 +157,11 @@ def test_wrong_bottoms_and_tops():
     with pytest.raises(TypeError, match=r"^ReLU input 1 is not a Top \(type is <class 'str'>\)$"):
         L.ReLU(L.Input(), 'data')
     n = crema.NetSpec()
+    n.pair = L.Data(ntop=2)
     with pytest.raises(TypeError, match='"pair" of a NetSpec'):
-        n.pair = L.Data(ntop=2)
+        n.to_proto()
+    n.pair, n.label = n.pair  # as scripts do that name the tops later
+    assert list(n.to_proto().layer[0].top) == ['pair', 'label']
 
 
 def test_params():

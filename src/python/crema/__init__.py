@@ -20,12 +20,15 @@ from ._crema import (TEST, TRAIN, NCCL, DeviceLost, Diverged, Error, Layer, Laye
                      get_threads, has_nccl, init_log, layer_type_list, log, set_device, set_mode_cpu, set_mode_gpu,
                      set_multiprocess, set_random_seed, set_solver_count, set_solver_rank, set_threads, solver_count,
                      solver_rank, solver_type)
+from . import _crema as _caffe  # pycaffe's name of the extension module
 from .pycaffe import Blob, Net, NetLayer, from_dlpack
 from .solvers import (AdaDeltaSolver, AdaGradSolver, AdamSolver, AdamWSolver, LAMBSolver, LionSolver, MuonSolver,
                       NesterovSolver, RMSPropSolver, SGDSolver, Solver, get_solver)
 
 # Loaded when first used, so that what a Python layer needs is quick to import: modules, and names in them.
-_SUBMODULES = ['classifier', 'coord_map', 'detector', 'display', 'draw', 'io', 'learn', 'net_spec', 'plot', 'proto']
+_SUBMODULES = [
+    'classifier', 'coord_map', 'detector', 'display', 'draw', 'io', 'learn', 'model_libs', 'net_spec', 'plot', 'proto'
+]
 _MODULE_OF = {
     'Classifier': 'classifier',
     'Detector': 'detector',
@@ -40,7 +43,7 @@ _MODULE_OF = {
 if TYPE_CHECKING:
     from typing import Any, overload
 
-    from . import classifier, coord_map, detector, display, draw, io, learn, net_spec, plot, proto
+    from . import classifier, coord_map, detector, display, draw, io, learn, model_libs, net_spec, plot, proto
     from .detector import Detector
     from .learn import Regressor
     from .net_spec import NetSpec, layers, params, to_proto
@@ -60,7 +63,7 @@ __all__ = [
     'set_mode_gpu', 'set_device', 'set_random_seed', 'set_threads', 'get_threads', 'init_log', 'log', 'layer_type_list',
     'has_nccl', 'solver_count', 'set_solver_count', 'solver_rank', 'set_solver_rank', 'set_multiprocess', 'Classifier',
     'Detector', 'Regressor', 'LivePlot', 'NetSpec', 'layers', 'params', 'to_proto', 'classifier', 'coord_map',
-    'detector', 'display', 'draw', 'io', 'learn', 'net_spec', 'plot', 'proto',
+    'detector', 'display', 'draw', 'io', 'learn', 'model_libs', 'net_spec', 'plot', 'proto',
 ]
 
 Error.__doc__ = """What goes wrong in crema: files, shapes, devices. Mistakes in files come with file:line:column."""

@@ -253,9 +253,7 @@ class NetSpec:
         super().__setattr__('tops', {})
 
     def __setattr__(self, name, value):
-        if not isinstance(value, (Top, Function)):
-            raise TypeError(f'"{name}" of a NetSpec is a top or a layer without tops, not {value!r}')
-        self.tops[name] = value
+        self.tops[name] = value  # checked by to_proto(), because it may be assigned again before that
 
     def __getattr__(self, name):
         if name == 'tops' or name not in self.tops:  # tops: not there yet while it is copied
@@ -302,6 +300,9 @@ class NetSpec:
 
     def to_proto(self):
         """Returns the NetParameter of all assigned layers and of those that they are computed from."""
+        for name, top in self.tops.items():
+            if not isinstance(top, (Top, Function)):
+                raise TypeError(f'"{name}" of a NetSpec is a top or a layer without tops, not {top!r}')
         writer = _Writer({top: name for name, top in self.tops.items()})
         for top in self.tops.values():
             writer.write(top.fn)
