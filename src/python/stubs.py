@@ -115,7 +115,7 @@ def class_text(name, cls):
     text = f'\nclass {name}' + (f'({", ".join(bases)})' if bases else '') + ':\n'
     if cls.__doc__:
         text += indented(cls.__doc__, '    ')
-    hidden = ('__doc__', '__module__', '__new__', '__dict__', '__weakref__')
+    hidden = ('__doc__', '__module__', '__new__', '__dict__', '__weakref__', '__slots__')
     for member, value in sorted(vars(cls).items()):
         if member in hidden or is_private(member) or member.startswith('__pybind11'):
             continue
@@ -132,6 +132,8 @@ def stub(module):
     constants, functions, classes = '', '', ''
     for name, value in sorted(vars(module).items()):
         if is_private(name) or name.startswith('__') and name != '__version__':
+            continue
+        if getattr(value, '__module__', module.__name__) != module.__name__:  # of crema/solvers.py
             continue
         if isinstance(value, type):
             classes += class_text(name, value)

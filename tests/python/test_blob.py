@@ -166,3 +166,32 @@ def test_a_blob_of_a_cpu_has_no_gpu_pointer(net):
     for blob in (net.blobs['data'], net.params['ip'][0], crema.Blob([2])):
         with pytest.raises(crema.Error, match='not on a GPU'):
             blob._gpu_data_ptr
+
+
+@pytest.mark.parametrize('phase', ['', 'TRAIN', 'TEST'])
+def test_layers_without_a_net(phase):
+    """caffe.create_layer of branches with an extended Python interface."""
+    from crema.proto import caffe_pb2
+    message = caffe_pb2.LayerParameter(type='InnerProduct', name='ip')
+    message.inner_product_param.num_output = 2
+    message.inner_product_param.weight_filler.type = 'xavier'
+    if phase:
+        message.phase = caffe_pb2.Phase.Value(phase)
+    layer = crema.create_layer(message)
+    with pytest.raises(RuntimeError, match='SetUp'):
+        layer.Reshape([], [])
+    bottom, top = [crema.Blob((4, 3))], [crema.Blob([])]
+    layer.SetUp(bottom, top)
+    assert layer.type == 'InnerProduct' and top[0].shape == (4, 2) and len(layer.blobs) == 2
+    for count in (4, 6):
+        bottom[0].reshape(count, 3)
+        bottom[0].data[...] = np.arange(count * 3).reshape(count, 3)
+        layer.blobs[1].data[...] = [1, 2]
+        layer.Forward(bottom, top)
+        weights = layer.blobs[0].data
+        np.testing.assert_allclose(top[0].data, bottom[0].data @ weights.T + [1, 2], rtol=1e-4, atol=1e-4)
+        top[0].diff[...] = np.arange(count * 2).reshape(count, 2)
+        layer.Backward(top, [True], bottom)
+        np.testing.assert_allclose(bottom[0].diff, top[0].diff @ weights, rtol=1e-4, atol=1e-4)
+    with pytest.raises(TypeError, match='LayerParameter'):
+        crema.create_layer('ip')

@@ -10,7 +10,9 @@ import pytest
 import caffe
 import crema
 
-MODULES = ['io', 'net_spec', 'coord_map', 'draw', 'classifier', 'detector', 'proto', 'proto.caffe_pb2', 'pycaffe']
+MODULES = [
+    'io', 'model_libs', 'net_spec', 'coord_map', 'draw', 'classifier', 'detector', 'proto', 'proto.caffe_pb2', 'pycaffe'
+]
 
 # pycaffe's __init__.py, module by module.
 NAMES = [
@@ -18,8 +20,10 @@ NAMES = [
     'Timer', 'init_log', 'log', 'set_mode_cpu', 'set_mode_gpu', 'set_device', 'Layer', 'get_solver', 'layer_type_list',
     'set_random_seed', 'solver_count', 'set_solver_count', 'solver_rank', 'set_solver_rank', 'set_multiprocess',
     'has_nccl', '__version__', 'TRAIN', 'TEST', 'Classifier', 'Detector', 'io', 'layers', 'params', 'NetSpec',
-    'to_proto', 'Error', 'Blob'
+    'to_proto', 'Error', 'Blob', 'model_libs'
 ]
+# Of the extension module alone, as in pycaffe.
+OF_THE_EXTENSION = set()
 
 
 def run_python(code):
@@ -49,9 +53,30 @@ def test_name_is_there(name):
         assert value.__doc__, f'{name} has no docstring'
 
 
+def test_names_of_public_scripts():
+    """pycaffe_names.txt: what the scripts of other people use."""
+    with open(os.path.join(os.path.dirname(__file__), 'pycaffe_names.txt')) as file:
+        words = ' '.join(line for line in file if not line.startswith('#')).split()
+    missing, group, count = [], None, 0
+    for word in words:
+        if word.endswith(':'):
+            group = [] if word == 'caffe:' else word[:-1].split('.')
+            continue
+        count += 1
+        found = caffe
+        for name in [*group, word]:
+            fields = getattr(getattr(found, 'DESCRIPTOR', None), 'fields_by_name', {})
+            in_messages = getattr(caffe.proto.caffe_pb2, name, None) if found is caffe else None
+            found = fields[name] if name in fields else getattr(found, name, in_messages)
+        if found is None:
+            missing.append('.'.join([*group, word]))
+    assert missing == [] and count > 900
+
+
 def test_all_names_are_there():
     assert [name for name in crema.__all__ if not hasattr(crema, name)] == []
-    assert [name for name in dir(crema._crema) if not name.startswith('_') and name not in crema.__all__] == []
+    assert [name for name in dir(crema._crema) if not name.startswith('_')
+            and name not in crema.__all__] == sorted(OF_THE_EXTENSION)
 
 
 def test_unknown_names():
@@ -71,6 +96,8 @@ def test_unknown_names():
     'from caffe.net_spec import Top; import crema.net_spec; print(Top is crema.net_spec.Top)',
     'from caffe.pycaffe import Net; import caffe; print(Net is caffe.Net)',
     'from caffe._caffe import Layer; import caffe; print(Layer is caffe.Layer)',
+    'from caffe._caffe import SGDSolver; from caffe.pycaffe import SGDSolver as S; import caffe; '
+    'print(S is SGDSolver is caffe.SGDSolver)',
     'import crema, sys; print("google.protobuf" not in sys.modules)',
     'import caffe; from caffe.proto import caffe_pb2; import google.protobuf as p; print(p.text_format is not None)',
     'from crema import *; print(layers.ReLU is not None and TEST == 1)',
@@ -102,7 +129,9 @@ def test_stub_has_the_public_names():
     module = crema._crema
     stub = names_of_stub()
     hint = 'run `PYTHONPATH=build/python python3 src/python/stubs.py` and build again'
-    assert {name for name in vars(module) if not name.startswith('_')} | {'__version__'} == set(stub), hint
+    own = {name for name, value in vars(module).items()
+           if getattr(value, '__module__', module.__name__) == module.__name__}
+    assert {name for name in own if not name.startswith('_')} | {'__version__'} == set(stub), hint
     for name, inner in stub.items():
         cls = getattr(module, name)
         if isinstance(cls, type) and not issubclass(cls, Exception):

@@ -37,6 +37,7 @@ _MODULE_OF = {
     'Regressor': 'learn',
     'layers': 'net_spec',
     'params': 'net_spec',
+    'create_layer': 'lone_layer',
     'to_proto': 'net_spec',
 }
 
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from . import classifier, coord_map, detector, display, draw, io, learn, model_libs, net_spec, plot, proto
     from .detector import Detector
     from .learn import Regressor
+    from .lone_layer import create_layer
     from .net_spec import NetSpec, layers, params, to_proto
     from .plot import LivePlot
 
@@ -59,12 +61,16 @@ __all__ = [
     'TEST', 'TRAIN', '__version__', 'Net', 'Blob', 'NetLayer', 'from_dlpack', 'Solver', 'SGDSolver', 'NesterovSolver',
     'AdaGradSolver', 'RMSPropSolver', 'AdaDeltaSolver', 'AdamSolver', 'AdamWSolver', 'LAMBSolver', 'LionSolver',
     'MuonSolver', 'get_solver', 'solver_type', 'Layer', 'LayerBlobs', 'DeviceLost', 'Diverged', 'Error', 'Timer',
-    'NCCL', 'set_mode_cpu',
-    'set_mode_gpu', 'set_device', 'set_random_seed', 'set_threads', 'get_threads', 'init_log', 'log', 'layer_type_list',
-    'has_nccl', 'solver_count', 'set_solver_count', 'solver_rank', 'set_solver_rank', 'set_multiprocess', 'Classifier',
-    'Detector', 'Regressor', 'LivePlot', 'NetSpec', 'layers', 'params', 'to_proto', 'classifier', 'coord_map',
-    'detector', 'display', 'draw', 'io', 'learn', 'model_libs', 'net_spec', 'plot', 'proto',
+    'NCCL', 'set_mode_cpu', 'set_mode_gpu', 'set_device', 'set_random_seed', 'set_threads', 'get_threads', 'init_log',
+    'log', 'layer_type_list', 'has_nccl', 'solver_count', 'set_solver_count',
+    'solver_rank', 'set_solver_rank', 'set_multiprocess', 'Classifier', 'Detector', 'Regressor', 'LivePlot', 'NetSpec',
+    'create_layer', 'layers', 'params', 'to_proto', 'classifier', 'coord_map', 'detector', 'display', 'draw', 'io',
+    'learn', 'model_libs', 'net_spec', 'plot', 'proto'
 ]
+
+# In pycaffe the extension module has them.
+for _solver in (SGDSolver, NesterovSolver, AdaGradSolver, RMSPropSolver, AdaDeltaSolver, AdamSolver, get_solver):
+    setattr(_caffe, _solver.__name__, _solver)
 
 Error.__doc__ = """What goes wrong in crema: files, shapes, devices. Mistakes in files come with file:line:column."""
 

@@ -241,6 +241,14 @@ def _set_input_arrays(self, data, labels, layer=''):
     self._set_input_arrays(np.asarray(data), labels, layer)
 
 
+def __getattr__(name):
+    """pycaffe's module has the solvers, too."""
+    if name.endswith('Solver'):
+        from . import solvers
+        return getattr(solvers, name)
+    raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
+
+
 def _repr_html_(self):
     from . import display
     return display.net_html(self)
