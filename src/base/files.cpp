@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/file_kind.h"
 #include "base/temporary.h"
 
 namespace crema {
@@ -56,7 +57,7 @@ bool names_descriptor(const std::string& path) {
 }
 
 [[noreturn]] void fail_for_kind(const std::string& path, mode_t mode) {
-  fail(path, ": is ", kind_of(mode), ", not a regular file",
+  fail(path, ": is ", kind_of(mode), ", not a regular file", what_it_is(file_kind(path)),
        S_ISFIFO(mode) ? "; what a command prints is read as <(command) or /dev/stdin" : "");
 }
 
@@ -91,10 +92,17 @@ std::string read_file(const std::string& path, size_t maximum) {
 }
 
 std::string read_text(const std::string& path, size_t maximum) {
+  constexpr size_t kLookedAt = 64 << 10;
   std::string text = read_file(path, maximum);
   if (starts_with(text, "\xEF\xBB\xBF")) text.erase(0, 3);
   if (starts_with(text, "\xFF\xFE") || starts_with(text, "\xFE\xFF"))
     fail(path, ": is text in UTF-16; save it as UTF-8");
+  // Whoever reads the text would complain about its first line.
+  if (std::string_view(text).substr(0, kLookedAt).find('\0') != std::string_view::npos) {
+    const FileKind kind = file_kind(path);
+    require(kind.what.empty() || kind.what == kUnknownKind, path, ": is not a text",
+            what_it_is(kind));
+  }
   return text;
 }
 

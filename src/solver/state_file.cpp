@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "data/databases/given_file.h"
 #include "data/databases/hdf5_file.h"
 #include "net/weights/wire_reader_cursor.h"
 #include "solver/checksum.h"
@@ -154,6 +155,10 @@ void write_solver_state(Context& context, const WireMessage& state, const std::s
 }
 
 SolverState read_solver_state(const std::string& path) {
+  const FileKind kind = kind_of(path);
+  const bool other = !kind.what.empty() && kind.what != kUnknownKind &&
+                     !starts_with(kind.what, "a solver state") && kind.what != kHdf5Kind;
+  require(!other, path, ": is no solver state", what_it_is(kind));
   const SolverState state = is_hdf5(path) ? read_hdf5_state(path) : read_binary(path);
   check_numbers(state, path);
   return state;

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "data/databases/given_file.h"
 #include "proto/data.pb.h"
 
 namespace crema {
@@ -28,8 +29,10 @@ ClassLabels::ClassLabels(const std::string& path, bool check) {
   google::protobuf::TextFormat::Parser parser;
   parser.RecordErrorsTo(&mistake);
   if (!parser.ParseFromString(read_text(path), &map) || map.item_size() == 0) {
+    const FileKind kind = kind_of(path);
     fail(path, mistake.text, mistake.text.empty() ? ":" : ";",
-         " is not a label map: item { name: \"cat\" label: 1 display_name: \"cat\" } ...");
+         " is not a label map: item { name: \"cat\" label: 1 display_name: \"cat\" } ...",
+         kind.what == "a label map" ? "" : what_it_is(kind));
   }
   for (const LabelMapItem& item : map.item()) {
     const auto [label, is_new] = labels_.emplace(item.name(), item.label());

@@ -2,6 +2,7 @@
 #include "base/files.h"
 #include "base/random.h"
 #include "data/convert/parts.h"
+#include "data/databases/given_file.h"
 
 namespace crema {
 namespace {
@@ -26,7 +27,8 @@ Idx read_idx(const std::string& path, uint32_t magic, size_t axes, const char* k
   require(!starts_with(idx.content, "\x1f\x8b"), path, ": is packed; unpack it with gunzip");
   const size_t header = 4 * (1 + axes);
   require(idx.content.size() >= 4 && big_endian(idx.content, 0) == magic, path,
-          ": is not an IDX file of ", kind, ": it should begin with the number ", magic);
+          ": is not an IDX file of ", kind, ": it should begin with the number ", magic,
+          what_it_is(path));
   require(idx.content.size() >= header, path, ": ends inside its header");
   size_t count = 1;
   for (size_t axis = 0; axis < axes; ++axis) {

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "data/databases/given_file.h"
 #include "data/databases/hdf5_file.h"
 #include "data/databases/hdf5_rows.h"
 #include "data/databases/tar_shards.h"
@@ -66,7 +67,8 @@ FoundDatabase in_folder(std::string path) {
   }
   fail(path,
        ": is no database: the folder has no data.mdb (LMDB), no CURRENT (LevelDB), no .h5 file and "
-       "no .tar file");
+       "no .tar file",
+       what_it_is(path));
 }
 
 }  // namespace
@@ -80,7 +82,8 @@ FoundDatabase find_database(const std::string& path) {
   require(is_hdf5(path) || ends_with(path, ".txt"), path,
           ": is no database: expected a folder, a data.mdb, an HDF5 file, a tar file, or the list "
           "of such "
-          "files, NAME.txt");
+          "files, NAME.txt",
+          what_it_is(path));
   return hdf5(path);
 }
 
@@ -103,6 +106,16 @@ RecordKind kind_of_records(const Source& source) {
     }
   }
   return RecordKind::datum;
+}
+
+void require_records(const Source& source, RecordKind expected) {
+  static const char* const layers[] = {"Data", "AnnotatedData", "SparseData"};
+  const RecordKind found = kind_of_records(source);
+  require(found == expected, source.path(), ": its records are of type ",
+          new_record(found)->GetDescriptor()->name(), ", which a layer of type ",
+          layers[static_cast<int>(found)], " reads; a layer of type ",
+          layers[static_cast<int>(expected)], " reads ",
+          new_record(expected)->GetDescriptor()->name());
 }
 
 std::unique_ptr<google::protobuf::Message> new_record(RecordKind kind) {

@@ -27,6 +27,8 @@ enum class RecordKind { datum, annotated, sparse };
 
 // Found by the first record that says so.
 RecordKind kind_of_records(const Source& source);
+// Error that names the layer for such records, unless they are as expected.
+void require_records(const Source& source, RecordKind expected);
 // An empty one.
 std::unique_ptr<google::protobuf::Message> new_record(RecordKind kind);
 // The image and its label; null for sparse ones.

@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "base/error.h"
+#include "base/file_kind.h"
 #include "base/files.h"
 #include "base/random_access_file.h"
 #include "data/databases/hdf5_handle.h"
@@ -79,6 +80,7 @@ bool is_hdf5(const std::string& path) {
 
 Hdf5File::Hdf5File(const std::string& path) : path_(path) {
   require(file_exists(path), path, ": no such file");
+  require(is_hdf5(path), path, ": is not an HDF5 file", what_it_is(file_kind(path)));
   size_ = RandomAccessFile(path).size();
   check_hdf5_structure(path);
   const Hdf5Quiet quiet;

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "data/databases/given_file.h"
 #include "data/loader/block_order.h"
 
 namespace crema {
@@ -31,9 +32,15 @@ Hdf5Source::Hdf5Source(const std::string& list, const std::vector<std::string>& 
   if (is_hdf5(list)) {
     add_file(list, names);
   } else {
+    const FileKind kind = kind_of(list);
+    require(may_be_list(kind), list, ": is not a list of HDF5 files, one a line", what_it_is(kind));
     for (const std::string& line : split(read_text(list), '\n')) {
       const std::string_view entry = trim(line);
-      if (!entry.empty()) add_file(find_file(std::string(entry), folder_of(list)), names);
+      if (entry.empty()) continue;
+      const std::string path = find_file(std::string(entry), folder_of(list));
+      require(file_exists(path) || entry.find(' ') == std::string::npos, list, ": `", entry,
+              "` is no HDF5 file", what_it_is(kind));
+      add_file(path, names);
     }
   }
   require(files() > 0, list, ": names no HDF5 file; it should name one a line");

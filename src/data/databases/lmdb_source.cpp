@@ -2,6 +2,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "data/databases/datum_class.h"
+#include "data/databases/given_file.h"
 #include "data/databases/lmdb_file.h"
 #include "data/databases/source.h"
 
@@ -34,7 +35,8 @@ class LmdbSource : public Source {
 
 std::unique_ptr<Source> open_lmdb(const std::string& path) {
   const std::string file = folder_exists(path) ? path + "/data.mdb" : path;
-  require(file_exists(file), path, ": is not an LMDB: there is no data.mdb in it");
+  require(file_exists(file), path, ": is not an LMDB: there is no data.mdb in it",
+          what_it_is(path));
   return std::make_unique<LmdbSource>(path, file);
 }
 

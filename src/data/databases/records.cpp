@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "data/databases/exact_label.h"
+#include "data/databases/find_database.h"
 
 namespace crema {
 
@@ -11,8 +12,10 @@ Records::Records(std::shared_ptr<const Source> source, Transform transform, bool
   try {
     source_->read(0, first);
   } catch (const Error& problem) {
+    require_records(*source_, RecordKind::datum);
     fail(source_->describe(0), ": ", problem.what());
   }
+  if (!holds_sample(first)) require_records(*source_, RecordKind::datum);
   encoded_ = first.encoded();
   if (encoded_) transform_.check_order_of_decoded();
 }

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "data/databases/exact_label.h"
+#include "data/databases/find_database.h"
 
 namespace crema {
 
@@ -12,11 +13,10 @@ SparseRecords::SparseRecords(std::shared_ptr<const Source> source) : source_(std
   SparseDatum first;
   try {
     source_->read(0, first);
-    require(
-        first.size() > 0,
-        "the record is not a SparseDatum with a `size`; a database of images is read by a layer of "
-        "type Data");
+    if (first.size() <= 0) require_records(*source_, RecordKind::sparse);
+    require(first.size() > 0, "the record is not a SparseDatum with a `size`");
   } catch (const Error& problem) {
+    require_records(*source_, RecordKind::sparse);
     fail(source_->describe(0), ": ", problem.what());
   }
   length_ = first.size();

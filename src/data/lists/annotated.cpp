@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "data/databases/exact_label.h"
+#include "data/databases/find_database.h"
 #include "data/images/pixel_limits.h"
 #include "data/transforms/mosaic.h"
 
@@ -58,6 +59,7 @@ AnnotatedRecords::AnnotatedRecords(std::shared_ptr<const Source> source, Transfo
   try {
     read(0, first);
   } catch (const Error& problem) {
+    require_records(*source_, RecordKind::annotated);
     fail(source_->describe(0), ": ", problem.what());
   }
   boxes_ = has_boxes(first);

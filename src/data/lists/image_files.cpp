@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/file_kind.h"
 #include "base/files.h"
 #include "data/loader/balance.h"
 
@@ -52,7 +53,10 @@ ImageExtents ImageReading::decode(const std::string& path, const std::string& fi
   try {
     return decode_needed(file, as, need, image).extents;
   } catch (const Error& problem) {
-    fail(find(path), ": ", problem.what());
+    const FileKind kind = file_kind(find(path));
+    const bool picture = kind.what.find("picture") != std::string::npos || kind.what == kTextKind ||
+                         kind.what == kUnknownKind;
+    fail(find(path), ": ", problem.what(), picture ? "" : what_it_is(kind));
   }
 }
 

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "data/databases/exact_label.h"
+#include "data/databases/given_file.h"
 #include "data/lists/labelled_lines.h"
 #include "data/lists/word_reader.h"
 
@@ -20,6 +21,8 @@ std::string line_prefix(const std::string& list, const ListedImage& image) {
 
 // "-" is the standard input.
 std::string text_of(const std::string& list) {
+  const FileKind kind = list == "-" ? FileKind() : kind_of(list);
+  require(may_be_list(kind), list, ": is not a list of files, one a line", what_it_is(kind));
   return read_text(list == "-" ? "/dev/stdin" : list);
 }
 

@@ -3,6 +3,7 @@
 #include <google/protobuf/unknown_field_set.h>
 
 #include "base/error.h"
+#include "base/file_kind.h"
 #include "base/files.h"
 #include "proto/blob.pb.h"
 #include "tensor/claims.h"
@@ -41,7 +42,8 @@ void read_clip_mean(BlobProto& blob) {
 
 Mean read_mean(const std::string& path) {
   BlobProto blob;
-  require(blob.ParseFromString(read_file(path)), path, ": is not a mean file (a binary BlobProto)");
+  require(blob.ParseFromString(read_file(path)), path, ": is not a mean file (a binary BlobProto)",
+          what_it_is(file_kind(path)));
   read_clip_mean(blob);
   std::vector<int64_t> dims(blob.shape().dim().begin(), blob.shape().dim().end());
   if (dims.empty()) {
@@ -60,8 +62,10 @@ Mean read_mean(const std::string& path) {
   const auto values = static_cast<int64_t>(mean.values.size());
   const bool one = dims.size() == axes && at_most(mean.shape, values) && values > 0 &&
                    mean.shape.count() == values;
+  const FileKind kind = one ? FileKind() : file_kind(path);
+  const std::string other = kind.what == kMeanKind ? "" : what_it_is(kind);
   require(one, path, ": a mean file holds one image or clip, but this one has the shape ",
-          mean.shape.brief(), " and ", values, " values");
+          mean.shape.brief(), " and ", values, " values", other);
   return mean;
 }
 

@@ -38,8 +38,9 @@ void fail_for_label(int64_t position, double label, int64_t classes, int64_t eac
 
 std::string hint_about_shares(const Shape& labels, int64_t rows) {
   if (labels.axes() != 2 || labels[0] != rows || labels[1] < 2) return "";
-  return "; where they are shares of the classes, which mixup and cutmix make of labels, "
-         "SoftmaxWithLoss and Accuracy can read them";
+  return cat("; there are ", labels[1],
+             " labels for each: a layer of type Slice makes a blob of each; "
+             "soft labels, which mixup and cutmix make, are for SoftmaxWithLoss and Accuracy");
 }
 
 void check_labels(const Tensor& labels, int64_t classes, int64_t each, std::optional<int> ignored) {

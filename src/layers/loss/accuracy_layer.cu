@@ -10,6 +10,7 @@
 // same.
 #include "layers/layer.h"
 #include "layers/loss/accuracy.h"
+#include "layers/loss/label_shapes.h"
 #include "proto/layer.pb.h"
 
 namespace crema {
@@ -64,7 +65,8 @@ class AccuracyLayer : public Layer {
     require(bottoms[1].count() * classes == scores.count() || has_shares(scores, bottoms[1]),
             "there must be one label for each ", classes, " scores, but the scores are ",
             scores.brief(), " and the labels ", bottoms[1].brief(),
-            " (`axis` says which axis has the classes)");
+            " (`axis` says which axis has the classes)",
+            advice_on_labels(scores, scores.canonical_axis(p().axis()), bottoms[1]));
     std::vector<Shape> tops = {Shape()};
     if (message().top_size() > 1) tops.push_back({classes});
     return {tops, {{{LabelNote::kCount}, DType::i32, true}}};

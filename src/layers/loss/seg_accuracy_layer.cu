@@ -16,6 +16,7 @@
 #include "kernels/core/largest_of_lines.h"
 #include "kernels/core/reduce.h"
 #include "layers/layer.h"
+#include "layers/loss/label_shapes.h"
 #include "proto/params/forks_segmentation.pb.h"
 #include "tensor/on.h"
 
@@ -148,7 +149,7 @@ class SegAccuracyLayer : public Layer {
     const Shape& scores = bottoms[0];
     require(scores.axes() > 1 && bottoms[1].count() == scores[0] * scores.count(2),
             "there must be one label for each position, but the scores are ", scores.brief(),
-            " and the labels ", bottoms[1].brief());
+            " and the labels ", bottoms[1].brief(), advice_on_labels(scores, 1, bottoms[1]));
     return {{{1, 1, 1, 3}}, {{{LabelNote::kCount}, DType::i32, true}}};
   }
 

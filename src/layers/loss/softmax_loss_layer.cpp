@@ -30,6 +30,7 @@
 #include "kernels/softmax/softmax_loss.h"
 #include "kernels/softmax/softmax_shares_loss.h"
 #include "layers/layer.h"
+#include "layers/loss/label_shapes.h"
 #include "layers/loss/loss_normalizer.h"
 #include "proto/layer.pb.h"
 #include "proto/params/activation.pb.h"
@@ -110,22 +111,13 @@ class SoftmaxWithLossLayer : public Layer {
            labels.count(0, axis_) == x.count(0, axis_) && labels.count() == x.count();
   }
 
-  // The labels may be shares of another number of classes.
-  std::string hint_about_classes(const Shape& x, const Shape& labels) const {
-    const bool shares = labels.axes() > axis_ && labels[axis_] > 1 && labels[axis_] != x[axis_] &&
-                        labels.count(0, axis_) == x.count(0, axis_);
-    return shares ? cat("; where they are shares, `classes` of augment and the number of scores, ",
-                        x[axis_], ", must be equal")
-                  : "";
-  }
-
   Inference infer(const std::vector<Shape>& bottoms) const override {
     const Shape &x = bottoms[0], &labels = bottoms[1];
     const int64_t positions = this->positions(x), wanted = shares_ ? x.count() : positions;
     require(labels.count() == wanted, "there must be one label for each position: scores of ",
             x.brief(), " with classes along axis ", axis_, " need ", positions,
-            " labels, or as many shares of the classes as scores, but there are ", labels.count(),
-            " (", labels.brief(), ")", hint_about_classes(x, labels));
+            " labels, but there are ", labels.count(), " (", labels.brief(), ")",
+            advice_on_labels(x, axis_, labels));
     require(bottoms.size() < 3 || bottoms[2].count() == positions,
             "the third bottom must have a weight "
             "for each of ",

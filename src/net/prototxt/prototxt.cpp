@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "data/databases/given_file.h"
 #include "net/prototxt/no_effect.h"
 #include "net/prototxt/prototxt_parse.h"
 
@@ -38,6 +39,20 @@ std::string read_prototxt(const std::string& path) {
   return text;
 }
 
+// A mistake in a file that is something else altogether is that it was given here.
+template <typename Read>
+auto of_kind(const std::string& path, const std::string& expected, const Read& read) {
+  try {
+    return read();
+  } catch (const Error&) {
+    const FileKind kind = kind_of(path);
+    const bool other = !kind.what.empty() && kind.what != expected && kind.what != kTextKind &&
+                       kind.what != kUnknownKind;
+    require(!other, path, ": is not ", expected, " in text", what_it_is(kind));
+    throw;
+  }
+}
+
 }  // namespace
 
 std::string NetFile::where(const std::string& field) const {
@@ -60,7 +75,8 @@ NetFile parse_net_text(const std::string& text, const std::string& name, Setting
 }
 
 NetFile read_net_file(const std::string& path, Settings* settings) {
-  return parse_net_text(read_prototxt(path), path, settings);
+  return of_kind(path, kNetKind,
+                 [&] { return parse_net_text(read_prototxt(path), path, settings); });
 }
 
 SolverFile parse_solver_text(const std::string& text, const std::string& name,
@@ -81,7 +97,8 @@ SolverFile parse_solver_text(const std::string& text, const std::string& name,
 }
 
 SolverFile read_solver_file(const std::string& path, std::shared_ptr<Settings> settings) {
-  return parse_solver_text(read_prototxt(path), path, std::move(settings));
+  return of_kind(path, kSolverKind,
+                 [&] { return parse_solver_text(read_prototxt(path), path, std::move(settings)); });
 }
 
 NetFile inner_net(const SolverFile& file, const std::string& field) {

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/file_kind.h"
 #include "base/random_access_file.h"
 #include "base/strings.h"
 #include "net/weights/safetensors.h"
@@ -54,6 +55,10 @@ std::unique_ptr<TensorFile> open_tensor_file(const std::string& path) {
   start.resize(RandomAccessFile(path).read(0, start.data(), start.size()));
   if (starts_with(start, kZipMagic) || starts_with(start, kLegacyMagic))
     return std::make_unique<TorchFile>(path);
+  const FileKind kind = file_kind(path);
+  require(kind.what.empty() || kind.what == "a safetensors file" || kind.what == kUnknownKind ||
+              kind.what == kTextKind,
+          path, ": holds no tensors of PyTorch", what_it_is(kind));
   return std::make_unique<Safetensors>(path);
 }
 

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "data/databases/given_file.h"
 #include "data/databases/hdf5_file.h"
 #include "data/databases/hdf5_writer.h"
 #include "net/weights/weights.h"
@@ -123,7 +124,7 @@ void read_hdf5_weights(const std::string& path,
                        const std::function<void(const StoredLayer&)>& found) {
   const Hdf5File file(path);
   require(file.has("data"), path,
-          ": is an HDF5 file, but not one of weights: it has no group \"data\"");
+          ": is an HDF5 file, but not one of weights: it has no group \"data\"", what_it_is(path));
   Visit(file, path, found).group("", 1);
 }
 

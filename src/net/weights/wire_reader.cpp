@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/file_kind.h"
 #include "base/random_access_file.h"
 #include "net/prototxt/upgrade_layers.h"
 #include "net/prototxt/upgrade_strip.h"
@@ -31,6 +32,10 @@ void check_kind(std::string_view content, const std::string& file) {
           "went wrong");
   require(!starts_with(content, "name:") && !starts_with(content, "layer"), file,
           ": is a net description in text, not the weights");
+  const FileKind kind = file_kind(file);
+  const bool weights = kind.what.empty() || kind.what == kWeightsKind ||
+                       kind.what == kUnknownKind || kind.what == kTextKind;
+  require(weights, file, ": holds no weights", what_it_is(kind));
 }
 
 float half_to_float(uint16_t half) {

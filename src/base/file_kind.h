@@ -1,0 +1,30 @@
+// What a file is, by its first bytes: for messages about one that was given where something else was
+// expected. data/databases/given_file.h looks into databases and knows other folders, too.
+#pragma once
+
+#include <string>
+
+namespace crema {
+
+// What it is and what takes it: {"a PyTorch file (.pth)", "crema convert_weights -from FILE writes a
+// .caffemodel of it"}. Both are empty where nothing is there.
+struct FileKind {
+  std::string what, use;
+};
+
+// Some that are asked for.
+constexpr const char *kWeightsKind = "weights (.caffemodel)", *kHdf5Kind = "an HDF5 file",
+                     *kStateKind = "a solver state (.solverstate)",
+                     *kMeanKind = "an array of Caffe (.binaryproto), such as a mean",
+                     *kNetKind = "a net", *kSolverKind = "a solver",
+                     *kUnknownKind = "a file of unknown format", *kTextKind = "a text",
+                     *kTableKind = "a table", *kEmptyKind = "an empty file";
+
+FileKind file_kind(const std::string& path);
+// Whether lines can be read from it: any text but those of other known kinds.
+bool may_be_list(const FileKind& kind);
+
+// The end of a message: "; it is a PyTorch file (.pth): crema convert_weights ...". "" for nothing.
+std::string what_it_is(const FileKind& kind);
+
+}  // namespace crema
