@@ -6,7 +6,7 @@
 
 #include "base/files.h"
 #include "net/prototxt/prototxt.h"
-#include "tools/classify/class_scores.h"
+#include "net/source_files.h"
 #include "tools/devices.h"
 #include "tools/flags.h"
 #include "tools/model_flag.h"
@@ -44,20 +44,12 @@ std::vector<FoundRuns> files_of(const std::vector<std::string>& arguments) {
   return files;
 }
 
-size_t classes_of_confusion(const PageRun& run) {
-  size_t classes = 0;
-  for (const Metric& metric : run.run->metrics) {
-    if (metric.kind == "confusion") classes = counts_of(metric, run.folder).size();
-  }
-  return classes;
-}
-
 // What lies beside the metrics of one run.
-void add_folder(ProgramLog& log, const FoundRuns& file, PageRun* run) {
+void add_folder(const FoundRuns& file, PageRun* run) {
   run->folder = file.folder;
   run->pictures = read_pictures(file.folder);
-  if (const size_t classes = classes_of_confusion(*run))
-    run->classes = class_names(file.folder, static_cast<int64_t>(classes), log);
+  run->classes = class_names_of_run(*run->run, file.folder, FLAGS_labels,
+                                    classes_of_confusion(*run->run, file.folder));
 }
 
 void write_report(ProgramLog& log, const Report& report) {
@@ -90,10 +82,15 @@ void report_one(const VerbCall& call, const FoundRuns& file, const std::vector<R
   if (const std::string what = described(chosen.run); !what.empty()) report.about += ": " + what;
   report.notes = chosen.notes;
   PageRun run{.name = file.name, .run = &chosen.run};
-  add_folder(call.log, file, &run);
+  add_folder(file, &run);
   const RunTexts texts = texts_of(chosen.run, file.folder);
   if (net) {
-    if (run.classes.empty()) run.classes = class_names_beside(folder_of(FLAGS_model));
+    if (run.classes.empty()) {
+      const ClassNames names = class_names_of(net->graph().net, folder_of(FLAGS_model));
+      if (const size_t classes = classes_of_confusion(chosen.run, file.folder))
+        require_count(names, static_cast<int64_t>(classes), "the run's confusion matrix");
+      run.classes = names.names;
+    }
     std::vector<PagePictures> pictures = {
         filters_of(*net, FLAGS_rgb), mistakes_of(*net, batches_of_flag(), FLAGS_rgb, run.classes)};
     std::erase_if(pictures, [](const PagePictures& one) { return one.title.empty(); });

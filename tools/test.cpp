@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "net/records.h"
+#include "net/source_files.h"
 #include "proto/solver.pb.h"
 #include "solver/class_metrics.h"
 #include "solver/not_finite.h"
@@ -101,7 +102,19 @@ void log_means(ProgramLog& log, const TestScores& scores) {
   }
 }
 
-void log_metrics(ProgramLog& log, const ClassMetrics& metrics, bool writes) {
+// Which class has which name.
+std::string legend_of(const ClassNames& names) {
+  constexpr size_t kMost = 100;
+  std::vector<std::string> texts;
+  for (size_t i = 0; i < std::min(kMost, names.names.size()); ++i)
+    texts.push_back(cat(i, " ", names.names[i]));
+  if (names.names.size() > kMost) texts.push_back("the others in " + names.path);
+  return "Classes: " + join(texts, ", ");
+}
+
+void log_metrics(ProgramLog& log, const ClassMetrics& metrics, const ClassNames& names,
+                 bool writes) {
+  if (!names.empty()) log.info(legend_of(names));
   for (const OutputValue& value : metrics.outputs()) log.info(cat(value.name, " = ", value.value));
   if (!writes) return;
   if (const auto confusion = metrics.confusion("confusion.csv")) {
@@ -109,14 +122,18 @@ void log_metrics(ProgramLog& log, const ClassMetrics& metrics, bool writes) {
   }
 }
 
-void test(ProgramLog& log, Net& net, const std::vector<std::string>& asked) {
+void test(ProgramLog& log, Net& net, const std::vector<std::string>& asked,
+          const ClassNames& names) {
   Context& context = net.context();
   const int iterations = batches_of_flags(net);
   log.info(cat("Running for ", iterations, " iterations."));
   const TestBatches mine = test_batches(net, iterations);
   TestScores scores(SolverParameter(), net);
   std::optional<ClassMetrics> metrics;
-  if (!asked.empty()) metrics.emplace(net, asked);
+  if (!asked.empty()) {
+    metrics.emplace(net, asked);
+    require_count(names, metrics->classes(), "the net");
+  }
   BatchResults results;
   std::optional<RankPause> pause(context);  // the other ranks may have fewer batches
   for (int64_t i = mine.first; i < mine.end; ++i) {
@@ -145,7 +162,7 @@ void test(ProgramLog& log, Net& net, const std::vector<std::string>& asked) {
   }
   log.info(cat("Loss: ", results.mean_loss()));
   log_means(log, scores);
-  if (metrics) log_metrics(log, *metrics, first);
+  if (metrics) log_metrics(log, *metrics, names, first);
   if (!results.not_finite.empty()) fail(results.not_finite);
 }
 
@@ -180,7 +197,7 @@ int test(const VerbCall& call, World* world) {
   }
   if (FLAGS_dump_plan && context->rank() == 0) std::cout << net.dump_plan();
   pause.reset();
-  test(call.log, net, asked);
+  test(call.log, net, asked, class_names_of(input.net, input.options.folder));
   return 0;
 }
 

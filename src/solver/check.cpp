@@ -100,6 +100,7 @@ struct Sources {
       if (!facts) continue;
       check_order(net, i, *facts, findings);
       check_labels(net, i, *facts, findings);
+      check_class_names(net, i, findings);
       check_values(net, i, *facts, findings);
       if (iterations > 0 && first)
         check_test_size(file, number, iterations, *facts, net.layer(i).name(), findings);

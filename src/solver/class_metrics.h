@@ -35,6 +35,7 @@ class ClassMetrics {
   const std::vector<std::string>& names() const { return names_; }
   // A class that occurs nowhere is nan by itself and counts in no mean.
   std::vector<OutputValue> outputs() const;
+  int64_t classes() const { return classes_; }
   // If the confusion was asked for, without iteration and net. More than 20 classes are also written
   // to the file `csv`.
   std::optional<event::Confusion> confusion(const std::string& csv) const;

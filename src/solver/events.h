@@ -28,6 +28,7 @@ struct RunIdentity {
   std::string parameters;        // a hash of their names and shapes
   std::string weights;           // a hash of their values when the run begins or resumes
   std::string resumed_from;      // a state file; "": not resumed
+  std::string classes;           // their names, one a line; "": numbers only
 };
 
 namespace event {

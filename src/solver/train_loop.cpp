@@ -12,6 +12,7 @@
 #include "solver/net_graph.h"
 #include "solver/optimizer.h"
 #include "solver/ranks.h"
+#include "solver/run_classes.h"
 #include "solver/run_identity.h"
 #include "solver/snapshot_writer.h"
 #include "solver/solver.h"
@@ -87,6 +88,8 @@ void Solver::begin_run() {
     remove_temporary_snapshots(solver, context_.log());
   }
   identity_.weights = hash_of_weights(*net_);
+  if (context_.rank() == 0)
+    identity_.classes = join(class_names_of_run(*net_, context_.log()).names, "\n");
   send(event::Start{net_->name(), solver.type(), solver.lr_policy(), iteration_, solver.max_iter(),
                     solver.iter_size(), seed_, identity_});
   send(net_graph(net_->graph()));

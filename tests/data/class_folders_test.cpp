@@ -1,5 +1,6 @@
 // Databases of pictures that lie in a folder for each class, or are listed by more than a class.
 #include "data/convert/convert.h"
+#include "data/databases/class_names.h"
 #include "data/databases/hdf5_file.h"
 #include "data/databases/source.h"
 #include "fixtures.h"
@@ -46,6 +47,13 @@ TEST(ClassFolders, GiveClassesTheirNumbersByName) {
                                         "00000004_k\u00e4fer/1.png 2"}));
     EXPECT_EQ(folder.read(cat("out", std::string(root).size(), "/labels.txt")),
               "cat\ndog\nk\u00e4fer\n");
+    EXPECT_EQ(class_names_of_source(folder.file(database) + "/").names,
+              (std::vector<std::string>{"cat", "dog", "k\u00e4fer"}));
+    ImagesetOptions again;  // a database with names is replaced as one without
+    again.to.format.overwrite = true;
+    EXPECT_EQ(convert_class_folders(folder.file(root), folder.file(database), again, silent_log())
+                  .written,
+              5);
     ASSERT_EQ(log.warnings.size(), 2u);
     expect_part(log.warnings[0], "2 files of " + folder.file(root) + " that are no pictures");
     expect_part(log.warnings[1], "in the order of their classes: -shuffle mixes them");

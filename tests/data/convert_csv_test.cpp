@@ -1,5 +1,8 @@
 // Tables of numbers as databases.
+#include <cstring>
+
 #include "data/convert/convert.h"
+#include "data/databases/class_names.h"
 #include "data/databases/hdf5_file.h"
 #include "data/databases/source.h"
 #include "fixtures.h"
@@ -52,6 +55,55 @@ TEST(ConvertCsv, MakesARecordOfEachRow) {
     options.labels = row.labels;
     convert_csv(folder.file("t.csv"), folder.file("db"), options, silent_log());
     EXPECT_EQ(content_of(folder.file("db")), row.content);
+  }
+}
+
+struct NamedRow {
+  const char* table;
+  std::string label;
+  const char* content;  // or, without a bar, a part of the error
+  std::vector<std::string> names{};
+};
+
+const NamedRow kNamed[] = {
+    {"x,species\n1,setosa\n2,virginica\n3,setosa\n4,\"a, b\"\n",
+     "species",
+     "1|~ 1\n2|~ 2\n1|~ 3\n0|~ 4\n",
+     {"a, b", "setosa", "virginica"}},
+    {"5.1,no\n4.9,yes\n", "-1", "0| 5.1\n1| 4.9\n", {"no", "yes"}},
+    {"yes,5\n", "0", "0|~ 5\n", {"yes"}},
+    // Columns with numbers for names.
+    {"0,1,label\n7,8,2\n", "-1", "2|~ 7 8\n"},
+    {"x y\n1 cat\n2 dog\n", "1", "0|~ 1\n1|~ 2\n", {"cat", "dog"}},
+    {"x,y\n1,cat\n2,3\n", "y",
+     "t.csv:3:3: column 1 (\"y\") holds `3`, a number, but the lines before have names of classes"},
+    {"x,y\n1,0\n2,dog\n", "y",
+     "t.csv:3:3: column 1 (\"y\") holds `dog`, a name, but the lines before have numbers"},
+    {"x,y\n1,cat\n2,\n", "y",
+     "t.csv:3:3: column 1 (\"y\") is empty where the name of a class was expected"},
+    {"x,y,z\n1,cat,2\n", "y,z", "holds the name `cat`, but there are 2 labels a row"},
+    {"x,y\ncat,1\n", "y", "t.csv:2:1: column 0 (\"x\") holds `cat` where a number was expected"},
+};
+
+TEST(ConvertCsv, TakesNamesOfClasses) {
+  for (const NamedRow& row : kNamed) {
+    SCOPED_TRACE(row.table);
+    const Folder folder;
+    folder.write("t.csv", row.table);
+    TableOptions options;
+    options.labels = split(row.label, ',');
+    const auto convert = [&] {
+      convert_csv(folder.file("t.csv"), folder.file("db"), options, silent_log());
+    };
+    if (!std::strchr(row.content, '|')) {
+      expect_part(error_of(convert), row.content);
+      EXPECT_FALSE(folder.has("db") || folder.has("labels.txt"));
+      continue;
+    }
+    convert();
+    EXPECT_EQ(content_of(folder.file("db")), row.content);
+    EXPECT_EQ(class_names_of_source(folder.file("db")).names, row.names);
+    EXPECT_EQ(folder.has("labels.txt"), !row.names.empty());
   }
 }
 

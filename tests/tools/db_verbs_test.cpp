@@ -161,6 +161,43 @@ TEST(DbVerbs, ReadTarFiles) {
   expect_part(refused.err, "unknown database backend \"tar\"");
 }
 
+// Names belong to a database: what lies beside it does not count, what is in it moves with it.
+TEST(DbVerbs, TakeTheNamesOfTheDatabase) {
+  NEEDS_IMAGES();
+  const Numbers folder;
+  folder.write("labels.txt", "APPLE\nBANANA\n");
+  const auto picture = [&](const std::string& command) {
+    const Outcome outcome = run(folder, "crema db peek " + command);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return folder.read("peek.png");
+  };
+  const auto error = [&](const std::string& command) {
+    const Outcome outcome = run(folder, "crema db " + command);
+    EXPECT_EQ(outcome.code, 1) << command;
+    return outcome.errors().empty() ? "" : outcome.errors()[0];
+  };
+  folder.write("numbers", "0\n1\n2\n");
+  const std::string plain = picture("x_lmdb");
+  EXPECT_EQ(plain, picture("-labels numbers x_lmdb"));
+  folder.write("own", "ant\nbee\ncow\n");
+  const std::string named = picture("-labels own x_lmdb");
+  EXPECT_NE(named, plain);
+  folder.write("x_lmdb.labels.txt", "ant\nbee\ncow\n");  // beside it, by its name
+  EXPECT_EQ(picture("x_lmdb"), named);
+  for (const char* command : {"copy x_lmdb y", "copy -backend hdf5 x_lmdb h", "shuffle y z",
+                              "split -split 0.5 z two", "merge y z all"})
+    EXPECT_EQ(run(folder, cat("crema db ", command)).code, 0) << command;
+  for (const char* copy : {"y", "h", "z", "two_train", "two_val", "all"})
+    EXPECT_EQ(folder.read(cat(copy, "/labels.txt")), "ant\nbee\ncow\n") << copy;
+  EXPECT_EQ(picture("y"), named);
+  expect_part(run(folder, "crema db stat z").out, "  ant 0  8  ####");
+  folder.write("z/labels.txt", "ant\nbee\n");
+  expect_part(error("merge y z more"), "z/labels.txt: names other classes than y/labels.txt");
+  expect_part(error("peek z"), "z/labels.txt: names 2 classes, but there is a label 2");
+  expect_part(error("stat z"), "z/labels.txt: names 2 classes, but there is a label 2");
+  expect_part(error("peek -labels labels.txt y"), "labels.txt: names 2 classes, but there is a ");
+}
+
 TEST(DbVerbs, PeekDrawsRecordsAndBatches) {
   NEEDS_IMAGES();
   const Numbers folder;

@@ -190,6 +190,36 @@ TEST(Report, ShowsAllOfARunFolder) {
     expect_part(page, part);
 }
 
+TEST(Report, NamesClassesAsTheDataOfTheRunDo) {
+  const Folder folder;
+  make_images(folder);
+  make_net(folder, "two", 2);
+  folder.write("two_solver.prototxt",
+               folder.read("two_solver.prototxt") + "test_iter: 3 test_interval: 4\n");
+  folder.write("digits_lmdb/labels.txt", "even\nodd\n");
+  train(folder, "two", "-metrics confusion");
+  folder.write("labels.txt", "apple\nbanana\n");  // of something else
+  const auto page = [&](const std::string& flags) {
+    const Outcome outcome = run(folder, "report metrics.jsonl -output page.html " + flags);
+    return outcome.code == 0 ? folder.read("page.html") : outcome.err;
+  };
+  expect_part(page(""), "<th>odd</th>");
+  expect_part(page("-labels labels.txt"), "<th>banana</th>");
+  folder.write("one", "even\n");
+  expect_part(page("-labels one"), "one: names 1 class, but the run's confusion matrix has 2");
+  folder.write("digits_lmdb/labels.txt", "even\n");
+  expect_part(run(folder, "crema check -solver two_solver.prototxt").out,
+              "num_output is 2, but digits_lmdb/labels.txt names 1 class");
+  const Outcome again = run(folder, "train -solver two_solver.prototxt");
+  EXPECT_EQ(again.code, 0) << again.err;
+  expect_part(again.err, "This run goes on with numbers instead of names");
+  expect_part(run(folder,
+                  "test -model two.prototxt -weights two_iter_8.caffemodel -metrics "
+                  "confusion -iterations 1")
+                  .err,
+              "digits_lmdb/labels.txt: names 1 class, but the net has 2");
+}
+
 TEST(Report, ADivergedRunEndsWithItsLoss) {
   const Folder folder;
   make_images(folder);

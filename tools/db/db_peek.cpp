@@ -8,22 +8,6 @@
 #include "tools/flags.h"
 
 namespace crema {
-namespace {
-
-// -labels, or labels.txt beside the database, as convert_imageset writes it.
-std::vector<std::string> names_of_classes(const std::string& database) {
-  const std::string path = !FLAGS_labels.empty() ? FLAGS_labels
-                           : database.empty()    ? ""
-                                                 : folder_of(database) + "/labels.txt";
-  if (path.empty() || (FLAGS_labels.empty() && !file_exists(path))) return {};
-  std::vector<std::string> names;
-  for (const std::string& line : split(read_text(path), '\n')) names.emplace_back(trim(line));
-  while (!names.empty() && names.back().empty()) names.pop_back();
-  return names;
-}
-
-}  // namespace
-
 int run_db_peek(const VerbCall& call) {
   const std::string database = call.arguments.empty() ? "" : call.arguments[0];
   require(!database.empty() || !FLAGS_model.empty(),
@@ -38,7 +22,7 @@ int run_db_peek(const VerbCall& call) {
   PeekOptions options;
   if (FLAGS_batch > 0) options.count = FLAGS_batch;
   options.red_first = FLAGS_rgb;
-  options.names = names_of_classes(database);
+  if (!FLAGS_labels.empty()) options.names = read_class_names(FLAGS_labels);
   const std::vector<SheetCell> cells = FLAGS_model.empty()
                                            ? peek_records(database, options)
                                            : peek_batch(database, options, call.log);

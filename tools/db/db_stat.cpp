@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <iostream>
 
+#include "base/visible.h"
+#include "data/databases/class_names.h"
 #include "tools/db/db.h"
 #include "tools/flags.h"
 
@@ -52,9 +54,12 @@ void print_bars(std::vector<std::pair<std::string, int64_t>> rows) {
   }
 }
 
-void print_numbers(const std::map<int64_t, int64_t>& counts) {
+void print_numbers(const std::map<int64_t, int64_t>& counts, const ClassNames& names = {}) {
   std::vector<std::pair<std::string, int64_t>> rows;
-  for (const auto& [number, count] : counts) rows.emplace_back(cat(number), count);
+  for (const auto& [number, count] : counts) {
+    rows.emplace_back(
+        names.empty() ? cat(number) : cat(visible(class_text(number, names)), " ", number), count);
+  }
   print_bars(std::move(rows));
 }
 
@@ -82,7 +87,8 @@ void print_shapes(const DatabaseFacts& facts) {
 }
 
 // "labels: 10 classes, from 0 to 9, without 3, 7"
-void print_classes(const char* what, const std::map<int64_t, int64_t>& classes) {
+void print_classes(const char* what, const std::map<int64_t, int64_t>& classes,
+                   const ClassNames& names) {
   if (classes.empty()) return;
   const int64_t first = classes.begin()->first, last = classes.rbegin()->first;
   std::cout << what << ": " << classes.size() << (classes.size() == 1 ? " class" : " classes");
@@ -96,7 +102,7 @@ void print_classes(const char* what, const std::map<int64_t, int64_t>& classes) 
   if (!missing.empty() && missing.size() <= kNamed)
     std::cout << ", without " << join(missing, ", ");
   std::cout << "\n";
-  print_numbers(classes);
+  print_numbers(classes, names);
 }
 
 void print_channels(const DatabaseFacts& facts) {
@@ -122,12 +128,13 @@ int run_db_stat(const VerbCall& call) {
   std::cout << "type: " << new_record(facts.kind)->GetDescriptor()->name() << ", stored as "
             << join(formats, ", ") << "\n";
   print_shapes(facts);
-  if (facts.kind != RecordKind::annotated) print_classes("labels", facts.classes);
+  const ClassNames names = class_names_of_source(call.arguments[0]);
+  if (facts.kind != RecordKind::annotated) print_classes("labels", facts.classes, names);
   if (!facts.labels_each.empty()) {
     std::cout << "several labels, or real ones: how many a record has\n";
     print_numbers(facts.labels_each);
   }
-  print_classes("boxes", facts.box_classes);
+  print_classes("boxes", facts.box_classes, names);
   if (!facts.boxes_each.empty()) {
     std::cout << "boxes of a record\n";
     print_numbers(facts.boxes_each);

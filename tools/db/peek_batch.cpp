@@ -8,6 +8,7 @@
 #include "base/files.h"
 #include "data/databases/find_database.h"
 #include "data/transforms/mean.h"
+#include "net/source_files.h"
 #include "tools/devices.h"
 #include "tools/flags.h"
 #include "tools/model_flag.h"
@@ -96,7 +97,7 @@ std::pair<float, float> undo(const Undoing& undoing, BatchPlanes& planes) {
 int class_in(float label) { return std::abs(label) <= 1 << 24 ? static_cast<int>(label) : 0; }
 
 // Rows of item, class, instance, xmin, ymin, xmax, ymax, difficult.
-void add_boxes(const std::vector<float>& rows, const std::vector<std::string>& names,
+void add_boxes(const std::vector<float>& rows, const ClassNames& names,
                std::vector<SheetCell>& cells) {
   constexpr size_t kRow = 8;
   for (size_t at = 0; at + kRow <= rows.size(); at += kRow) {
@@ -119,8 +120,7 @@ void add_masks(const BatchPlanes& labels, std::vector<SheetCell>& cells) {
 }
 
 // Of mixed samples, the largest share first: "cat 70% dog 30%".
-std::string text_of_shares(const float* shares, int classes,
-                           const std::vector<std::string>& names) {
+std::string text_of_shares(const float* shares, int classes, const ClassNames& names) {
   constexpr size_t kShown = 3;
   std::vector<std::pair<int, int>>
       percents;  // and the class, so that the first of equal ones leads
@@ -136,11 +136,10 @@ std::string text_of_shares(const float* shares, int classes,
 }
 
 void add_labels(Net& net, const LayerParameter& layer, const std::string& blob,
-                const BatchPlanes& data, const PeekOptions& options,
-                std::vector<SheetCell>& cells) {
+                const BatchPlanes& data, const ClassNames& names, std::vector<SheetCell>& cells) {
   const BatchPlanes labels = planes_of(net, blob);
   const bool boxes = layer.type() == "AnnotatedData" && labels.width == 8;
-  if (boxes) return add_boxes(labels.values, options.names, cells);
+  if (boxes) return add_boxes(labels.values, names, cells);
   if (labels.samples != data.samples) return;
   const auto pixels = static_cast<size_t>(data.height * data.width);
   const size_t each = labels.values.size() / cells.size();
@@ -152,7 +151,7 @@ void add_labels(Net& net, const LayerParameter& layer, const std::string& blob,
       each == static_cast<size_t>(augment.classes())) {
     for (size_t i = 0; i < cells.size(); ++i) {
       cells[i].picture.caption =
-          text_of_shares(labels.values.data() + i * each, augment.classes(), options.names);
+          text_of_shares(labels.values.data() + i * each, augment.classes(), names);
     }
     return;
   }
@@ -164,7 +163,7 @@ void add_labels(Net& net, const LayerParameter& layer, const std::string& blob,
       const float label = labels.values[i * each + k];
       const bool number = each > 1 || static_cast<float>(class_in(label)) != label;
       caption += caption.empty() ? "" : " ";
-      caption += number ? cat(label) : class_text(class_in(label), options.names);
+      caption += number ? cat(label) : class_text(class_in(label), names);
     }
   }
 }
@@ -192,8 +191,10 @@ std::vector<SheetCell> peek_batch(const std::string& database, const PeekOptions
         picture_of_planes(data.values.data() + i * each, data.channels, data.height, data.width,
                           low, high, options.red_first);
   }
+  const ClassNames names =
+      options.names.empty() ? class_names_of(input.net, input.options.folder) : options.names;
   for (const std::string& top : layer.top()) {
-    if (top != picture) add_labels(net, layer, top, data, options, cells);
+    if (top != picture) add_labels(net, layer, top, data, names, cells);
   }
   return cells;
 }

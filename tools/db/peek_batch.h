@@ -4,15 +4,16 @@
 #include <string>
 #include <vector>
 
+#include "data/databases/class_names.h"
 #include "data/images/sheet.h"
 #include "tools/program_log.h"
 
 namespace crema {
 
 struct PeekOptions {
-  int count = 32;                  // of records
-  bool red_first = false;          // the order of three channels; else blue comes first
-  std::vector<std::string> names;  // of the classes, from 0 on; none: numbers
+  int count = 32;          // of records
+  bool red_first = false;  // the order of three channels; else blue comes first
+  ClassNames names;        // of the classes; none: those of the data, else numbers
 };
 
 // The planes of a sample as a picture: one or three of them as its colours, of four the first three,
@@ -26,11 +27,8 @@ std::vector<SheetCell> peek_records(const std::string& database, const PeekOptio
 
 // The first batch of the net in -model: its first data layer makes it, with all that
 // transform_param says, and what can be undone of that for the eye is: mean and scale. `database`:
-// instead of the layer's own, if not empty.
+// instead of the layer's own, if not empty. Error for a label that the names do not reach to.
 std::vector<SheetCell> peek_batch(const std::string& database, const PeekOptions& options,
                                   ProgramLog& log);
-
-// "7" or "cat".
-std::string class_text(int64_t label, const std::vector<std::string>& names);
 
 }  // namespace crema

@@ -32,8 +32,7 @@ void take_planes(const Record& record, PeekedRecord& peeked) {
   }
 }
 
-std::vector<SheetBox> boxes_in(const AnnotatedDatum& record,
-                               const std::vector<std::string>& names) {
+std::vector<SheetBox> boxes_in(const AnnotatedDatum& record, const ClassNames& names) {
   std::vector<SheetBox> boxes;
   for (const AnnotationGroup& group : record.annotation_group()) {
     for (const Annotation& one : group.annotation()) {
@@ -46,7 +45,7 @@ std::vector<SheetBox> boxes_in(const AnnotatedDatum& record,
 }
 
 PeekedRecord peek_record(const Source& source, int64_t index, google::protobuf::Message& message,
-                         const std::vector<std::string>& names) {
+                         const ClassNames& names) {
   PeekedRecord peeked;
   try {
     source.read(index, message);
@@ -71,11 +70,6 @@ PeekedRecord peek_record(const Source& source, int64_t index, google::protobuf::
 }
 
 }  // namespace
-
-std::string class_text(int64_t label, const std::vector<std::string>& names) {
-  if (label < 0 || label >= static_cast<int64_t>(names.size())) return cat(label);
-  return names[static_cast<size_t>(label)];
-}
 
 Picture picture_of_planes(const float* values, int64_t channels, int64_t height, int64_t width,
                           float low, float high, bool red_first) {
@@ -104,10 +98,11 @@ std::vector<SheetCell> peek_records(const std::string& database, const PeekOptio
   const FoundDatabase found = find_database(database);
   const std::unique_ptr<google::protobuf::Message> message =
       new_record(kind_of_records(*found.source));
+  const ClassNames names = options.names.empty() ? class_names_of_source(database) : options.names;
   std::vector<PeekedRecord> records;
   float least = 0, largest = 255;
   for (int64_t i = 0; i < options.count && found.source->record_index(i).epoch == 0; ++i) {
-    records.push_back(peek_record(*found.source, i, *message, options.names));
+    records.push_back(peek_record(*found.source, i, *message, names));
     if (!records.back().real) continue;
     const auto& planes = records.back().planes;
     const auto [low, high] = std::minmax_element(planes.begin(), planes.end());

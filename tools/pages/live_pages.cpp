@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "data/databases/class_names.h"
 #include "tools/pages/chart.h"
 #include "tools/pages/report_page.h"
 #include "tools/pages/run_curves.h"
@@ -173,12 +174,19 @@ std::vector<PagePart> LivePages::list_parts(const std::string& token) {
 std::vector<PagePart> LivePages::run_parts(const WatchedRun& run, const std::string& token) {
   Rendered& own = rendered_[run.name];
   const std::string key = cat(run.version, " ", changed(run.folder + "/pictures"), " ",
-                              changed(run.folder + "/labels.txt"));
+                              changed(cat(run.folder, "/", kClassNamesFile)));
   if (own.key != key) {
     PageRun page = page_run(run);
     page.pictures = read_pictures(run.folder);
-    page.classes = class_names_beside(run.folder);
+    std::string problem;
+    try {
+      page.classes =
+          class_names_of_run(*run.run, run.folder, "", classes_of_confusion(*run.run, run.folder));
+    } catch (const Error& error) {  // the rest of the page is right without them
+      problem = error.what();
+    }
     own = {key, parts_of({page}, {})};
+    if (!problem.empty()) own.parts.insert(own.parts.begin(), {"names", warnings_of({problem})});
   }
   std::vector<PagePart> parts = own.parts;
   parts.insert(parts.begin(), {"state", state_part(run, token)});

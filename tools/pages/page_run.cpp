@@ -7,6 +7,7 @@
 
 #include "base/files.h"
 #include "base/strings.h"
+#include "data/databases/class_names.h"
 
 namespace crema {
 
@@ -78,12 +79,28 @@ std::vector<PagePictures> read_pictures(const std::string& folder) {
   return all;
 }
 
-std::vector<std::string> class_names_beside(const std::string& folder) {
-  std::vector<std::string> names;
-  for (const std::string& line : split(text_if_there(folder + "/labels.txt"), '\n'))
-    names.emplace_back(trim(line));
-  while (!names.empty() && names.back().empty()) names.pop_back();
-  return names;
+std::vector<std::string> class_names_of_run(const Run& run, const std::string& folder,
+                                            const std::string& flag, size_t classes) {
+  const std::string of_folder = cat(folder, "/", kClassNamesFile);
+  ClassNames names;
+  if (!flag.empty()) {
+    names = read_class_names(flag);
+  } else if (file_exists(folder + "/run.json") && file_exists(of_folder)) {
+    names = read_class_names(of_folder);  // made by hand, for this run
+  } else {
+    names = {cat("run ", run.id), split(run.identity("classes"), '\n')};
+  }
+  if (classes > 0)
+    require_count(names, static_cast<int64_t>(classes), "the run's confusion matrix");
+  return names.names;
+}
+
+size_t classes_of_confusion(const Run& run, const std::string& folder) {
+  size_t classes = 0;
+  for (const Metric& metric : run.metrics) {
+    if (metric.kind == "confusion") classes = counts_of(metric, folder).size();
+  }
+  return classes;
 }
 
 Counts counts_of(const Metric& confusion, const std::string& folder) {

@@ -33,8 +33,14 @@ struct PageRun {
 // picture that is not in the file itself.
 std::vector<PagePictures> read_pictures(const std::string& folder);
 
-// Names of classes: the lines of labels.txt in the folder; empty where there is none.
-std::vector<std::string> class_names_beside(const std::string& folder);
+// The names of the classes of a run: what it recorded when it began, or labels.txt in its run folder.
+// Those of `flag` (-labels) instead, if not "". Error when they are not as many as `classes`, where
+// that is not 0.
+std::vector<std::string> class_names_of_run(const Run& run, const std::string& folder,
+                                            const std::string& flag, size_t classes);
+
+// The number of classes of the last confusion; 0: there is none.
+size_t classes_of_confusion(const Run& run, const std::string& folder);
 
 // The counts of a confusion: its own, or those of its file, wherever in the folder that is now;
 // empty where there are none.

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "data/convert/pickle.h"
+#include "data/databases/class_names.h"
 
 namespace crema {
 namespace {
@@ -54,6 +55,8 @@ CifarFiles find_cifar(const std::string& folder, bool coarse) {
       for (int batch = 1; batch <= 5; ++batch)
         files.training.push_back(path(cat("data_batch_", batch)));
       files.label_key = "labels";
+      files.names = cat(folder, "/batches.meta", files.pickled ? "" : ".txt");
+      files.names_key = "label_names";
       return files;
     }
     if (file_exists(path("train"))) {
@@ -65,12 +68,24 @@ CifarFiles find_cifar(const std::string& folder, bool coarse) {
               2,
               coarse ? 0u : 1u,
               coarse ? "coarse_labels" : "fine_labels",
-              coarse ? 20 : 100};
+              coarse ? 20 : 100,
+              cat(folder, "/",
+                  !ending.empty() ? (coarse ? "coarse_label_names.txt" : "fine_label_names.txt")
+                                  : "meta"),
+              coarse ? "coarse_label_names" : "fine_label_names"};
     }
   }
   fail(folder,
        ": holds no CIFAR; expected data_batch_1.bin or, pickled for Python, data_batch_1, and the "
        "other files of CIFAR-10, or train.bin or train of CIFAR-100");
+}
+
+std::vector<std::string> read_cifar_names(const CifarFiles& files) {
+  if (!file_exists(files.names)) return {};
+  const ClassNames names{files.names, files.pickled ? Pickle(files.names).texts(files.names_key)
+                                                    : read_class_names(files.names).names};
+  require_count(names, files.classes, files.name);
+  return names.names;
 }
 
 void read_cifar(const CifarFiles& files, const std::string& path, CifarImages& into) {

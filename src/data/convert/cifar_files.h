@@ -20,6 +20,8 @@ struct CifarFiles {
   size_t label_at = 0;      // which of them is the label
   std::string label_key{};  // of a pickle
   int classes = 10;
+  std::string names{};      // the file with the names of the classes, if it is there
+  std::string names_key{};  // of a pickle
 };
 
 // Finds the files. coarse: the labels of CIFAR-100 are its superclasses. Error when the folder holds
@@ -32,6 +34,9 @@ struct CifarImages {
   std::vector<int> labels;
   std::deque<std::string> contents;  // what `images` point into
 };
+
+// The names of the classes; none where their file is missing. Error for another number of them.
+std::vector<std::string> read_cifar_names(const CifarFiles& files);
 
 // Adds the images of a file. Error names it and what is wrong.
 void read_cifar(const CifarFiles& files, const std::string& path, CifarImages& into);

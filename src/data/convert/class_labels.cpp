@@ -61,4 +61,14 @@ const std::string* ClassLabels::name_of(int label) const {
   return found == names_.end() ? nullptr : &found->second;
 }
 
+std::vector<std::string> ClassLabels::names() const {
+  std::vector<std::string> all;
+  if (names_.count(0) == 0) all.emplace_back("background");
+  for (const auto& [label, name] : names_) {
+    if (label != static_cast<int>(all.size())) return {};
+    all.push_back(name);
+  }
+  return all;
+}
+
 }  // namespace crema

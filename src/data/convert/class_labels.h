@@ -18,6 +18,9 @@ class ClassLabels {
   int of(const std::string& where, const std::string& name) const;
   // Its name; null where no class has the number.
   const std::string* name_of(int label) const;
+  // The names of the classes from 0 on: 0 is the background, unless the map names it. Empty for a map
+  // with gaps or negative numbers.
+  std::vector<std::string> names() const;
 
  private:
   std::map<std::string, int> labels_;

@@ -48,8 +48,10 @@ ImagesetResult convert_annoset(const std::string& root, const std::string& list,
       annotations = yolo_annotations(root, list, labels, log);
       break;
   }
+  ImagesetOptions named = options;
+  named.to.format.classes = labels.names();
   return convert_list(
-      list, root, annotations->images(), database, options, log, AnnotatedDatum(),
+      list, root, annotations->images(), database, named, log, AnnotatedDatum(),
       [&](const ListedImage& line, const std::string& path, google::protobuf::Message& message) {
         auto& record = static_cast<AnnotatedDatum&>(message);
         record.Clear();

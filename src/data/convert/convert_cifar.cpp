@@ -36,8 +36,10 @@ void convert_cifar(const std::string& in_folder, const std::string& out_folder,
   log.info("Writing Testing data");
   read_cifar(files, files.test, test);
   // All databases are begun before the first is written, so that none exists where one cannot.
-  Parts trained(path("train"), training.labels, false, options);
-  Parts tested(path("test"), test.labels, false, options.format);
+  ConvertOptions named = options;
+  named.format.classes = read_cifar_names(files);
+  Parts trained(path("train"), training.labels, false, named);
+  Parts tested(path("test"), test.labels, false, named.format);
   put(training, trained);
   put(test, tested);
   trained.finish(log);

@@ -1,8 +1,10 @@
 #include <algorithm>
+#include <optional>
 
 #include "base/error.h"
 #include "data/convert/convert.h"
 #include "data/convert/parts.h"
+#include "data/convert/shared_class_names.h"
 #include "data/convert/table.h"
 
 namespace crema {
@@ -31,6 +33,14 @@ std::vector<int64_t> extents_of(const std::string& path, const Table& table,
   return shape.size() == 3 ? shape : std::vector<int64_t>{count, 1, 1};
 }
 
+// "0 setosa, 1 versicolor".
+std::string legend_of(const std::vector<std::string>& names) {
+  constexpr size_t kMost = 10;
+  std::vector<std::string> texts;
+  for (size_t i = 0; i < std::min(kMost, names.size()); ++i) texts.push_back(cat(i, " ", names[i]));
+  return join(texts, ", ") + (names.size() > kMost ? ", ..." : "");
+}
+
 }  // namespace
 
 void convert_csv(const std::string& table_path, const std::string& database,
@@ -42,7 +52,15 @@ void convert_csv(const std::string& table_path, const std::string& database,
                each == 1 ? " label." : " labels."));
   std::vector<int> classes(table.classes.begin(), table.classes.end());
   classes.resize(static_cast<size_t>(table.rows));
-  Parts parts(database, classes, options.shuffle, options.to);
+  ConvertOptions to = options.to;
+  to.format.classes = table.class_names;
+  std::optional<SharedClassNames> names;
+  if (!table.class_names.empty()) {
+    names.emplace(database, table.class_names, table_path, to.format.overwrite);
+    log.info(cat("The names of the ", table.class_names.size(), " classes go into ", names->path(),
+                 " and into the database: ", legend_of(table.class_names)));
+  }
+  Parts parts(database, classes, options.shuffle, to);
   Datum datum;
   datum.set_channels(static_cast<int>(extents[0]));
   datum.set_height(static_cast<int>(extents[1]));
@@ -67,6 +85,7 @@ void convert_csv(const std::string& table_path, const std::string& database,
     part.put(numbered_key(i, 8), datum, classes[row]);
   });
   parts.finish(log);
+  if (names) names->write();
   log.info(cat("Processed ", table.rows, " rows."));
 }
 

@@ -1,10 +1,10 @@
 #include <memory>
 
 #include "base/error.h"
-#include "base/files.h"
 #include "data/convert/class_folders.h"
 #include "data/convert/convert.h"
 #include "data/convert/convert_list.h"
+#include "data/convert/shared_class_names.h"
 
 namespace crema {
 namespace {
@@ -20,11 +20,6 @@ ImagesetResult convert_images(const std::string& list, const std::string& root,
         set_labels(line, datum);
         return image;
       });
-}
-
-std::string folder_of_database(std::string database) {
-  while (database.size() > 1 && database.back() == '/') database.pop_back();
-  return folder_of(database);
 }
 
 }  // namespace
@@ -43,22 +38,19 @@ ImagesetResult convert_imageset(const std::string& root, const std::string& list
 ImagesetResult convert_class_folders(const std::string& root, const std::string& database,
                                      const ImagesetOptions& options, Log& log) {
   const ClassFolders folders = read_class_folders(root, log);
-  const std::string path = folder_of_database(database) + "/labels.txt",
-                    names = join(folders.classes, "\n") + "\n";
-  const bool there = file_exists(path);
-  if (there && read_text(path) != names && !options.to.format.overwrite) {
-    fail(path, ": names other classes than ", root, " has, so one of the databases in this folder ",
-         "would have wrong numbers; choose another folder, or -overwrite");
-  }
-  log.info(cat("The names of the ", folders.classes.size(), " classes go into ", path));
+  const SharedClassNames names(database, folders.classes, root, options.to.format.overwrite);
+  log.info(cat("The names of the ", folders.classes.size(), " classes go into ", names.path(),
+               " and into the database"));
   if (!options.shuffle && options.to.split == 0 && folders.classes.size() > 1) {
     log.warning(
         "The records are in the order of their classes: -shuffle mixes them for training, "
         "so does `shuffle: true` in data_param");
   }
   const std::string top = root.empty() || ends_with(root, "/") ? root : root + "/";
-  const ImagesetResult result = convert_images(root, top, folders.images, database, options, log);
-  write_file_atomically(path, names);
+  ImagesetOptions named = options;
+  named.to.format.classes = folders.classes;
+  const ImagesetResult result = convert_images(root, top, folders.images, database, named, log);
+  names.write();
   return result;
 }
 

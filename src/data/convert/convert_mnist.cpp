@@ -79,6 +79,7 @@ void write_records(const Digits& digits, int channels, Parts parts, Log& log, co
 
 }  // namespace
 
+// These files have no names of classes: whether class 3 is a digit, a letter or a dress is not in them.
 void convert_mnist(const std::string& images, const std::string& labels,
                    const std::string& database, const ConvertOptions& options, Log& log) {
   const Digits digits = read_digits(images, labels);
@@ -95,7 +96,9 @@ void convert_mnist_pairs(const std::string& images, const std::string& labels,
                          const std::string& database, const ConvertOptions& options, Log& log) {
   const Digits digits = read_digits(images, labels);
   // A pair has no class of its own.
-  Parts parts(database, std::vector<int>(digits.count(), 0), false, options);
+  ConvertOptions named = options;
+  named.format.classes = {"different", "same"};
+  Parts parts(database, std::vector<int>(digits.count(), 0), false, named);
   // The same files always give the same pairs.
   const Random random{1, 0};
   write_records(digits, 2, std::move(parts), log, [&](uint32_t i, Datum& datum) {

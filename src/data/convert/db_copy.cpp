@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "data/convert/parts.h"
 #include "data/convert/progress.h"
+#include "data/databases/class_names.h"
 #include "data/databases/find_database.h"
 #include "data/images/record.h"
 
@@ -102,6 +103,20 @@ void decode_to_planes(Datum& datum, Record& record) {
   datum.set_width(static_cast<int>(image.width));
 }
 
+// Those that one of the databases has. Error where another one has other names.
+std::vector<std::string> common_names(const Sources& from) {
+  ClassNames common;
+  for (const auto& source : from) {
+    const ClassNames names = class_names_of_source(source->path());
+    if (names.empty()) continue;
+    require(common.empty() || names.names == common.names, names.path,
+            ": names other classes than ", common.path,
+            ", so the same number would mean two classes; convert both with one list of classes");
+    if (common.empty()) common = names;
+  }
+  return common.names;
+}
+
 RecordKind common_kind(const Sources& from) {
   const RecordKind kind = kind_of_records(*from[0]);
   for (const auto& source : from) {
@@ -134,7 +149,9 @@ int64_t copy_records(const Sources& from, const std::string& to, bool shuffle,
                  "\" is in two of the databases: all keys get a number in front of them"));
   }
   const bool numbers = shuffle || options.split > 0 || !common.empty();
-  Parts parts(to, labels, shuffle, options);
+  ConvertOptions named = options;
+  named.format.classes = common_names(from);
+  Parts parts(to, labels, shuffle, named);
   Record decoded;
   Progress progress(joined.size());
   int64_t done = 0;

@@ -116,6 +116,17 @@ std::vector<int64_t> Pickle::integers(const std::string& key) const {
   return numbers;
 }
 
+std::vector<std::string> Pickle::texts(const std::string& key) const {
+  const PickleValue& list = entry(key);
+  require(list.kind == Kind::list, path_, ": \"", key, "\" is no list");
+  std::vector<std::string> texts;
+  for (const PickleValue* item : list.items) {
+    require(bytes_in(*item, texts.emplace_back()), path_, ": item ", texts.size() - 1, " of \"",
+            key, "\" is no text");
+  }
+  return texts;
+}
+
 Pickle::Bytes Pickle::bytes(const std::string& key) const {
   Array array{};
   if (!array_in(entry(key), array)) fail(path_, ": \"", key, "\" is no NumPy array");

@@ -21,6 +21,7 @@ class Pickle {
 
   // These read an entry of the pickle, which must be a dict. Error when it is not that.
   std::vector<int64_t> integers(const std::string& key) const;
+  std::vector<std::string> texts(const std::string& key) const;
   struct Bytes {
     Shape shape;
     std::string values;

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <map>
 #include <optional>
+#include <utility>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -33,8 +35,18 @@ class TableReader {
 
   Table read() {
     const std::string text = read_text(path_ == "-" ? "/dev/stdin" : path_);
-    each_line(text, [&](std::string_view line, int64_t number) { take(line, number); });
+    each_line(text, [&](std::string_view line, int64_t number) {
+      if (pending_.empty() && table_.columns == 0) {
+        pending_ = line;  // the line after it helps to say what it is
+        pending_number_ = number;
+      } else {
+        take_pending(line);
+        take(line, number);
+      }
+    });
+    take_pending("");
     require(table_.rows > 0, path_, ": has no row of numbers");
+    number_classes();
     if (!integers_ || table_.label_columns.size() != 1) table_.classes.clear();
     return std::move(table_);
   }
@@ -48,15 +60,19 @@ class TableReader {
                                 : cat("column ", column, " (\"", table_.names[column], "\")");
   }
 
+  void take_pending(std::string_view next) {
+    if (pending_.empty()) return;
+    next_ = next;
+    take(std::exchange(pending_, {}), pending_number_);
+  }
+
   void take(std::string_view line, int64_t number) {
     const bool first = table_.columns == 0;
     if (first) separator_ = csv_separator(line);
     const std::vector<CsvField> fields = csv_fields(line, separator_, cat(path_, ":", number));
     if (first) {
       table_.columns = fields.size();
-      const bool names = std::any_of(fields.begin(), fields.end(), [](const CsvField& field) {
-        return !field.text.empty() && !number_in(field.text);
-      });
+      const bool names = names_columns(fields);
       if (names)
         for (const CsvField& field : fields) table_.names.push_back(field.text);
       find_labels();
@@ -69,6 +85,7 @@ class TableReader {
     for (size_t column = 0; column < fields.size(); ++column) {
       const CsvField& field = fields[column];
       const std::optional<double> value = number_in(field.text);
+      if (is_label_[column] && takes_name(column, field, value.has_value(), number)) continue;
       if (!value) {
         fail(place(number, field), column_name(column),
              field.text.empty() ? " is empty" : cat(" holds `", field.text, "`"),
@@ -86,6 +103,62 @@ class TableReader {
       }
     }
     ++table_.rows;
+  }
+
+  // Of the second line; a mistake in it is said when its turn comes.
+  std::vector<CsvField> fields_below() const {
+    try {
+      return csv_fields(next_, separator_, path_);
+    } catch (const Error&) {
+      return {};
+    }
+  }
+
+  // A field that is no number is a column's name, unless it is a label like the one below it.
+  bool names_columns(const std::vector<CsvField>& fields) const {
+    const std::vector<CsvField> below = fields_below();
+    for (size_t column = 0; column < fields.size(); ++column) {
+      const std::string& text = fields[column].text;
+      if (text.empty() || number_in(text)) continue;
+      const bool label = std::any_of(wanted_.begin(), wanted_.end(), [&](const std::string& one) {
+        return one == cat(column) ||
+               one == cat(static_cast<int64_t>(column) - static_cast<int64_t>(fields.size()));
+      });
+      if (!label || (column < below.size() && number_in(below[column].text))) return true;
+    }
+    return false;
+  }
+
+  // The first row decides whether the label is a name or a number.
+  bool takes_name(size_t column, const CsvField& field, bool number, int64_t line) {
+    if (table_.rows == 0) named_ = !number && !field.text.empty();
+    if (!named_ && (number || field.text.empty())) return false;
+    require(!field.text.empty(), place(line, field), column_name(column),
+            " is empty where the name of a class was expected");
+    require(named_ && !number, place(line, field), column_name(column), " holds `", field.text,
+            "`, a ", number ? "number" : "name", ", but the lines before have ",
+            named_ ? "names of classes" : "numbers", "; classes are all names or all numbers");
+    require(table_.label_columns.size() == 1, place(line, field), column_name(column),
+            " holds the name `", field.text, "`, but there are ", table_.label_columns.size(),
+            " labels a row; a record has names of classes for a single label, or numbers");
+    const auto [at, added] =
+        numbers_.try_emplace(field.text, static_cast<int32_t>(numbers_.size()));
+    table_.classes.push_back(at->second);
+    return true;
+  }
+
+  // The classes were numbered as they came.
+  void number_classes() {
+    if (!named_) return;
+    std::vector<int32_t> sorted(numbers_.size());
+    for (const auto& [name, number] : numbers_) {
+      sorted[static_cast<size_t>(number)] = static_cast<int32_t>(table_.class_names.size());
+      table_.class_names.push_back(name);
+    }
+    for (int32_t& label : table_.classes) {
+      label = sorted[static_cast<size_t>(label)];
+      table_.labels.push_back(static_cast<float>(label));
+    }
   }
 
   void take_label(double value, int64_t line, const CsvField& field) {
@@ -132,8 +205,12 @@ class TableReader {
   const std::vector<std::string> wanted_;
   Table table_;
   char separator_ = ',';
+  std::string_view pending_, next_;  // the first line, and the one after it
+  int64_t pending_number_ = 0;
   std::vector<bool> is_label_;
-  bool integers_ = true;  // all labels
+  bool integers_ = true;                    // all labels
+  bool named_ = false;                      // the labels are names of classes
+  std::map<std::string, int32_t> numbers_;  // of these, in the order of the rows
 };
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/temporary.h"
+#include "data/databases/class_names.h"
 
 namespace crema {
 namespace {
@@ -43,11 +44,13 @@ bool belongs_to_database(const std::string& name) {
          (number(name.substr(0, dot)) && endings.count(name.substr(dot)) > 0);
 }
 
-// Whether a folder holds what a database of some kind consists of, and nothing else.
+// Whether a folder holds what a database of some kind consists of, and nothing else but the names of
+// its classes.
 bool is_database(const std::string& path) {
   if (!folder_exists(path)) return false;
   bool any = false;
   for (const auto& entry : std::filesystem::directory_iterator(path)) {
+    if (entry.path().filename() == kClassNamesFile) continue;
     any = true;
     if (!entry.is_regular_file() || !belongs_to_database(entry.path().filename())) return false;
   }
@@ -71,7 +74,9 @@ std::string free_path(const std::string& path, bool overwrite) {
 }  // namespace
 
 DatabaseWriter::DatabaseWriter(const std::string& path, const DatabaseFormat& format)
-    : path_(free_path(without_slash(path), format.overwrite)), overwrite_(format.overwrite) {
+    : path_(free_path(without_slash(path), format.overwrite)),
+      classes_(text_of_class_names(format.classes)),
+      overwrite_(format.overwrite) {
   TemporaryEntry entry = make_temporary(path_, TemporaryEntry::Kind::folder);
   temporary_ = std::move(entry.path);
   lock_ = entry.descriptor;
@@ -99,6 +104,7 @@ void DatabaseWriter::complete() {
   if (complete_) return;
   flush();
   close();
+  if (!classes_.empty()) write_file_atomically(cat(temporary_, "/", kClassNamesFile), classes_);
   sync_folder(temporary_);
   complete_ = true;
 }

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "data/databases/source.h"
 
@@ -16,6 +17,7 @@ struct DatabaseFormat {
 
   Backend backend = DataParameter::LMDB;
   bool overwrite = false;  // replace a database that is there; anything else is never replaced
+  std::vector<std::string> classes;  // their names, which the database keeps; none: numbers only
   // Of HDF5 files alone, whose values are floats.
   int64_t rows = 10000;  // of a file, at most
   int compression = 0;   // the level of gzip, 1 to 9; 0: none
@@ -55,7 +57,7 @@ class DatabaseWriter {
  private:
   void put_in_place();
 
-  std::string path_, temporary_;
+  std::string path_, temporary_, classes_;
   bool overwrite_ = false;
   int lock_ = -1;  // of the temporary folder
   int64_t count_ = 0;

@@ -26,13 +26,16 @@ void check_loss_sum(const CheckedNet& net, double rate, Findings* findings);
 // Whether the net has such a loss.
 bool sums_losses(const CheckedNet& net);
 
-// The next three compare the net with what the source in `layer` holds.
+// The next four compare the net with what the source in `layer` holds.
 
 // Records in the order of their labels, in a training that does not shuffle them.
 void check_order(const CheckedNet& net, int layer, const SourceFacts& facts, Findings* findings);
 
 // Labels that the layer which is compared with them has no score for.
 void check_labels(const CheckedNet& net, int layer, const SourceFacts& facts, Findings* findings);
+
+// Names of the classes of the source, of which there are not as many as scores.
+void check_class_names(const CheckedNet& net, int layer, Findings* findings);
 
 // mean_value and scale that do not fit the stored values.
 void check_values(const CheckedNet& net, int layer, const SourceFacts& facts, Findings* findings);

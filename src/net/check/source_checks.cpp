@@ -3,8 +3,10 @@
 #include <cmath>
 #include <set>
 
+#include "data/databases/class_names.h"
 #include "data/databases/label_order.h"
 #include "net/check/checks.h"
+#include "net/source_files.h"
 
 namespace crema {
 namespace {
@@ -98,6 +100,28 @@ void check_labels(const CheckedNet& net, int layer, const SourceFacts& facts, Fi
           "\": num_output is ", classes, ", but no label in \"", source.name(), "\" is above ",
           most, ": num_output: ", most + 1, " is enough for these data");
     }
+  }
+}
+
+void check_class_names(const CheckedNet& net, int layer, Findings* findings) {
+  const LayerParameter& source = net.layer(layer);
+  const ClassNames names = class_names_of_source(source_of(source, net.folder()));
+  if (names.empty() || source.top_size() < 2) return;
+  std::set<int> told;
+  for (const int reader : net.readers_of(layer, source.top(1))) {
+    const LayerParameter& message = net.layer(reader);
+    if (!reads_classes(message) || message.bottom(1) != source.top(1)) continue;
+    const int scores = net.scores_of(reader, message.bottom(0));
+    if (scores < 0 || !told.insert(scores).second) continue;
+    const auto count = static_cast<int64_t>(names.names.size());
+    if (net.num_output(scores) == count) continue;
+    add(findings, Severity::error,
+        net.where(scores, net.layer(scores).type() == "InnerProduct"
+                              ? "inner_product_param.num_output"
+                              : "convolution_param.num_output"),
+        "layer \"", net.layer(scores).name(), "\": num_output is ", net.num_output(scores),
+        ", but ", names.path, " names ", count, count == 1 ? " class" : " classes", " of \"",
+        source.name(), "\": set num_output: ", count, ", or correct the names");
   }
 }
 

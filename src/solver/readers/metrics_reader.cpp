@@ -65,6 +65,7 @@ void MetricsReader::begin(const event::Start& start) {
                   {"solver_file", run.solver_file}, {"started", utc_now()},
                   {"net_text", run.net_text},       {"recipe", run.recipe},
                   {"parameters", run.parameters},   {"weights", run.weights}};
+  if (!run.classes.empty()) metric.texts.emplace_back("classes", run.classes);
   if (!run.resumed_from.empty()) metric.texts.emplace_back("resumed_from", run.resumed_from);
   write(std::move(metric));
 }
