@@ -1,8 +1,9 @@
 // `crema classify -model NET.prototxt -weights FILE IMAGE|LIST.txt|FOLDER|DATABASE ...`: prints the
 // most probable classes of images. A net that is trained is deployed in memory; images are prepared
-// as its data layer does in phase TEST.
+// as its data layer does in phase TEST, for a net for use as the comments of its file say.
 #include <algorithm>
 
+#include "net/preparation.h"
 #include "tools/classify/class_scores.h"
 #include "tools/classify/classifier.h"
 #include "tools/classify/classify_inputs.h"
@@ -50,6 +51,22 @@ int find_input(const DeployedNet& deployed) {
   return found;
 }
 
+// Says it where neither a data layer nor the file knows how images become the input.
+void say_assumed(const InputPreparation& preparation, const Shape& shape, ProgramLog& log) {
+  const TransformationParameter& p = preparation.transform_param();
+  const bool plain = p.scale() == 1 && p.mean_value_size() == 0 && !p.has_mean_file();
+  const std::string text =
+      cat(FLAGS_model, ": does not say how images become the net's input; assumed is ",
+          describe(preparation, shape), plain ? "; values from 0 to 255" : "",
+          ". -mean, -scale, -rgb and -resize change that, and `crema deploy` with these flags "
+          "writes it into the file");
+  if (plain) {
+    log.warning(text);
+  } else {
+    log.info(text);
+  }
+}
+
 int run_classify(const VerbCall& call) {
   require(!FLAGS_weights.empty(), "weights are needed: -weights FILE.caffemodel");
   require(FLAGS_top > 0, "-top ", FLAGS_top, ": expected a positive number");
@@ -81,11 +98,16 @@ int run_classify(const VerbCall& call) {
   const Shape shape = net.input(blob).shape();
   require(shape.axes() == 4, input.options.where(layer), ": the input \"", blob, "\" is ",
           shape.brief(), ", not images (samples x channels x height x width)");
+  const InputPreparation* known = find_preparation(deployed.preparation, blob);
+  const InputPreparation how = known ? *known : assumed_preparation(blob, shape);
+  if (!find_preparation(input.preparation, blob) && (!known || source.type() == "Input"))
+    say_assumed(how, shape, call.log);
   const ImagePreparation preparation =
-      prepare_images(source, folder, {shape[1], shape[2], shape[3]}, call.log);
+      prepare_images(how, folder, {shape[1], shape[2], shape[3]}, call.log);
   const ScoreBlob scores = find_scores(net, shape[0]);
-  ClassReport report(scores.classes, class_names(folder, scores.classes, call.log), FLAGS_top,
-                     FLAGS_output);
+  ClassReport report(scores.classes,
+                     class_names(deployed.preparation.labels(), scores.classes, call.log),
+                     FLAGS_top, FLAGS_output);
   load_weights_of_flag(net);
 
   report.begin(width);

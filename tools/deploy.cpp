@@ -1,9 +1,11 @@
 // `crema deploy -model NET.prototxt [-output DEPLOY.prototxt]`: writes the net for use of a net that
-// is trained: Input layers instead of data, probabilities instead of losses.
+// is trained: Input layers instead of data, probabilities instead of losses, and in comments how images
+// become the inputs.
 #include <iostream>
 
 #include "base/files.h"
 #include "base/visible.h"
+#include "data/databases/class_names.h"
 #include "tools/classify/deployed_model.h"
 #include "tools/flags.h"
 #include "tools/model_flag.h"
@@ -17,9 +19,10 @@ int run_deploy(const VerbCall& call) {
   require(FLAGS_batch >= 0, "-batch ", FLAGS_batch, ": expected a positive number");
   const NetInput input = read_net(call.log, phase_of_flag(TEST));
   const DeployedNet deployed = deploy_model(call.log, input, FLAGS_batch);
+  if (!FLAGS_labels.empty()) read_class_names(FLAGS_labels);  // refuses what is no such file
   const std::string text =
       cat("# The net of ", visible(FLAGS_model), " for use, written by crema deploy.\n") +
-      text_of(deployed);
+      text_of(deployed, FLAGS_output.empty() ? "." : folder_of(FLAGS_output));
   if (FLAGS_output.empty()) {
     std::cout << text << std::flush;
   } else {
@@ -29,11 +32,11 @@ int run_deploy(const VerbCall& call) {
   return 0;
 }
 
-REGISTER_VERB(deploy,
-              {.summary = "writes a net for use: inputs instead of data, no losses",
-               .usage = "-model NET.prototxt [-output DEPLOY.prototxt] [flags]",
-               .flags = {"model", "output", "batch", "assume", "phase", "level", "stage", "set"},
-               .run = run_deploy});
+REGISTER_VERB(deploy, {.summary = "writes a net for use: inputs instead of data, no losses",
+                       .usage = "-model NET.prototxt [-output DEPLOY.prototxt] [flags]",
+                       .flags = {"model", "output", "batch", "assume", "phase", "level", "stage",
+                                 "set", "resize", "mean", "scale", "rgb", "labels", "weights"},
+                       .run = run_deploy});
 
 }  // namespace
 

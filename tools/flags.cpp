@@ -199,10 +199,11 @@ DEFINE_double(scale, 1,
               "whose HDF5Data has no transform_param. classify: after the mean, in place of what "
               "the net says.");
 
-DEFINE_string(labels, "",
-              "The names of the classes: a text file, one a line, the first for class 0. Empty: "
-              "labels.txt beside the net, or for db peek beside the database, if there is one, "
-              "else numbers.");
+DEFINE_string(
+    labels, "",
+    "The names of the classes: a text file, one a line, the first for class 0. Empty: "
+    "labels.txt in the database, as converters write it, or what a deploy file names, else "
+    "numbers.");
 DEFINE_string(metrics, "",
               "What tests say of a classifier besides the net's outputs, with commas: confusion, "
               "per_class, top5 (or another number), auc, map, f1, iou.");

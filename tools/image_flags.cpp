@@ -18,6 +18,19 @@ std::optional<float> number_in(std::string_view text) {
   return number;
 }
 
+void set_mean_of_flag(TransformationParameter* transform) {
+  transform->clear_mean_file();
+  transform->clear_mean_value();
+  for (const std::string& part : split(FLAGS_mean, ',')) {
+    if (const auto value = number_in(part)) transform->add_mean_value(*value);
+  }
+  const auto values = static_cast<size_t>(transform->mean_value_size());
+  if (values == split(FLAGS_mean, ',').size()) return;
+  require(values == 0, "-mean ", FLAGS_mean,
+          ": expected numbers, such as 104,117,123, or the name of a mean file");
+  transform->set_mean_file(FLAGS_mean);
+}
+
 }  // namespace
 
 ImageSize resize_of_flag() {
@@ -33,20 +46,26 @@ ImageSize resize_of_flag() {
   return {numbers[1], numbers[0]};
 }
 
-void set_mean_and_scale_of_flags(TransformationParameter* transform) {
-  if (!gflags::GetCommandLineFlagInfoOrDie("scale").is_default)
-    transform->set_scale(static_cast<float>(FLAGS_scale));
-  if (FLAGS_mean.empty()) return;
-  transform->clear_mean_file();
-  transform->clear_mean_value();
-  for (const std::string& part : split(FLAGS_mean, ',')) {
-    if (const auto value = number_in(part)) transform->add_mean_value(*value);
+bool change_preparation_of_flags(InputPreparation* preparation) {
+  const bool scale = !gflags::GetCommandLineFlagInfoOrDie("scale").is_default,
+             mean = !FLAGS_mean.empty();
+  if (scale) preparation->mutable_transform_param()->set_scale(static_cast<float>(FLAGS_scale));
+  if (mean) set_mean_of_flag(preparation->mutable_transform_param());
+  if (!FLAGS_resize.empty()) {
+    const ImageSize size = resize_of_flag();
+    preparation->clear_short_side();
+    preparation->set_resize_height(static_cast<uint32_t>(size.height));
+    preparation->set_resize_width(static_cast<uint32_t>(size.width));
   }
-  const auto values = static_cast<size_t>(transform->mean_value_size());
-  if (values == split(FLAGS_mean, ',').size()) return;
-  require(values == 0, "-mean ", FLAGS_mean,
-          ": expected numbers, such as 104,117,123, or the name of a mean file");
-  transform->set_mean_file(FLAGS_mean);
+  if (FLAGS_rgb && preparation->has_channels() &&
+      preparation->channels() != InputPreparation::GRAY) {
+    // What the data layer turns round was the other way round in its records.
+    const TransformationParameter& p = preparation->transform_param();
+    const bool turned =
+        p.bgr2rgb() || (p.has_color_order() && p.color_order() == TransformationParameter::RGB);
+    preparation->set_channels(turned ? InputPreparation::BGR : InputPreparation::RGB);
+  }
+  return scale || mean || !FLAGS_resize.empty() || FLAGS_rgb;
 }
 
 }  // namespace crema

@@ -1,9 +1,10 @@
-// -resize, -mean and -scale: how images become a net's input.
+// -resize, -mean, -scale and -rgb: how images become a net's input.
 #pragma once
 
 #include <cstdint>
 
 #include "proto/data.pb.h"
+#include "proto/preparation.pb.h"
 
 namespace crema {
 
@@ -14,7 +15,7 @@ struct ImageSize {
 // "256x256", width first. Error for anything else.
 ImageSize resize_of_flag();
 
-// -mean and -scale, as far as they are given, in place of what the message has.
-void set_mean_and_scale_of_flags(TransformationParameter* transform);
+// Those that are given, in place of what the message has. Returns whether there are any.
+bool change_preparation_of_flags(InputPreparation* preparation);
 
 }  // namespace crema

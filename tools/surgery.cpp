@@ -30,8 +30,8 @@ void check_surgery_flags() {
           "-output and -output_weights are both ", FLAGS_output);
 }
 
-// The size of -resize for each input that takes images.
-void set_image_size(Surgery* surgery) {
+// The size of -resize for each input that takes images, of which nothing is cropped any more.
+void set_image_size(Surgery* surgery, NetPreparation* preparation) {
   const ImageSize size = resize_of_flag();
   for (LayerParameter& layer : *surgery->net.mutable_layer()) {
     if (layer.type() != "Input") continue;
@@ -42,6 +42,20 @@ void set_image_size(Surgery* surgery) {
       shape.set_dim(2, size.height);
       shape.set_dim(3, size.width);
     }
+  }
+  for (InputPreparation& input : *preparation->mutable_input()) {
+    input.clear_short_side();
+    input.set_resize_height(static_cast<uint32_t>(size.height));
+    input.set_resize_width(static_cast<uint32_t>(size.width));
+    if (!input.has_transform_param()) continue;
+    TransformationParameter& transform = *input.mutable_transform_param();
+    transform.clear_crop_size();
+    transform.clear_crop_h();
+    transform.clear_crop_w();
+    transform.clear_crop_height();
+    transform.clear_crop_width();
+    transform.clear_resize_param();
+    if (transform.ByteSizeLong() == 0) input.clear_transform_param();
   }
 }
 
@@ -54,7 +68,7 @@ int run_surgery(const VerbCall& call) {
   options.where = [&](int i) { return input.options.where(deployed.origins[i]); };
   Net given(*context, deployed.net, options);
   Surgery surgery = make_fully_convolutional(deployed.net, given.graph(), options.where);
-  if (!FLAGS_resize.empty()) set_image_size(&surgery);
+  if (!FLAGS_resize.empty()) set_image_size(&surgery, &deployed.preparation);
 
   options.where = [&](int i) { return input.options.where(deployed.origins[surgery.origins[i]]); };
   // Fails here, before anything is written, when a layer cannot take the new shapes.
@@ -72,7 +86,8 @@ int run_surgery(const VerbCall& call) {
   deployed.notes.insert(deployed.notes.end(), surgery.changes.begin(), surgery.changes.end());
   const std::string text =
       cat("# The net of ", visible(FLAGS_model), " as convolutions, written by crema surgery.\n") +
-      text_of({surgery.net, {}, deployed.notes});
+      text_of({surgery.net, {}, deployed.preparation, {}, deployed.notes},
+              FLAGS_output.empty() ? "." : folder_of(FLAGS_output));
   if (FLAGS_output.empty()) {
     std::cout << text << std::flush;
   } else {

@@ -5,6 +5,7 @@
 #include <google/protobuf/text_format.h>
 
 #include "base/files.h"
+#include "net/preparation.h"
 #include "net/prototxt/prototxt.h"
 #include "net/prototxt/prototxt_parse.h"
 #include "net/prototxt/upgrade_strip.h"
@@ -21,17 +22,18 @@ void say_what_changed(Log& log, bool changed, const std::vector<Note>& notes,
   if (!changed) log.error("File already in latest proto format: " + path);
 }
 
-void write_text(const google::protobuf::Message& message, const std::string& path) {
+void write_text(const google::protobuf::Message& message, const std::string& path,
+                const std::string& comments = "") {
   std::string text;
   google::protobuf::TextFormat::PrintToString(message, &text);
-  write_file_atomically(path, text);
+  write_file_atomically(path, comments + text);
 }
 
 int upgrade_net_text(const VerbCall& call) {
   const std::string &in = call.arguments[0], &out = call.arguments[1];
   const NetFile file = read_net_file(in);
   say_what_changed(call.log, file.upgrade.changed, file.upgrade.notes, in);
-  write_text(file.net, out);
+  write_text(file.net, out, text_of(file.preparation, folder_of(out)));
   call.log.info("Wrote upgraded NetParameter text proto to " + out);
   return 0;
 }

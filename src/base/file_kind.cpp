@@ -135,7 +135,7 @@ bool may_be_list(const FileKind& kind) {
 }
 
 std::string what_it_is(const FileKind& kind) {
-  if (kind.what.empty()) return "";
+  if (kind.what.empty() || kind.what == kUnknownKind) return "";
   return cat("; it is ", kind.what, kind.use.empty() ? "" : ": " + kind.use);
 }
 

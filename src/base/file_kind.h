@@ -24,7 +24,8 @@ FileKind file_kind(const std::string& path);
 // Whether lines can be read from it: any text but those of other known kinds.
 bool may_be_list(const FileKind& kind);
 
-// The end of a message: "; it is a PyTorch file (.pth): crema convert_weights ...". "" for nothing.
+// The end of a message: "; it is a PyTorch file (.pth): crema convert_weights ...". "" for nothing, and
+// for an unknown format.
 std::string what_it_is(const FileKind& kind);
 
 }  // namespace crema

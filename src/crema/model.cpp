@@ -19,6 +19,7 @@ void make_deployed(NetInput* input, const ModelOptions& options, Log& log) {
   how.assume_command = [](const std::string& shapes) { return cat("assume = \"", shapes, "\""); };
   how.folder = input->options.folder;
   how.where = input->options.where;
+  how.preparation = input->preparation;
   const DeployedNet deployed = deploy(input->net, how, log);
   input->net = deployed.net;
   input->options.where = [origins = deployed.origins, where = how.where](int layer) {

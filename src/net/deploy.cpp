@@ -10,6 +10,7 @@
 #include "net/deploy_layer.h"
 #include "net/deploy_results.h"
 #include "net/net_text.h"
+#include "net/source_files.h"
 
 namespace crema {
 
@@ -30,8 +31,9 @@ NetParameter with_assumed_sources(const NetParameter& net, const DeployOptions& 
 
 class Deployer {
  public:
-  Deployer(const NetParameter& net, const DeployOptions& options)
+  Deployer(const NetParameter& net, const DeployOptions& options, Log& log)
       : options_(options),
+        log_(log),
         source_(with_assumed_sources(net, options)),
         graph_(source_, options.where) {}
 
@@ -48,8 +50,9 @@ class Deployer {
     take_names();
     deployed_.net.set_name(source_.name());
     for (int i = 0; i < source_.layer_size(); ++i) add(i, results);
-    for (const DeployInput& input : inputs_) deployed_.notes.push_back(describe(input, graph_));
-    for (const std::string& note : left_out_) deployed_.notes.push_back(note);
+    for (const DeployInput& input : inputs_) prepare(input);
+    set_labels();
+    deployed_.notes = left_out_;
     return std::move(deployed_);
   }
 
@@ -109,6 +112,38 @@ class Deployer {
     for (const int64_t extent : input.shape.dims()) shape->add_dim(extent);
   }
 
+  void prepare(const DeployInput& input) {
+    const LayerParameter& source = source_.layer(input.source);
+    const std::string& name = graph_.blobs[input.blob].name;
+    if (const InputPreparation* stated = find_preparation(options_.preparation, name)) {
+      *deployed_.preparation.add_input() = *stated;
+      if (options_.change && input.shape.axes() == 4)
+        options_.change(&*deployed_.preparation.mutable_input()->rbegin());
+    } else {
+      deployed_.preparation.MergeFrom(
+          preparation_of(source, name, input.shape, options_.folder, options_.change, log_));
+    }
+    const InputPreparation* known = find_preparation(deployed_.preparation, name);
+    deployed_.inputs.push_back(known ? describe(*known, input.shape)
+                                     : cat(name, ": ", input.shape.brief()));
+    if (!known || known->transform_param().has_gray() || input.shape.axes() != 4 ||
+        input.shape[1] != 3 || source.type() != "Data")
+      return;
+    deployed_.inputs.push_back(
+        cat("The planes of ", source_of(source, options_.folder),
+            " are taken for blue, green, red, "
+            "as convert_imageset stores them; -rgb if they are red, green, blue"));
+  }
+
+  void set_labels() {
+    const std::string file = class_names_file_of(source_, options_.folder);
+    if (!file.empty()) {
+      deployed_.preparation.set_labels(file);
+    } else if (options_.preparation.has_labels()) {
+      deployed_.preparation.set_labels(options_.preparation.labels());
+    }
+  }
+
   LayerParameter kept(int i) const {
     LayerParameter layer = without_training(source_.layer(i));
     if (layer.type() == "DummyData") set_batch(batch_of(graph_, options_), &layer);
@@ -147,6 +182,7 @@ class Deployer {
   }
 
   const DeployOptions& options_;
+  Log& log_;
   const NetParameter source_;
   const DeployGraph graph_;
   std::vector<bool> needed_;
@@ -160,13 +196,14 @@ class Deployer {
 
 DeployedNet deploy(const NetParameter& net, const DeployOptions& options, Log& log) {
   require(options.batch >= 0, "-batch ", options.batch, ": expected a positive number");
-  DeployedNet deployed = Deployer(net, options).run();
+  DeployedNet deployed = Deployer(net, options, log).run();
+  for (const std::string& input : deployed.inputs) log.info(input);
   for (const std::string& note : deployed.notes) log.info(note);
   return deployed;
 }
 
-std::string text_of(const DeployedNet& deployed) {
-  std::string text;
+std::string text_of(const DeployedNet& deployed, const std::string& folder) {
+  std::string text = text_of(deployed.preparation, folder);
   for (const std::string& note : deployed.notes) text += "# " + visible(note) + "\n";
   return text + net_text(deployed.net);
 }

@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "base/log.h"
+#include "net/preparation.h"
+#include "net/weight_shapes.h"
 #include "proto/net.pb.h"
 
 namespace crema {
@@ -25,12 +27,19 @@ struct DeployOptions {
   };
   std::string folder;                           // of the net's file
   std::function<std::string(int layer)> where;  // position of a layer of the given net
+  NetPreparation preparation;                   // what the net's file says
+  PreparationChange change;                     // of what data layers do; may be empty
+  WeightShapes weights;                         // which correct shapes that `assume` guesses
 };
 
 struct DeployedNet {
   NetParameter net;
-  std::vector<int> origins;        // for each layer, the one of the given net that it comes from
-  std::vector<std::string> notes;  // how inputs were prepared in training, and what was left out
+  std::vector<int> origins;  // for each layer, the one of the given net that it comes from
+  // How images become inputs, and the names of classes, as far as data layers, their databases or the
+  // net's file say.
+  NetPreparation preparation;
+  std::vector<std::string> inputs;  // the same for people, and shapes
+  std::vector<std::string> notes;   // what was left out
 };
 
 // `net` is upgraded and without the layers of other phases. Layers keep their names, so weights
@@ -43,7 +52,7 @@ struct DeployedNet {
 //   - A Slice that takes such a branch's input out of a source becomes the input.
 DeployedNet deploy(const NetParameter& net, const DeployOptions& options, Log& log);
 
-// The text of a file: the notes as comments, then the net.
-std::string text_of(const DeployedNet& deployed);
+// The text of a file in `folder`: preparation and notes as comments, then the net.
+std::string text_of(const DeployedNet& deployed, const std::string& folder = ".");
 
 }  // namespace crema

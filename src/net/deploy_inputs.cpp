@@ -1,6 +1,7 @@
 #include "net/deploy_inputs.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <set>
 #include <utility>
@@ -125,7 +126,12 @@ class InputFinder {
       return shape;
     }
     const SourceTop described{graph_.net, layer, top, batch_.samples};
-    const auto shape = assumed_.defaults ? usual_shape(described) : stated_image(described);
+    const auto stated = stated_image(described);
+    const auto shape = assumed_.defaults ? usual_shape(described) : stated;
+    if (shape && assumed_.defaults && !options_.weights.empty())
+      return shape_by_weights(layer.top(top), *shape, stated.has_value(), needed_layers(),
+                              options_.weights,
+                              [&](const NetParameter& net) { return blobs_of(net); });
     if (shape) return shape;
     if (missing_.empty()) {
       first_missing_ = source;
@@ -134,6 +140,25 @@ class InputFinder {
     missing_.push_back(layer.top(top));
     examples_.push_back(cat(layer.top(top), "=", likely_shape(described)));
     return std::nullopt;
+  }
+
+  NetParameter needed_layers() const {
+    NetParameter net;
+    for (int i = 0; i < graph_.net.layer_size(); ++i)
+      if (needed_[i] && graph_.roles[i] == DeployRole::layer)
+        *net.add_layer() = graph_.net.layer(i);
+    return net;
+  }
+
+  std::optional<std::map<std::string, Shape>> blobs_of(const NetParameter& net) {
+    try {
+      std::map<std::string, Shape> shapes;
+      for (const Value& value : build_graph(context_, net, {}).values)
+        shapes[value.blob] = value.shape;
+      return shapes;
+    } catch (const Error&) {  // too small an image
+      return std::nullopt;
+    }
   }
 
   // The shapes of its tops; none when its files are not there.

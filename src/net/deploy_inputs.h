@@ -34,7 +34,4 @@ struct DeployInput {
 std::vector<DeployInput> find_inputs(const DeployGraph& graph, const std::vector<bool>& needed,
                                      const DeployOptions& options);
 
-// "data: 1x3x32x32, planes in the order B, G, R; minus mean.binaryproto, times 0.5".
-std::string describe(const DeployInput& input, const DeployGraph& graph);
-
 }  // namespace crema

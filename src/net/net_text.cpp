@@ -5,6 +5,8 @@
 
 #include <vector>
 
+#include "proto/net.pb.h"
+
 namespace crema {
 
 namespace {
@@ -66,7 +68,7 @@ class Writer {
 
 }  // namespace
 
-std::string net_text(const NetParameter& net) {
+std::string net_text(const Message& net) {
   Writer writer;
   writer.write(net, "");
   return writer.text;

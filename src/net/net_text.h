@@ -1,12 +1,12 @@
-// Writes a net as a person would: short messages on one line.
+// Writes a net, or another message, as a person would: short messages on one line.
 #pragma once
+
+#include <google/protobuf/message.h>
 
 #include <string>
 
-#include "proto/net.pb.h"
-
 namespace crema {
 
-std::string net_text(const NetParameter& net);
+std::string net_text(const google::protobuf::Message& net);
 
 }  // namespace crema

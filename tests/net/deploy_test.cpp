@@ -178,9 +178,20 @@ layer { name: "loss" type: "SoftmaxWithLoss" bottom: "n" bottom: "label" top: "l
   propagate_down: true propagate_down: false softmax_param { axis: -1 } loss_param { ignore_label: 3 } }
 )",
                                    {});
-  EXPECT_EQ(
-      text_of(net),
-      R"(# x: 1x3x8x8, planes in the order B, G, R, from images of 9 x 9, the middle of each image; minus 104, 117.5, 123, then times 0.5
+  EXPECT_EQ(text_of(net),
+            R"(# crema: input {
+# crema:   name: "x"
+# crema:   channels: BGR
+# crema:   resize_height: 9
+# crema:   resize_width: 9
+# crema:   transform_param {
+# crema:     scale: 0.5
+# crema:     crop_size: 8
+# crema:     mean_value: 104
+# crema:     mean_value: 117.5
+# crema:     mean_value: 123
+# crema:   }
+# crema: }
 name: "net"
 layer {
   name: "x"
@@ -219,6 +230,11 @@ layer {
 }
 )");
   EXPECT_EQ(net.origins, std::vector<int>({0, 1, 2, 3}));
+  EXPECT_EQ(net.inputs, std::vector<std::string>{
+                            "x: 1x3x8x8, planes B, G, R, from images of 9x9 pixels, the middle of "
+                            "each image; minus 104, 117.5, 123, then times 0.5"});
+  EXPECT_EQ(parse_net_text(text_of(net), "deploy.prototxt").preparation.SerializeAsString(),
+            net.preparation.SerializeAsString());
   EXPECT_EQ(parse_net_text(text_of(net), "deploy.prototxt").net.SerializeAsString(),
             net.net.SerializeAsString());
 }

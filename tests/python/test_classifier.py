@@ -49,8 +49,22 @@ def classifier(files):
 def test_is_a_net(classifier, files):
     assert isinstance(classifier, crema.Net) and isinstance(classifier, crema.Classifier)
     assert classifier.inputs == ['data'] and classifier.outputs == ['prob']
-    by_name = crema.Classifier(model_file=files[0], pretrained_file=files[1])
+    by_name = crema.Classifier(model_file=files[0], pretrained_file=files[1], raw_scale=255)
     assert tuple(by_name.image_dims) == (4, 6)
+
+
+def test_takes_what_the_deploy_file_says(files, classifier, tmp_path):
+    lines = ['input {', '  name: "data" channels: BGR resize_height: 8 resize_width: 10',
+             '  transform_param { mean_value: 104 mean_value: 117 mean_value: 123 }', '}']
+    (tmp_path / 'deploy.prototxt').write_text(''.join(f'# crema: {line}\n' for line in lines) + DEPLOY)
+    stated = crema.Classifier(str(tmp_path / 'deploy.prototxt'), files[1])
+    assert tuple(stated.image_dims) == (8, 10)
+    expected = classifier.predict(images(3), oversample=False)
+    assert np.array_equal(stated.predict(images(3), oversample=False), expected)
+    scaled = crema.Classifier(str(tmp_path / 'deploy.prototxt'), files[1], raw_scale=1)  # what is given wins
+    assert not np.allclose(scaled.predict(images(3), oversample=False), expected)
+    with pytest.warns(UserWarning, match='does not say how images become the input'):
+        crema.Classifier(*files)
 
 
 # 1 and 3 crops do not fill a batch of 4, 7 need two.

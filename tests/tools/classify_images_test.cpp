@@ -126,13 +126,21 @@ TEST(ClassifyImages, PreparesImagesAsTheDataLayerDoes) {
                     files("", "scale: 3 crop_size: 7 mean_value: 1"),
                     " -scale 0.01 -mean 104,117,123 -resize 8x9" + list},
            Prepared{"deploy", files("new_height: 9 new_width: 8", "scale: 0.01 mean_value: 9"),
-                    "deploy", " -scale 0.01 -mean 9 absolute.txt"},
+                    "deploy", " absolute.txt"},
            Prepared{"deploy, resize", files("new_height: 12 new_width: 9", "crop_size: 8"),
-                    "deploy", " -resize 9x12 absolute.txt"},
+                    "deploy", " absolute.txt"},
+           Prepared{"deploy, short side", files("short_side: 9", "scale: 0.01 crop_size: 8"),
+                    "deploy", " absolute.txt"},
+           Prepared{"deploy, red first", files("", "scale: 0.01 bgr2rgb: true " + means), "deploy",
+                    " absolute.txt"},
+           Prepared{"deploy, records", data("lmdb_raw", "scale: 0.01 crop_size: 7 mirror: false"),
+                    "deploy", std::string(" ") + kFormats + "lmdb_raw"},
+           Prepared{"deploy, their size", data("lmdb_raw", means + "scale: 0.02 crop_size: 7"),
+                    "deploy", " absolute.txt"},
            Prepared{
                "deploy, mean file",
                data("lmdb_raw", cat("crop_size: 8 mean_file: \"", kFormats, "mean.binaryproto\"")),
-               "deploy", cat(" -mean ", kFormats, "mean.binaryproto absolute.txt")},
+               "deploy", " absolute.txt"},
        }) {
     expect_scores_of_test(folder, row);
   }
@@ -153,6 +161,8 @@ TEST(ClassifyImages, PreparesGreyImages) {
                  files("", "scale: 0.01 gray: BGR mean_value: 104 mean_value: 117 mean_value: 123"),
                  data("lmdb_raw",
                       "scale: 0.01 gray: RGB mean_value: 123 mean_value: 117 mean_value: 104"),
+                 " absolute.txt"},
+        Prepared{"deploy", files("", "scale: 0.01 gray: RGB bgr2rgb: true crop_size: 7"), "deploy",
                  " absolute.txt"}}) {
     expect_scores_of_test(folder, row);
   }

@@ -1,6 +1,8 @@
 // classify: one answer from wherever an image comes, names, errors.
 #include <gtest/gtest.h>
 
+#include <regex>
+
 #include "tools/classified.h"
 
 #ifdef CREMA_OPENCV
@@ -102,8 +104,8 @@ TEST(Classify, NamesClassesAndPrintsTheBest) {
   EXPECT_EQ(first_line("-top 1"), cat(start, row.best));
   folder.write("names", "n01 zero, one\nn02 \"two\"\n\nn03\n\n");
   EXPECT_EQ(run(folder, std::string(kClassify) + "-labels names lmdb").errors(),
-            std::vector<std::string>{"-labels names: has 4 lines, but the net has 3 classes; "
-                                     "expected one name a line"});
+            std::vector<std::string>{"names: names 4 classes, but the net has 3; expected one name "
+                                     "a line, the first for class 0"});
   const std::vector<std::string> names = {"n01 zero, one", "n02 \"two\"", "n03"};
   folder.write("names", join(names, "\r\n") + "\n\n");
   EXPECT_EQ(first_line("-top 1 -labels names"), cat(start, '"', names[row.best], '"'));
@@ -115,18 +117,43 @@ TEST(Classify, NamesClassesAndPrintsTheBest) {
   expect_part(csv, ",0,\"n01 zero, one\",0.");
   expect_part(csv, ",1,\"n02 \"\"two\"\"\",0.");
 
-  // Beside the net, without the flag.
-  folder.write("labels.txt", "cat\ndog\nowl\n");
-  const Outcome beside = run(folder, std::string(kClassify) + "-top 1 lmdb");
-  expect_part(beside.out,
-              cat(start, "\"", std::vector<std::string>{"cat", "dog", "owl"}[row.best]));
-  expect_part(beside.err, "The classes have the names in ./labels.txt");
-  folder.write("labels.txt", "cat\ndog\n");
-  const Outcome short_one = run(folder, std::string(kClassify) + "-top 1 lmdb");
-  EXPECT_EQ(short_one.code, 0);
-  expect_part(short_one.err,
-              "labels.txt: has 2 lines, but the net has 3 classes: the classes have "
-              "numbers only; -labels FILE names them");
+  // Names of something else, beside the net.
+  folder.write("labels.txt", "apple\nbanana\ncherry\n");
+  EXPECT_EQ(first_line("-top 1"), cat(start, row.best));
+  // Those of the database that the net learned from, also from the net for use.
+  folder.write("lmdb/labels.txt", "cat\ndog\nowl\n");
+  const std::string named =
+      cat(start, "\"", std::vector<std::string>{"cat", "dog", "owl"}[row.best], "\"");
+  EXPECT_EQ(first_line("-top 1"), named);
+  ASSERT_EQ(run(folder, "deploy -model net.prototxt -output use.prototxt").code, 0);
+  const Outcome used =
+      run(folder, "classify -model use.prototxt -weights net_iter_2.caffemodel -top 1 lmdb");
+  EXPECT_EQ(split(used.out, '\n')[0], named) << used.err;
+  expect_part(used.err, "The classes have the names in lmdb/labels.txt");
+  folder.write("lmdb/labels.txt", "cat\ndog\n");
+  EXPECT_EQ(
+      run(folder, std::string(kClassify) + "lmdb").errors(),
+      std::vector<std::string>{"lmdb/labels.txt: names 2 classes, but the net has 3; expected "
+                               "one name a line, the first for class 0"});
+}
+
+// A deploy file of somebody else says nothing of images.
+TEST(Classify, SaysWhatItAssumes) {
+  const Folder folder;
+  make_trained_net(folder);
+  ASSERT_EQ(run(folder, "deploy -model net.prototxt -output use.prototxt").code, 0);
+  const std::string classify = "classify -weights net_iter_2.caffemodel -top 1 lmdb -model ";
+  const Outcome told = run(folder, classify + "use.prototxt");
+  EXPECT_EQ(told.err.find("assumed"), std::string::npos) << told.err;
+  folder.write("bare.prototxt",
+               std::regex_replace(folder.read("use.prototxt"), std::regex("#.*\n"), ""));
+  const Outcome bare = run(folder, classify + "bare.prototxt");
+  expect_part(bare.err,
+              "bare.prototxt: does not say how images become the net's input; assumed is data: "
+              "6x1x2x3, from images of 3x2 pixels; values from 0 to 255. -mean, -scale");
+  EXPECT_NE(bare.out, told.out);
+  EXPECT_EQ(run(folder, classify + "bare.prototxt -scale 0.01").out, told.out);
+  EXPECT_EQ(run(folder, classify + "use.prototxt -scale 1").out, bare.out) << "flags win";
 }
 
 TEST(Classify, GoesOnBehindAnImageThatItCannotRead) {

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <regex>
 #include <set>
+#include <tuple>
 
 #include "base/files.h"
 #include "tools/program.h"
@@ -15,7 +16,13 @@ namespace deploy_verb_test {
 
 const std::string kModels = CREMA_TEST_DATA "/../models/";
 
-constexpr const char* kLenet = R"(# data: 1x1x28x28; times 0.00390625
+constexpr const char* kLenet = R"(# crema: input {
+# crema:   name: "data"
+# crema:   channels: GRAY
+# crema:   resize_height: 28
+# crema:   resize_width: 28
+# crema:   transform_param { scale: 0.00390625 }
+# crema: }
 name: "LeNet"
 layer {
   name: "data"
@@ -93,6 +100,60 @@ TEST(DeployVerb, WritesLenet) {
   EXPECT_EQ(folder.read("net.prototxt"), shown.out);
 }
 
+// Preparation of images: flags go into the file, and stay there whatever rewrites it.
+TEST(DeployVerb, KeepsThePreparationOfImages) {
+  const Folder folder;
+  folder.write("data/names", "cat\ndog\n");
+  folder.write(
+      "data/net.prototxt",
+      "layer { name: \"data\" type: \"Data\" top: \"data\" top: \"label\" transform_param { "
+      "crop_size: 4 mirror: true mean_file: \"mean.binaryproto\" } data_param { source: "
+      "\"gone\" batch_size: 2 } }\n"
+      "layer { name: \"ip\" type: \"InnerProduct\" bottom: \"data\" top: \"ip\" "
+      "inner_product_param { num_output: 2 } }\n"
+      "layer { name: \"loss\" type: \"SoftmaxWithLoss\" bottom: \"ip\" bottom: \"label\" "
+      "top: \"loss\" }\n");
+  folder.write(
+      "data/mean.binaryproto",
+      std::string("\x08\x01\x10\x03\x18\x05\x20\x05\x2a\xac\x02", 11) + std::string(300, '\0'));
+  folder.write("out/.here", "");
+  const auto lines = [&](const std::string& file) {
+    std::string text;
+    for (const std::string& line : split(folder.read(file), '\n'))
+      if (starts_with(line, "# crema: ")) text += line.substr(9) + "\n";
+    return text;
+  };
+  const std::string written =
+      "input {\n  name: \"data\"\n  channels: RGB\n  resize_height: 5\n  resize_width: 5\n"
+      "  transform_param {\n    scale: 0.5\n    crop_size: 4\n    mean_file: "
+      "\"../data/mean.binaryproto\"\n  }\n}\nlabels: \"../data/names\"\n";
+  ASSERT_EQ(run(folder,
+                "deploy -model data/net.prototxt -scale 0.5 -rgb -labels data/names -output "
+                "out/a.prototxt")
+                .code,
+            0);
+  EXPECT_EQ(lines("out/a.prototxt"), written);
+  // From another folder, and through the verbs that write nets.
+  ASSERT_EQ(run(folder, "deploy -model out/a.prototxt -output out/b.prototxt").code, 0);
+  ASSERT_EQ(run(folder, "expand out/b.prototxt out/c.prototxt").code, 0);
+  ASSERT_EQ(run(folder, "upgrade_net_proto_text out/c.prototxt out/d.prototxt").code, 0);
+  ASSERT_EQ(run(folder, "surgery -model out/d.prototxt -output out/e.prototxt").code, 0);
+  for (const char* file : {"b", "c", "d", "e"})
+    EXPECT_EQ(lines(cat("out/", file, ".prototxt")), written) << file;
+  ASSERT_EQ(
+      run(folder, "surgery -model out/d.prototxt -output out/f.prototxt -resize 8x6 -mean 1,2,3")
+          .code,
+      0);
+  EXPECT_EQ(lines("out/f.prototxt"),
+            "input {\n  name: \"data\"\n  channels: RGB\n  resize_height: 6\n  resize_width: 8\n"
+            "  transform_param { scale: 0.5 mean_value: 1 mean_value: 2 mean_value: 3 }\n}\n"
+            "labels: \"../data/names\"\n");
+  folder.write("wrong.prototxt",
+               "# crema: input {\n# crema:   name: \"data\" scael: 2\n# crema: }\n" +
+                   folder.read("out/a.prototxt"));
+  expect_part(run(folder, "summary -model wrong.prototxt").errors().at(0), "wrong.prototxt:2:25: ");
+}
+
 struct Known {
   const char *net, *flags, *first, *last, *sum;
 };
@@ -117,6 +178,34 @@ TEST(DeployVerb, KeepsShapesAndParameters) {
     ASSERT_EQ(made.code, 0) << made.err;
     const Outcome outcome = run(folder, "summary -model net.prototxt -phase TEST");
     for (const char* part : {row.first, row.last, row.sum}) expect_part(outcome.out, part);
+  }
+}
+
+// Weights say how many channels and pixels the net learned from.
+TEST(DeployVerb, TakesTheShapeFromWeights) {
+  for (const auto& [net, flags, input] :
+       std::initializer_list<std::tuple<const char*, const char*, const char*>>{
+           {"lenet/train_val", "data=1x1x28x28", "dim: 1 dim: 1 dim: 28 dim: 28"},
+           {"cifar10_quick/train_val", "data=1x3x32x32", "dim: 1 dim: 3 dim: 32 dim: 32"}}) {
+    SCOPED_TRACE(net);
+    const Folder folder;
+    const std::string model = cat("deploy -model ", kModels, net, ".prototxt -output ");
+    ASSERT_EQ(run(folder, cat(model, "known.prototxt -assume ", flags)).code, 0);
+    folder.write("solver.prototxt",
+                 "net: \"train.prototxt\" base_lr: 0 lr_policy: \"fixed\" "
+                 "max_iter: 1 snapshot_prefix: \"w\"");
+    std::string train = folder.read("known.prototxt");
+    for (const auto& [from, to] :
+         {std::pair("type: \"Softmax\"", "type: \"Softmax\" loss_weight: 1"),
+          std::pair("\"Input\"", "\"DummyData\""), std::pair("input_param", "dummy_data_param")})
+      train = std::regex_replace(train, std::regex(from), to);
+    folder.write("train.prototxt", train);
+    const Outcome trained = run(folder, "train -solver solver.prototxt");
+    ASSERT_EQ(trained.code, 0) << trained.err;
+    const Outcome outcome =
+        run(folder, cat(model, "made.prototxt -assume default -weights w_iter_1.caffemodel"));
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    expect_part(folder.read("made.prototxt"), input);
   }
 }
 

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/visible.h"
+#include "data/databases/class_names.h"
 #include "tools/flags.h"
 
 namespace crema {
@@ -49,21 +50,17 @@ ScoreBlob find_scores(Net& net, int64_t batch) {
        "; name the blob: -blob NAME");
 }
 
-std::vector<std::string> class_names(const std::string& folder, int64_t classes, Log& log) {
-  const std::string path = FLAGS_labels.empty() ? folder + "/labels.txt" : FLAGS_labels;
-  if (FLAGS_labels.empty() && !file_exists(path)) return {};
-  std::vector<std::string> names;
-  for (const std::string& line : split(read_text(path), '\n')) names.emplace_back(trim(line));
-  while (!names.empty() && names.back().empty()) names.pop_back();
-  if (static_cast<int64_t>(names.size()) == classes) {
-    if (FLAGS_labels.empty()) log.info("The classes have the names in " + path);
-    return names;
+std::vector<std::string> class_names(const std::string& file, int64_t classes, Log& log) {
+  if (file.empty()) return {};
+  if (FLAGS_labels.empty() && !file_exists(file)) {
+    log.warning(file +
+                ": the file with the names of the classes is not there; -labels FILE names them");
+    return {};
   }
-  const std::string problem =
-      cat(path, ": has ", names.size(), " lines, but the net has ", classes, " classes");
-  require(FLAGS_labels.empty(), "-labels ", problem, "; expected one name a line");
-  log.warning(problem + ": the classes have numbers only; -labels FILE names them");
-  return {};
+  const ClassNames names = read_class_names(file);
+  require_count(names, classes, "the net");
+  if (FLAGS_labels.empty()) log.info("The classes have the names in " + file);
+  return names.names;
 }
 
 }  // namespace crema

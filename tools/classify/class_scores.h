@@ -18,9 +18,8 @@ struct ScoreBlob {
 // `batch` images. Error that lists the outputs.
 ScoreBlob find_scores(Net& net, int64_t batch);
 
-// The lines of -labels, or of labels.txt in `folder`; none: classes have numbers only. Error when
-// -labels has another number of them than there are classes; such a labels.txt is left with a
-// warning.
-std::vector<std::string> class_names(const std::string& folder, int64_t classes, Log& log);
+// The names in `file`; none: classes have numbers only. A missing file that the net names is a warning.
+// Error unless there are as many as classes.
+std::vector<std::string> class_names(const std::string& file, int64_t classes, Log& log);
 
 }  // namespace crema

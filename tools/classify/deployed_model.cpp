@@ -1,8 +1,35 @@
 #include "tools/classify/deployed_model.h"
 
+#include <algorithm>
+
+#include "base/strings.h"
+#include "data/databases/hdf5_file.h"
+#include "net/weights/weights_hdf5.h"
+#include "net/weights/wire_reader.h"
 #include "tools/flags.h"
+#include "tools/image_flags.h"
 
 namespace crema {
+
+namespace {
+
+// Of the first blob of each layer in -weights.
+WeightShapes shapes_of_weights() {
+  WeightShapes shapes;
+  const auto add = [&](const StoredLayer& layer) {
+    if (!layer.blobs.empty()) shapes.emplace(layer.name, Shape(layer.blobs[0].shape));
+  };
+  for (const std::string& path : split(FLAGS_weights, ',')) {
+    if (is_hdf5(path)) {
+      read_hdf5_weights(path, add);
+    } else {
+      for (const StoredLayer& layer : read_caffemodel(path).layers) add(layer);
+    }
+  }
+  return shapes;
+}
+
+}  // namespace
 
 DeployedNet deploy_model(ProgramLog& log, const NetInput& input, int batch) {
   DeployOptions options;
@@ -10,7 +37,14 @@ DeployedNet deploy_model(ProgramLog& log, const NetInput& input, int batch) {
   options.assume = FLAGS_assume;
   options.folder = input.options.folder;
   options.where = input.options.where;
-  return deploy(input.net, options, log);
+  options.preparation = input.preparation;
+  options.change = change_preparation_of_flags;
+  const std::vector<std::string> assumed = split(FLAGS_assume, ',');
+  if (std::find(assumed.begin(), assumed.end(), "default") != assumed.end())
+    options.weights = shapes_of_weights();
+  DeployedNet deployed = deploy(input.net, options, log);
+  if (!FLAGS_labels.empty()) deployed.preparation.set_labels(FLAGS_labels);
+  return deployed;
 }
 
 }  // namespace crema

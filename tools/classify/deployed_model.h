@@ -7,7 +7,7 @@
 
 namespace crema {
 
-// With -assume. `batch` as in DeployOptions.
+// With -assume, -labels and the flags on images. `batch` as in DeployOptions.
 DeployedNet deploy_model(ProgramLog& log, const NetInput& input, int batch);
 
 }  // namespace crema

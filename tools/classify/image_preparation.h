@@ -1,12 +1,12 @@
-// How `classify` makes a net's input from an image or a record: as the data layer that the input
-// stands for does in phase TEST; -resize, -mean, -scale and -rgb override that.
+// How `classify` makes a net's input from an image or a record: as its preparation says, which comes
+// from the data layer that the input stands for, or from the comments of a deploy file.
 #pragma once
 
 #include <memory>
 #include <string>
 
 #include "data/lists/image_files.h"
-#include "proto/layer.pb.h"
+#include "proto/preparation.pb.h"
 #include "tools/classify/classify_inputs.h"
 
 namespace crema {
@@ -18,10 +18,9 @@ struct ImagePreparation {
   std::unique_ptr<Dataset> dataset(const ImageSource& source) const;
 };
 
-// `layer`: the data layer, or the Input layer of a net without one. `sample`: channels, height and
-// width of the input. Error when images prepared so do not fit it. Logs what it does to an image
-// beyond what the layer says.
-ImagePreparation prepare_images(const LayerParameter& layer, const std::string& folder,
+// `sample`: channels, height and width of the input. Error when images prepared so do not fit it. Logs
+// to what size it makes them.
+ImagePreparation prepare_images(const InputPreparation& input, const std::string& folder,
                                 const Shape& sample, Log& log);
 
 }  // namespace crema

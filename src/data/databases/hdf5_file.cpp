@@ -80,7 +80,8 @@ bool is_hdf5(const std::string& path) {
 
 Hdf5File::Hdf5File(const std::string& path) : path_(path) {
   require(file_exists(path), path, ": no such file");
-  require(is_hdf5(path), path, ": is not an HDF5 file", what_it_is(file_kind(path)));
+  require(is_hdf5(path), path, ": is not an HDF5 file, or it is damaged or cut short",
+          what_it_is(file_kind(path)));
   size_ = RandomAccessFile(path).size();
   check_hdf5_structure(path);
   const Hdf5Quiet quiet;

@@ -18,6 +18,7 @@ NetInput read_net_input(const std::string& path, Phase phase, const NetState& ou
   input.net = filter_net(file->net, input.options.state, log, &kept,
                          [&](int layer) { return file->where(layer); });
   input.options.folder = folder_of(path);
+  input.preparation = file->preparation;
   input.options.where = [file, kept](int layer) { return file->where(kept[layer]); };
   return input;
 }

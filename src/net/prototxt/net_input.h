@@ -5,12 +5,14 @@
 
 #include "net/net.h"
 #include "net/prototxt/settings.h"
+#include "proto/preparation.pb.h"
 
 namespace crema {
 
 struct NetInput {
-  NetParameter net;    // without the layers that options.state excludes
-  NetOptions options;  // state, folder and positions are set
+  NetParameter net;            // without the layers that options.state excludes
+  NetOptions options;          // state, folder and positions are set
+  NetPreparation preparation;  // of the inputs of a net for use, as its file says
 };
 
 // Reads and upgrades a net and applies its rules. `outer` is the level and the stages that the

@@ -6,6 +6,7 @@
 #include "base/files.h"
 #include "data/databases/given_file.h"
 #include "net/prototxt/no_effect.h"
+#include "net/prototxt/preparation_reader.h"
 #include "net/prototxt/prototxt_parse.h"
 
 namespace crema {
@@ -70,6 +71,7 @@ NetFile parse_net_text(const std::string& text, const std::string& name, Setting
   NetFile file;
   file.path = name;
   file.positions = parse(text, name, &file.net, settings);
+  file.preparation = read_preparation(text, name);
   upgrade(&file, settings);
   return file;
 }

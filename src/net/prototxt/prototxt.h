@@ -11,6 +11,7 @@
 #include "net/prototxt/settings.h"
 #include "net/prototxt/upgrade.h"
 #include "proto/net.pb.h"
+#include "proto/preparation.pb.h"
 #include "proto/solver.pb.h"
 
 namespace crema {
@@ -20,7 +21,8 @@ struct NetFile {
   NetParameter net;  // upgraded
   std::string path;  // as given; the solver's path for a net inside a solver
   std::shared_ptr<const SourceMap> positions;
-  Upgrade upgrade;  // what was upgraded, and the origin of each layer
+  Upgrade upgrade;             // what was upgraded, and the origin of each layer
+  NetPreparation preparation;  // of the inputs of a net for use, if comments of the file have it
 
   // "lenet.prototxt:34:3" of a layer's block.
   std::string where(int layer) const;

@@ -1,10 +1,12 @@
 """Classification of images with a trained net."""
+import warnings
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from . import io
 from ._crema import TEST
+from .preparation import transformer_arguments
 from .pycaffe import Net
 
 __all__ = ['Classifier']
@@ -46,7 +48,8 @@ class Classifier(Net, metaclass=_ClassifierType):
 
     model_file is the net's prototxt with one input, pretrained_file its weights. image_dims (height, width) is the
     size to which images are resized, of which the net's input is cropped (default: the size of the input). mean,
-    input_scale, raw_scale and channel_swap are those of io.Transformer.
+    input_scale, raw_scale and channel_swap are those of io.Transformer. What is left out is taken from the comments
+    of model_file, if `crema deploy` wrote it, for images as io.load_image gives them.
 
     Without the two files it is the classifier in scikit-learn's manner of crema.learn:
     Classifier().fit(X, y).predict(X).
@@ -55,8 +58,17 @@ class Classifier(Net, metaclass=_ClassifierType):
     def __init__(self, model_file, pretrained_file, image_dims=None, mean=None, input_scale=None, raw_scale=None,
                  channel_swap=None):
         super().__init__(model_file, pretrained_file, TEST)
-        self.transformer = transformer_of(self, mean, input_scale, raw_scale, channel_swap)
         self.crop_dims = np.array(self.blobs[self.inputs[0]].shape[2:])
+        given = {'image_dims': image_dims, 'mean': mean, 'input_scale': input_scale, 'raw_scale': raw_scale,
+                 'channel_swap': channel_swap}
+        stated = transformer_arguments(model_file, self.inputs[0], tuple(self.crop_dims))
+        if stated is not None:
+            given.update((name, value) for name, value in stated.items() if given[name] is None)
+        elif all(value is None for value in (mean, input_scale, raw_scale, channel_swap)):
+            warnings.warn(f'{model_file} does not say how images become the input: they are taken as they are, without '
+                          'mean, scale and another order of channels; `crema deploy` writes it', stacklevel=2)
+        image_dims = given.pop('image_dims')
+        self.transformer = transformer_of(self, **given)
         self.image_dims = self.crop_dims if image_dims is None or len(image_dims) == 0 else np.array(image_dims)
         if (self.image_dims < self.crop_dims).any():
             raise ValueError(
