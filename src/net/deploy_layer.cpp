@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "layers/norm/batch_norm_fields.h"
 #include "proto/filler.pb.h"
 
 namespace crema {
@@ -31,6 +32,15 @@ void clear_fillers(Message* message) {
   }
 }
 
+// Says what fillers alone have said so far: which blobs the layer has.
+void name_blobs(LayerParameter* layer) {
+  if (layer->type() == "BatchNorm" && learns_scale(layer->batch_norm_param()))
+    layer->mutable_batch_norm_param()->set_scale_bias(true);
+  const BNParameter& p = layer->bn_param();
+  if (layer->type() == "BN" && (p.has_scale_filler() || p.has_shift_filler()))
+    layer->mutable_bn_param()->set_bn_mode(p.bn_mode());
+}
+
 // Names of shared parameters stay, with as many empty ones before them as it takes.
 void keep_names(LayerParameter* layer) {
   int used = 0;
@@ -54,7 +64,7 @@ LayerParameter without_training(const LayerParameter& layer) {
   kept.clear_phase();
   kept.clear_loss_weight();
   kept.clear_propagate_down();
-  kept.clear_blobs();
+  name_blobs(&kept);
   // These make numbers with their fillers.
   if (layer.type() != "DummyData") clear_fillers(&kept);
   keep_names(&kept);

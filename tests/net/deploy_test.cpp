@@ -278,6 +278,22 @@ const ShapeRow kShapes[] = {
      "-assume: no data layer has a top \"z\" (did you mean \"x\"?); the tops are x, label"},
 };
 
+// The fillers go, and with them what they alone have said.
+TEST(Deploy, KeepsTheBlobsThatFillersImply) {
+  const DeployedNet made = deployed(
+      cat(kData,
+          "layer { name: 'b' type: 'BatchNorm' bottom: 'x' top: 'b' batch_norm_param { "
+          "bias_filler { value: 1 } } }\n"
+          "layer { name: 's' type: 'BN' bottom: 'b' top: 's' bn_param { scale_filler { value: 1 } "
+          "} }\n"
+          "layer { name: 'l' type: 'SoftmaxWithLoss' bottom: 's' bottom: 'label' }"),
+      {});
+  EXPECT_FALSE(made.net.layer(1).batch_norm_param().has_bias_filler());
+  EXPECT_TRUE(made.net.layer(1).batch_norm_param().scale_bias());
+  EXPECT_FALSE(made.net.layer(2).bn_param().has_scale_filler());
+  EXPECT_TRUE(made.net.layer(2).bn_param().has_bn_mode());
+}
+
 TEST(Deploy, FindsShapes) {
   for (const ShapeRow& row : kShapes) {
     SCOPED_TRACE(row.source);

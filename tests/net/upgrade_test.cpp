@@ -233,6 +233,71 @@ TEST(Upgrade, UnfoldsAConvolutionWithTheLayersBehindIt) {
                      "f:2:22: fuse_type FUSED_CONV_PRELU is not supported");
 }
 
+TEST(Upgrade, UnfoldsTheReluOfIntelsLayers) {
+  const NetFile file = parse_net_text(
+      "layer { name: 'c' type: 'Convolution' bottom: 'x' top: 'c' convolution_param { num_output: "
+      "2 "
+      "relu: true negative_slope: 0.5 } }\n"
+      "layer { name: 'b' type: 'BatchNorm' bottom: 'c' top: 'b' batch_norm_param { relu: true } }\n"
+      "layer { name: 'd' type: 'Convolution' bottom: 'b' top: 'd' convolution_param { num_output: "
+      "2 "
+      "relu: false } }",
+      "f");
+  const NetFile expected = parse_net_text(
+      "layer { name: 'c' type: 'Convolution' bottom: 'x' top: 'c' convolution_param { num_output: "
+      "2 "
+      "} } layer { name: 'c/relu' type: 'ReLU' bottom: 'c' top: 'c' relu_param { negative_slope: "
+      "0.5 "
+      "} } "
+      "layer { name: 'b' type: 'BatchNorm' bottom: 'c' top: 'b' batch_norm_param { } } "
+      "layer { name: 'b/relu' type: 'ReLU' bottom: 'b' top: 'b' relu_param { } } "
+      "layer { name: 'd' type: 'Convolution' bottom: 'b' top: 'd' convolution_param { num_output: "
+      "2 "
+      "} }",
+      "f");
+  EXPECT_TRUE(same(file.net, expected.net)) << file.net.DebugString();
+  EXPECT_EQ(file.where(3), "f:2:1");
+}
+
+// Lines of a net with one BatchNorm that has these param blocks: "lr/decay ..." of the result.
+struct ParamRow {
+  const char *given, *wanted;
+  int notes;  // warnings
+};
+constexpr ParamRow kParamRows[] = {
+    {"param { lr_mult: 1 decay_mult: 0 }", "0/0", 1},
+    {"param { lr_mult: 0 }", "0/0", 0},
+    // Caffe's own silent rule.
+    {"param { lr_mult: 1 } param { lr_mult: 1 } param { lr_mult: 2 }", "0/0 0/0 0/0", 0},
+    // NVCaffe's older order: scale, bias, mean, variance.
+    {"param { lr_mult: 1 } param { lr_mult: 2 decay_mult: 0 } param { lr_mult: 0 } param { "
+     "lr_mult: 0 decay_mult: 0 }",
+     "0/0 0/0 0/0 1/1", 2},
+    {"param { lr_mult: 0 } param { lr_mult: 0 } param { lr_mult: 0 } param { lr_mult: 0.5 } param "
+     "{ decay_mult: 0 }",
+     "0/0 0/0 0/0 0.5/1 1/0", 0},
+};
+
+TEST(Upgrade, StatisticsOfABatchNormDoNotLearn) {
+  for (const ParamRow& row : kParamRows) {
+    const NetFile file =
+        parse_net_text(cat("layer { name: 'b' type: 'BatchNorm' bottom: 'x' top: 'b'\n", row.given,
+                           " batch_norm_param { scale_filler { value: 1 } } }"),
+                       "f");
+    std::vector<std::string> params;
+    for (const ParamSpec& param : file.net.layer(0).param())
+      params.push_back(cat(param.lr_mult(), "/", param.decay_mult()));
+    EXPECT_EQ(join(params, " "), row.wanted);
+    const auto warnings =
+        std::count_if(file.upgrade.notes.begin(), file.upgrade.notes.end(),
+                      [](const Note& note) { return note.severity == Severity::warning; });
+    EXPECT_EQ(warnings, row.notes) << row.given;
+    if (row.notes > 0)
+      tests::expect_part(file.upgrade.notes[0].line,
+                         "f:2:1: layer \"b\": lr_mult has no effect on BatchNorm's statistics");
+  }
+}
+
 TEST(Upgrade, HasAPlaceForEveryV1Parameter) {
   const auto* v1 = V1LayerParameter::descriptor();
   for (int i = 0; i < v1->field_count(); ++i) {

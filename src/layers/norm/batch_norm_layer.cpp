@@ -13,11 +13,13 @@
 // means and sums of squared differences are merged, so that a large mean costs no digits. It costs
 // one exchange of a few values per channel forward and one backward. All ranks' stored statistics
 // are then the same. Not together with stats_batch_size.
-// Scale (with bias_term: true) usually follows; scale_bias: true learns the same two blobs in this
-// layer.
+// Scale (with bias_term: true) usually follows. scale_bias: true learns the same two blobs in this
+// layer. So does a scale_filler or bias_filler, as in NVCaffe; Intel's fork calls them filler,
+// shift_filler, use_weight_bias and bias_term.
 // Shapes: x (N, C, ...), y the same.
 // Parameters: sums of means (C) and variances (C), number (1), which are measured, not learned;
-// with scale_bias also scale (C) and bias (C).
+// with scale_bias also scale (C) and bias (C). Old param blocks that set an lr_mult for the first
+// three have no effect.
 // Gradient: dx = (dy - mean(dy) - y * mean(dy * y)) / sqrt(variance + eps); with stored statistics
 // dx = dy / sqrt(variance + eps).
 //
@@ -28,8 +30,8 @@
 // Their message has batch_norm_param, scale_param and relu_param; their parameters are BatchNorm's
 // followed by Scale's.
 #include "layers/norm/batch_norm_base.h"
+#include "layers/norm/batch_norm_fields.h"
 #include "proto/layer.pb.h"
-#include "proto/params/normalization.pb.h"
 #include "proto/params/pointwise.pb.h"
 
 namespace crema {
@@ -59,17 +61,18 @@ class BatchNormLayer : public BatchNormBase {
     }
     if (fuses("Scale")) {
       const ScaleParameter& scale = params<ScaleParameter>();
-      require(!p().scale_bias() && !p().bias_term(),
+      require(!learns_scale(p()),
               "a BatchNorm that has factors of its own cannot be joined with a Scale");
       require(x.canonical_axis(scale.axis()) == 1 && scale.num_axes() == 1,
               "only a Scale of one factor a channel can be joined");
       add_scale(channels, scale.has_filler() ? &scale.filler() : nullptr, scale.bias_term(),
                 scale.bias_filler());
-    } else if (p().scale_bias() || p().bias_term()) {
+    } else if (learns_scale(p())) {
       const FillerParameter* filler = p().has_scale_filler() ? &p().scale_filler()
                                       : p().has_filler()     ? &p().filler()
                                                              : nullptr;
-      add_scale(channels, filler, true, p().bias_filler());
+      add_scale(channels, filler, learns_bias(p()),
+                p().has_bias_filler() ? p().bias_filler() : p().shift_filler());
     }
   }
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <set>
 
+#include "layers/norm/batch_norm_fields.h"
 #include "net/check/checks.h"
 
 namespace crema {
@@ -63,7 +64,9 @@ void check_global_stats(const CheckedNet& net, bool has_weights, Findings* findi
   if (!net.training() || has_weights) return;
   for (int i = 0; i < net.layers(); ++i) {
     const LayerParameter& layer = net.layer(i);
-    if (layer.type() != "BatchNorm" || !layer.batch_norm_param().use_global_stats()) continue;
+    if (layer.type() != "BatchNorm" || !layer.batch_norm_param().use_global_stats() ||
+        layer.blobs_size() > 0)
+      continue;
     add(findings, Severity::warning, net.where(i, "batch_norm_param.use_global_stats"), "layer \"",
         layer.name(),
         "\": use_global_stats is true in a training without weights to start from: mean and "
@@ -76,7 +79,7 @@ void check_batch_norm(const CheckedNet& net, Findings* findings) {
   if (!net.training()) return;
   for (int i = 0; i < net.layers(); ++i) {
     const LayerParameter& layer = net.layer(i);
-    if (layer.type() != "BatchNorm" || layer.batch_norm_param().scale_bias() ||
+    if (layer.type() != "BatchNorm" || learns_scale(layer.batch_norm_param()) ||
         layer.top_size() != 1)
       continue;
     const std::vector<int> readers = net.readers_of(i, layer.top(0));

@@ -1,7 +1,7 @@
 #include "net/passes/fuse_patterns.h"
 
+#include "layers/norm/batch_norm_fields.h"
 #include "proto/params/activation.pb.h"
-#include "proto/params/normalization.pb.h"
 #include "proto/params/pointwise.pb.h"
 
 namespace crema {
@@ -30,19 +30,17 @@ bool scores_classes(const FuseMatch& match) {
 
 // A BatchNorm that has factors of its own, in forks.
 bool scales_itself(const FuseMatch& match) {
-  const BatchNormParameter& p = match.node("BatchNorm").message.batch_norm_param();
-  return (p.scale_bias() || p.bias_term()) && has_no_slope(match);
+  return learns_scale(match.node("BatchNorm").message.batch_norm_param()) && has_no_slope(match);
 }
 
 // One factor per channel, from a Scale.
 bool scales_channels(const FuseMatch& match) {
-  const BatchNormParameter& norm = match.node("BatchNorm").message.batch_norm_param();
   const PlanNode& scale = match.node("Scale");
   const ScaleParameter& p = scale.message.scale_param();
   const int axes = match.plan.values[scale.bottoms[0]].shape.axes();
-  return !norm.scale_bias() && !norm.bias_term() && scale.bottoms.size() == 1 &&
-         p.num_axes() == 1 && axes >= 2 && !p.has_min_value() && !p.has_max_value() &&
-         (p.axis() == 1 || p.axis() == 1 - axes);
+  return !learns_scale(match.node("BatchNorm").message.batch_norm_param()) &&
+         scale.bottoms.size() == 1 && p.num_axes() == 1 && axes >= 2 && !p.has_min_value() &&
+         !p.has_max_value() && (p.axis() == 1 || p.axis() == 1 - axes);
 }
 
 bool scales_channels_no_slope(const FuseMatch& match) {

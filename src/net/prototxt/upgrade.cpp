@@ -1,5 +1,7 @@
 #include "net/prototxt/upgrade.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "net/prototxt/upgrade_layers.h"
 
@@ -108,15 +110,30 @@ void upgrade_inputs(NetParameter* net, const std::string& file, const Locate& wh
   note(upgrade, Severity::warning, "An Input layer says the same: layer { type: \"Input\" ... }.");
 }
 
-// Statistics are not learned, whatever three old param blocks say.
-void upgrade_batch_norms(NetParameter* net, const std::string& file, Upgrade* upgrade) {
+// Statistics are not learned, whatever param blocks say. Fewer blocks than there are blobs are of
+// NVCaffe, which ignores them: in its older versions the first two were for scale and bias.
+void upgrade_batch_norms(NetParameter* net, const std::string& file, const Locate& where,
+                         Upgrade* upgrade) {
+  constexpr int kStatistics = 3, kBlobs = 5;
   bool found = false;
-  for (LayerParameter& layer : *net->mutable_layer()) {
-    if (layer.type() != "BatchNorm" || layer.param_size() != 3) continue;
-    found = true;
-    for (ParamSpec& param : *layer.mutable_param()) {
+  for (int i = 0; i < net->layer_size(); ++i) {
+    LayerParameter& layer = *net->mutable_layer(i);
+    if (layer.type() != "BatchNorm" || layer.param_size() == 0) continue;
+    found = found || layer.param_size() == kStatistics;
+    for (int k = 0; k < std::min(layer.param_size(), kStatistics); ++k) {
+      ParamSpec& param = *layer.mutable_param(k);
+      if (layer.param_size() != kStatistics && param.lr_mult() != 0)
+        note(upgrade, Severity::warning,
+             cat(where(cat(upgrade->origins[i], ".param[", k, "]")), ": layer \"", layer.name(),
+                 "\": lr_mult has no effect on BatchNorm's statistics, which are measured, not "
+                 "learned"));
       param.set_lr_mult(0);
       param.set_decay_mult(0);
+    }
+    if (layer.param_size() == kBlobs) continue;
+    for (int k = kStatistics; k < layer.param_size(); ++k) {
+      layer.mutable_param(k)->clear_lr_mult();
+      layer.mutable_param(k)->clear_decay_mult();
     }
   }
   if (!found) return;
@@ -157,8 +174,8 @@ Upgrade upgrade_net(NetParameter* net, const std::string& file, const Locate& wh
   upgrade_transforms(net, file, &upgrade);
   upgrade_v1(net, file, place, &upgrade);
   upgrade_inputs(net, file, place, &upgrade);
-  upgrade_batch_norms(net, file, &upgrade);
-  unfold_convolutions(net, &upgrade.origins, place);
+  upgrade_batch_norms(net, file, place, &upgrade);
+  unfold_layers(net, &upgrade.origins, place);
   warn_of_fields_without_effect(*net, place, &upgrade);
   return upgrade;
 }

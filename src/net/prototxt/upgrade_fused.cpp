@@ -1,5 +1,5 @@
-// Unfuses convolutions that contain the layers after them (fuse_type of an OpenCL fork) into
-// separate layers, which the planner fuses where that is faster.
+// Unfuses layers that contain those after them (fuse_type of an OpenCL fork, relu: true of Intel's)
+// into separate layers, which the planner fuses where that is faster.
 #include <algorithm>
 
 #include "base/error.h"
@@ -18,6 +18,15 @@ LayerParameter layer_behind(const LayerParameter& convolution, const std::string
   *layer.mutable_exclude() = convolution.exclude();
   if (convolution.has_phase()) layer.set_phase(convolution.phase());
   return layer;
+}
+
+LayerParameter relu_behind(const LayerParameter& layer, const std::string& top,
+                           const ReLUParameter& relu_param) {
+  LayerParameter relu = layer_behind(layer, "ReLU", "relu");
+  relu.add_bottom(top);
+  relu.add_top(top);
+  *relu.mutable_relu_param() = relu_param;
+  return relu;
 }
 
 // The convolution alone, followed by the layers that it contained.
@@ -51,21 +60,37 @@ std::vector<LayerParameter> unfolded(LayerParameter convolution, const std::stri
     }
     layers.push_back(sum);
   }
-  LayerParameter relu = layer_behind(convolution, "ReLU", "relu");
-  relu.add_bottom(top);
-  relu.add_top(top);
-  *relu.mutable_relu_param() = relu_param;
-  layers.push_back(relu);
+  layers.push_back(relu_behind(convolution, top, relu_param));
   layers.insert(layers.begin(), convolution);
   return layers;
 }
 
+bool has_relu(const LayerParameter& layer) {
+  return layer.convolution_param().has_relu() || layer.batch_norm_param().has_relu();
+}
+
+// The layer alone, followed by its ReLU.
+std::vector<LayerParameter> without_relu(LayerParameter layer, const std::string& place) {
+  const bool relu = layer.convolution_param().relu() || layer.batch_norm_param().relu();
+  ReLUParameter relu_param;
+  if (layer.has_convolution_param()) {
+    ConvolutionParameter& p = *layer.mutable_convolution_param();
+    if (p.negative_slope() != 0) relu_param.set_negative_slope(p.negative_slope());
+    p.clear_relu();
+    p.clear_negative_slope();
+  }
+  if (layer.has_batch_norm_param()) layer.mutable_batch_norm_param()->clear_relu();
+  if (!relu) return {layer};
+  require(layer.top_size() == 1, place, ": with relu: true the layer has one top, but there are ",
+          layer.top_size());
+  return {layer, relu_behind(layer, layer.top(0), relu_param)};
+}
+
 }  // namespace
 
-void unfold_convolutions(NetParameter* net, std::vector<std::string>* origins,
-                         const Locate& where) {
+void unfold_layers(NetParameter* net, std::vector<std::string>* origins, const Locate& where) {
   const auto is_fused = [](const LayerParameter& layer) {
-    return layer.convolution_param().has_fuse_type();
+    return layer.convolution_param().has_fuse_type() || has_relu(layer);
   };
   if (std::none_of(net->layer().begin(), net->layer().end(), is_fused)) return;
   NetParameter result = *net;
@@ -74,8 +99,11 @@ void unfold_convolutions(NetParameter* net, std::vector<std::string>* origins,
   for (int i = 0; i < net->layer_size(); ++i) {
     const std::string& origin = (*origins)[i];
     std::vector<LayerParameter> layers = {net->layer(i)};
-    if (is_fused(layers[0]))
+    if (layers[0].convolution_param().has_fuse_type()) {
       layers = unfolded(layers[0], where(cat(origin, ".convolution_param.fuse_type")));
+    } else if (has_relu(layers[0])) {
+      layers = without_relu(layers[0], where(origin));
+    }
     for (const LayerParameter& layer : layers) {
       *result.add_layer() = layer;
       from.push_back(origin);

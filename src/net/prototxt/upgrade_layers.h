@@ -20,9 +20,9 @@ bool move_transform_fields(NetParameter* net);
 // V1 -> today's layers.
 void upgrade_v1_layers(NetParameter* net);
 
-// Splits convolutions with a fuse_type into a convolution and the layers after it. In `origins`
-// each of these has the convolution's block.
-void unfold_convolutions(NetParameter* net, std::vector<std::string>* origins, const Locate& where);
+// Splits layers that contain others (fuse_type, relu: true) into the layer and those after it. In
+// `origins` each of these has the layer's block.
+void unfold_layers(NetParameter* net, std::vector<std::string>* origins, const Locate& where);
 
 // Today's name of a V1 type: SOFTMAX_LOSS -> "SoftmaxWithLoss".
 std::string layer_type(V1LayerParameter::LayerType type);
