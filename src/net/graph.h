@@ -59,6 +59,8 @@ struct Parameter {
   Shape shape;
   const FillerParameter* filler = nullptr;
   uint64_t filler_stream = 0;
+  std::shared_ptr<const std::vector<float>>
+      given;  // first values from the file; none: the filler's
   float lr_mult = 1, decay_mult = 1;
   bool learned = true;
   bool muon = true;   // as param { muon } says

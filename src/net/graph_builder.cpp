@@ -5,11 +5,10 @@
 #include <new>
 #include <stdexcept>
 
-#include "layers/filler.h"
 #include "layers/python_hook.h"
+#include "net/graph_parameters.h"
 #include "net/needs_backward.h"
 #include "net/splits.h"
-#include "tensor/claims.h"
 
 namespace crema {
 
@@ -51,22 +50,6 @@ void at_layer(const LayerPlace& place, const std::function<void()>& body) {
 
 namespace {
 
-// Kernels count and divide by extents, so each must be at least 1; and no sum of sizes in bytes may
-// exceed 64 bits.
-void check_extents(const std::string& what, const Shape& shape) {
-  for (const int64_t extent : shape.dims()) {
-    if (extent <= 0)
-      fail(what, " would have the shape ", shape.brief(),
-           ", but each extent must be at least 1: check the sizes that this layer is given, and "
-           "the shapes of its bottoms");
-  }
-  if (!at_most(shape, kMaxValues))
-    fail(what, " would have the shape ", shape.brief(),
-         ", more than 2^48 values: check the sizes that this layer is given");
-  if (shape.axes() > kMaxBlobAxes)
-    fail(what, " would have ", shape.axes(), " axes, but a blob can have at most ", kMaxBlobAxes);
-}
-
 void check_tops(const LayerParameter& message, const std::vector<Shape>& shapes) {
   for (int j = 0; j < static_cast<int>(shapes.size()); ++j)
     check_extents(j < message.top_size() ? cat("top \"", message.top(j), "\"") : "the top",
@@ -75,7 +58,8 @@ void check_tops(const LayerParameter& message, const std::vector<Shape>& shapes)
 
 class Builder {
  public:
-  Builder(Context& context, const GraphOptions& options) : context_(context), options_(options) {}
+  Builder(Context& context, const GraphOptions& options)
+      : context_(context), options_(options), parameters_(context.log(), graph_) {}
 
   Graph build(const NetParameter& filtered) {
     const auto fail_at = [&](int layer, const std::string& message) {
@@ -154,7 +138,7 @@ class Builder {
     check_tops(message, inference.tops);
     log.info(cat("Setting up ", message.name()));
     add_tops(i, tops, inference.tops, &node);
-    add_parameters(i, *layer, &node);
+    node.parameters = parameters_.add(message, *layer);
     graph_.views[i].bottoms = node.bottoms;
     graph_.views[i].tops = node.tops;
     graph_.views[i].parameters = node.parameters;
@@ -271,60 +255,6 @@ class Builder {
     return next.type() == "Split" && origin_[i + 1] == origin_[i] && next.loss_weight_size() > 0;
   }
 
-  void add_parameters(int i, const Layer& layer, Node* node) {
-    const LayerParameter& message = graph_.net.layer(i);
-    require(message.param_size() <= static_cast<int>(layer.parameters().size()), "param is given ",
-            message.param_size(), " times, but type ", message.type(), " has ",
-            layer.parameters().size(), " parameters here");
-    for (size_t k = 0; k < layer.parameters().size(); ++k) {
-      const ParameterSpec& wanted = layer.parameters()[k];
-      check_extents(cat("parameter ", k), wanted.shape);
-      const bool stated = static_cast<int>(k) < message.param_size();
-      const ParamSpec& spec =
-          stated ? message.param(static_cast<int>(k)) : ParamSpec::default_instance();
-      const auto owner = spec.name().empty() ? named_.end() : named_.find(spec.name());
-      if (owner != named_.end()) {
-        share(spec, wanted, &graph_.parameters[owner->second]);
-        node->parameters.push_back(owner->second);
-        continue;
-      }
-      check_filler(*wanted.filler);  // here, where the position in the file is known
-      Parameter parameter;
-      parameter.name = spec.name();
-      parameter.layer = message.name();
-      parameter.index = static_cast<int>(k);
-      parameter.shape = wanted.shape;
-      parameter.filler = wanted.filler;
-      parameter.filler_stream = mix(layer.id(), k);
-      parameter.learned = wanted.learned;
-      parameter.lr_mult = wanted.learned ? spec.lr_mult() : 0;
-      parameter.decay_mult = wanted.learned ? spec.decay_mult() : 0;
-      parameter.muon = spec.muon();
-      node->parameters.push_back(static_cast<int>(graph_.parameters.size()));
-      if (!spec.name().empty()) named_[spec.name()] = static_cast<int>(graph_.parameters.size());
-      graph_.parameters.push_back(std::move(parameter));
-    }
-  }
-
-  void share(const ParamSpec& spec, const ParameterSpec& wanted, Parameter* owner) {
-    context_.log().info(cat("Sharing parameters '", owner->name, "' owned by layer '", owner->layer,
-                            "', param index ", owner->index));
-    const bool permissive = spec.share_mode() == ParamSpec::PERMISSIVE;
-    require(
-        permissive ? owner->shape.count() == wanted.shape.count() : owner->shape == wanted.shape,
-        "parameter \"", owner->name, "\" is shared with layer \"", owner->layer,
-        "\", where its shape is ", owner->shape.brief(), ", but here it is ", wanted.shape.brief(),
-        permissive ? "" : "; share_mode: PERMISSIVE accepts shapes of equal count");
-    require(!spec.has_lr_mult() || spec.lr_mult() == owner->lr_mult || !owner->learned,
-            "parameter \"", owner->name, "\" is shared with layer \"", owner->layer,
-            "\", where lr_mult is ", owner->lr_mult, ", but here it is ", spec.lr_mult(),
-            ": they must agree");
-    require(!spec.has_decay_mult() || spec.decay_mult() == owner->decay_mult || !owner->learned,
-            "parameter \"", owner->name, "\" is shared with layer \"", owner->layer,
-            "\", where decay_mult is ", owner->decay_mult, ", but here it is ", spec.decay_mult(),
-            ": they must agree");
-  }
-
   void decide_gradients() {
     std::vector<std::vector<float>> weights;
     for (const Graph::View& view : graph_.views) {
@@ -357,7 +287,7 @@ class Builder {
   std::map<std::string, int> latest_;  // blob -> value
   std::map<std::string, int>
       available_;  // blobs that no layer has read yet: the outputs, by name as Caffe lists them
-  std::map<std::string, int> named_;  // shared parameters
+  GraphParameters parameters_;
   int64_t memory_ = 0;
 };
 

@@ -40,6 +40,10 @@ void Net::allocate_parameters() {
       parameter.half = Tensor(parameter_half_.memory(), offset / size_of(dtype) * 2,
                               parameter.shape, parameter_half_.dtype(), format);
     }
+    if (parameter.given) {
+      from_floats(context_, parameter.given->data(), parameter.data);
+      continue;
+    }
     at_layer({parameter.layer, ""}, [&] {
       fill(context_, *parameter.filler, context_.random(parameter.filler_stream), parameter.data);
     });
@@ -47,7 +51,8 @@ void Net::allocate_parameters() {
   for (const Node& node : graph_.nodes) {
     for (size_t k = 0; k < node.parameters.size(); ++k) {
       const Parameter& parameter = graph_.parameters[node.parameters[k]];
-      const bool owned = parameter.layer == node.message.name() && !options_.share;
+      const bool owned =
+          parameter.layer == node.message.name() && !options_.share && !parameter.given;
       const Tensor given = owned ? node.layer->given_parameter(k) : Tensor();
       if (given) from_floats(context_, given.data<float>(), parameter.data);
     }

@@ -16,6 +16,7 @@ using google::protobuf::Message;
 using google::protobuf::TextFormat;
 
 constexpr size_t kWidth = 80;
+constexpr int kMaxLines = 16;  // of one field; more values are a list
 
 class Writer {
  public:
@@ -31,6 +32,10 @@ class Writer {
     reflection->ListFields(message, &fields);
     for (const FieldDescriptor* field : fields) {
       const int count = field->is_repeated() ? reflection->FieldSize(message, field) : 1;
+      if (count > kMaxLines && field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE) {
+        write_list(message, field, count, indent);
+        continue;
+      }
       for (int i = 0; i < count; ++i) {
         const int index = field->is_repeated() ? i : -1;
         if (field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE) {
@@ -49,6 +54,17 @@ class Writer {
   std::string text;
 
  private:
+  void write_list(const Message& message, const FieldDescriptor* field, int count,
+                  const std::string& indent) {
+    text += indent + field->name() + ": [";
+    for (int i = 0; i < count; ++i) {
+      std::string value;
+      printer_.PrintFieldValueToString(message, field, i, &value);
+      text += (i > 0 ? ", " : "") + value;
+    }
+    text += "]\n";
+  }
+
   void write_block(const Message& message, const std::string& name, const std::string& indent) {
     std::string line;
     printer_.PrintToString(message, &line);

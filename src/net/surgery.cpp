@@ -200,7 +200,7 @@ Surgery make_fully_convolutional(const NetParameter& net, const Graph& graph,
   return Surgeon(net, graph, where).run();
 }
 
-void copy_weights(Net& from, Net& to, const std::set<std::string>& transposed) {
+void copy_weights(Net& from, Net& to, const std::set<std::string>& turned) {
   std::map<std::pair<std::string, int>, const Parameter*> given;
   for (const Parameter& parameter : from.parameters())
     given[{parameter.layer, parameter.index}] = &parameter;
@@ -211,12 +211,8 @@ void copy_weights(Net& from, Net& to, const std::set<std::string>& transposed) {
             at == given.end() ? ", which the given net does not have"
                               : cat(", but ", at->second->shape.brief(), " in the given net"));
     std::vector<float> values = to_floats(from.context(), at->second->data);
-    if (parameter.index == 0 && transposed.count(parameter.layer)) {
-      const int64_t outputs = parameter.shape[0], inputs = parameter.shape.count(1);
-      const std::vector<float> stored = values;
-      for (int64_t n = 0; n < outputs; ++n) {
-        for (int64_t k = 0; k < inputs; ++k) values[n * inputs + k] = stored[k * outputs + n];
-      }
+    if (parameter.index == 0 && turned.count(parameter.layer)) {
+      values = transposed(values, parameter.shape.count(1), parameter.shape[0]);
     }
     from_floats(to.context(), values.data(), parameter.data);
   }

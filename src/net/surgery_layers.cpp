@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "net/given_blobs.h"
 
 namespace crema {
 
@@ -40,6 +41,14 @@ void name_channels(Message* family) {
 
 }  // namespace
 
+std::vector<float> transposed(const std::vector<float>& values, int64_t rows, int64_t columns) {
+  std::vector<float> turned(values.size());
+  for (int64_t i = 0; i < rows; ++i) {
+    for (int64_t j = 0; j < columns; ++j) turned[j * rows + i] = values[i * columns + j];
+  }
+  return turned;
+}
+
 bool is_pointwise(const std::string& type) {
   static const std::set<std::string> types = {
       "AbsVal", "BNLL",           "Clip",     "Dropout", "ELU",     "Exp",   "GELU",
@@ -72,6 +81,14 @@ LayerParameter as_convolution(const LayerParameter& layer, const Shape& image, i
   } else {
     to->set_kernel_h(height);
     to->set_kernel_w(width);
+  }
+  if (made.blobs_size() > 0) {
+    const Shape filters{p.num_output(), image[0], image[1], image[2]};
+    const Shape rows = p.transpose() ? Shape{filters.count(1), p.num_output()}
+                                     : Shape{p.num_output(), filters.count(1)};
+    std::vector<float> values = given_values(layer, 0, rows);
+    if (p.transpose()) values = transposed(values, rows[0], rows[1]);
+    set_blob(filters, values, made.mutable_blobs(0));
   }
   return made;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "proto/layer.pb.h"
 #include "tensor/shape.h"
@@ -18,5 +19,8 @@ LayerParameter as_convolution(const LayerParameter& layer, const Shape& image, i
 // The layer for maps of scores, samples x channels x height x width, where it had scores, samples x
 // channels. Error when it does not work on each position by itself.
 LayerParameter for_maps(const LayerParameter& layer);
+
+// A matrix of `rows` rows by columns.
+std::vector<float> transposed(const std::vector<float>& values, int64_t rows, int64_t columns);
 
 }  // namespace crema

@@ -13,7 +13,7 @@ namespace {
 constexpr int64_t kImages = 5000;  // enough for a covariance of patches
 
 bool whitens(const Parameter& parameter) {
-  return parameter.filler && parameter.filler->type() == "whitening";
+  return parameter.filler && !parameter.given && parameter.filler->type() == "whitening";
 }
 
 // Adds p p^T of all patches of images (N, C, H, W) with this kernel to `sum`, a square matrix.

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "data/databases/given_file.h"
+#include "net/given_blobs.h"
 #include "net/prototxt/no_effect.h"
 #include "net/prototxt/preparation_reader.h"
 #include "net/prototxt/prototxt_parse.h"
@@ -13,12 +14,28 @@ namespace crema {
 
 namespace {
 
+// Error for `blobs` that contradict themselves.
+void check_blobs(const NetFile& file) {
+  for (int i = 0; i < file.net.layer_size(); ++i) {
+    const LayerParameter& layer = file.net.layer(i);
+    for (int k = 0; k < layer.blobs_size(); ++k) {
+      try {
+        given_blob(layer.blobs(k));
+      } catch (const Error& error) {
+        fail(file.where(i, cat("blobs[", k, "]")), ": layer \"", layer.name(), "\": blobs ", k, " ",
+             error.what());
+      }
+    }
+  }
+}
+
 // Upgrades file->net, whose fields are found under file->prefix, and applies the settings.
 void upgrade(NetFile* file, Settings* settings) {
   const auto where = [file](const std::string& field) { return file->where(field); };
   const std::vector<Note> notes = notes_without_effect(file->net, where);
   file->upgrade = upgrade_net(&file->net, file->path, where);
   file->upgrade.notes.insert(file->upgrade.notes.begin(), notes.begin(), notes.end());
+  check_blobs(*file);
   if (!settings) return;
   const std::vector<Note> set = settings->apply(&file->net);
   file->upgrade.notes.insert(file->upgrade.notes.end(), set.begin(), set.end());
