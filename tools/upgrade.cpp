@@ -3,6 +3,7 @@
 #include "net/prototxt/upgrade.h"
 
 #include <google/protobuf/text_format.h>
+#include <google/protobuf/unknown_field_set.h>
 
 #include "base/files.h"
 #include "net/preparation.h"
@@ -38,11 +39,29 @@ int upgrade_net_text(const VerbCall& call) {
   return 0;
 }
 
+// C3D's first files: the fifth field of a blob is its width.
+bool is_of_clips(const NetParameter& net) {
+  for (const V1LayerParameter& layer : net.layers()) {
+    for (const BlobProto& blob : layer.blobs()) {
+      const auto& others = blob.GetReflection()->GetUnknownFields(blob);
+      for (int i = 0; i < others.field_count(); ++i) {
+        if (others.field(i).number() == BlobProto::kDataFieldNumber &&
+            others.field(i).type() == google::protobuf::UnknownField::TYPE_VARINT)
+          return true;
+      }
+    }
+  }
+  return false;
+}
+
 int upgrade_net_binary(const VerbCall& call) {
   const std::string &in = call.arguments[0], &out = call.arguments[1];
   NetParameter net;
   require(net.ParseFromString(read_file(in)), in,
           ": expected a net in binary form (.caffemodel), but it is damaged or something else");
+  require(!is_of_clips(net), in,
+          ": C3D's first files number their fields differently, so only their weights can be read; "
+          "-weights takes the file as it is");
   const Upgrade upgrade = upgrade_net(&net, in);
   say_what_changed(call.log, upgrade.changed, upgrade.notes, in);
   strip_fork_fields(&net);

@@ -7,6 +7,7 @@
 #include "base/files.h"
 #include "data/databases/given_file.h"
 #include "data/databases/hdf5_file.h"
+#include "net/weights/wire_reader.h"
 #include "net/weights/wire_reader_cursor.h"
 #include "solver/checksum.h"
 #include "solver/state_hdf5.h"
@@ -27,6 +28,7 @@ std::string checksum_field(uint64_t hash) {
 // The result of walking a binary file.
 struct Walk {
   bool ours = false;
+  bool of_clips = false;          // C3D's first files number the fields of blobs differently
   std::vector<size_t> checksums;  // offset of each
 };
 
@@ -43,9 +45,39 @@ Walk walk(const std::string& bytes, const std::string& path) {
       in.skip(tag);
       continue;
     }
-    for (WireCursor blob = in.part(); !blob.done();) blob.skip(blob.tag());
+    const WireCursor blob = in.part();
+    found.of_clips = found.of_clips || has_clip_numbers(blob);
+    for (WireCursor rest = blob; !rest.done();) rest.skip(rest.tag());
   }
   return found;
+}
+
+// The file with its blobs in today's form. Their shapes have leading ones, so only the number of
+// values is kept, as in Caffe's own old files.
+SolverState read_clip_state(const std::string& bytes, const std::string& path) {
+  std::string others;
+  std::vector<StoredBlob> history;
+  for (WireCursor in(path, ".solverstate", bytes.data(), bytes.size()); !in.done();) {
+    const size_t begin = bytes.size() - in.left();
+    const WireCursor::Tag tag = in.tag();
+    if (tag.field == SolverState::kHistoryFieldNumber && tag.kind == WireCursor::kBytes) {
+      history.push_back(read_stored_blob(in.part()));
+    } else {
+      in.skip(tag);
+      others += bytes.substr(begin, bytes.size() - in.left() - begin);
+    }
+  }
+  SolverState state;
+  if (!state.ParseFromString(others)) return {};
+  for (const StoredBlob& blob : history) {
+    BlobProto* made = state.add_history();
+    made->set_num(1);
+    made->set_channels(1);
+    made->set_height(1);
+    made->set_width(static_cast<int32_t>(blob.data.size()));
+    made->mutable_data()->Add(blob.data.begin(), blob.data.end());
+  }
+  return state;
 }
 
 // The checksum covers all other bytes, wherever it is: we write it first, but a program that reads
@@ -74,7 +106,9 @@ SolverState read_binary(const std::string& path) {
   const Walk found = walk(bytes, path);
   if (found.ours) check_hash(bytes, found, path);
   SolverState state;
-  require(bytes.size() <= INT_MAX && state.ParseFromString(bytes) && state.has_iter(), path,
+  const bool small = bytes.size() <= INT_MAX;
+  if (small && found.of_clips) state = read_clip_state(bytes, path);
+  require(small && (found.of_clips || state.ParseFromString(bytes)) && state.has_iter(), path,
           ": is not a solver state, or it is damaged");
   return state;
 }

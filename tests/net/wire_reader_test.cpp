@@ -73,8 +73,8 @@ TEST(WireReader, ReadsAllGenerationsAlike) {
       EXPECT_EQ(layer.type, same->type);
       ASSERT_EQ(layer.blobs.size(), same->blobs.size());
       for (size_t i = 0; i < layer.blobs.size(); ++i) {
-        EXPECT_TRUE(layer.blobs[i].legacy_4d);
-        EXPECT_FALSE(same->blobs[i].legacy_4d);
+        EXPECT_TRUE(layer.blobs[i].legacy_axes);
+        EXPECT_FALSE(same->blobs[i].legacy_axes);
         EXPECT_EQ(layer.blobs[i].shape.size(), 4u);
         EXPECT_EQ(layer.blobs[i].data, same->blobs[i].data);
       }
@@ -115,7 +115,8 @@ TEST(WireReader, ReadsEveryFormOfNumbers) {
       two + number(10, 1) + part(12, raw({1.5f, -2.0f})),  // a fork's raw bytes: float,
       two + number(10, 0) + part(12, raw({1.5, -2.0})),    // double
       two + number(10, 2) + part(12, raw<uint16_t>({0x3e00, 0xc000})),  // and half
-      part(5, raw({1.5f, -2.0f})) + two + part(6, raw({9.0f})),         // gradients are passed over
+      two + part(10, varint(0x3e00) + varint(0xc000)),  // halves as whole numbers, of another fork
+      part(5, raw({1.5f, -2.0f})) + two + part(6, raw({9.0f})),  // gradients are passed over
       part(7, number(1, 1) + number(1, 2)) + part(5, raw({1.5f, -2.0f})),
   };
   for (const std::string& blob : forms) {
@@ -143,10 +144,31 @@ TEST(WireReader, ReadsShapes) {
                                            number(4, 2) + part(5, raw({3.0f, 4.0f}))))
                                 .layers[0]
                                 .blobs[0];
-  EXPECT_TRUE(legacy.legacy_4d);
+  EXPECT_TRUE(legacy.legacy_axes);
   EXPECT_EQ(legacy.shape, (std::vector<int64_t>{1, 1, 1, 2}));
   const StoredBlob bare = parse(net_with(part(5, raw({3.0f, 4.0f})))).layers[0].blobs[0];
   EXPECT_EQ(bare.shape, (std::vector<int64_t>{2}));
+}
+
+// num, channels, length, height, width, data, diff.
+TEST(WireReader, ReadsTheFirstFilesOfC3D) {
+  const std::string blob = number(1, 1) + number(2, 2) + number(3, 2) + number(4, 1) +
+                           number(5, 1) + part(6, raw({1.0f, 2.0f, 3.0f, 4.0f})) +
+                           part(7, raw({9.0f, 9.0f, 9.0f, 9.0f}));
+  const StoredNet net =
+      parse(part(2, part(4, "conv1a") + number(5, 30) + part(6, blob)) +
+            part(2, part(4, "pool1") + number(5, 31)) + part(2, part(4, "relu1") + number(5, 18)));
+  ASSERT_EQ(net.layers.size(), 3u);
+  EXPECT_EQ(net.layers[0].type, "Convolution");
+  EXPECT_EQ(net.layers[1].type, "Pooling");
+  EXPECT_EQ(net.layers[2].type, "ReLU");
+  const StoredBlob& stored = net.layers[0].blobs.at(0);
+  EXPECT_EQ(stored.shape, (std::vector<int64_t>{1, 2, 2, 1, 1}));
+  EXPECT_EQ(stored.data, (std::vector<float>{1, 2, 3, 4}));
+  EXPECT_TRUE(stored.legacy_axes);
+  EXPECT_NE(message_of(net_with(number(1, 3) + number(5, 1) + part(6, raw({1.0f}))))
+                .find("a blob of shape 3x0x0x0x1 should hold 0 values, it holds 1"),
+            std::string::npos);
 }
 
 TEST(WireReader, PassesOverWhatForksAdd) {
@@ -196,6 +218,8 @@ TEST(WireReader, SaysWhatIsWrong) {
   expect(net_with(shape({2}) + part(5, raw({1.0f, 2.0f})) + part(8, raw({1.0, 2.0}))),
          "a blob holds 2 floats and 2 doubles, but a blob has only one kind");
   expect(net_with(shape({static_cast<uint64_t>(-1)})), "an impossible shape");
+  expect(net_with(shape({2}) + part(14, "abcdefgh")),
+         "w: layer \"a\": blob 0: the values of a blob are in field 14, as only the program that");
   expect(net_with(part(5, "abc")), "a list of numbers is cut off");
   expect(net_with(number(10, 7) + part(12, "abcd")), "raw values of an unknown kind");
   expect(net_with(part(5, raw({1.0f}))).substr(0, 12),

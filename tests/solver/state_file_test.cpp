@@ -6,6 +6,7 @@
 
 #include "data/databases/hdf5_writer.h"
 #include "fixtures.h"
+#include "net/weights/wire_writer.h"
 
 namespace crema::tests {
 namespace state_file_test {
@@ -259,6 +260,25 @@ TEST_F(StateFile, BlobsForANetWithoutParameters) {
       "bottom: \"y\" top: \"loss\" }";
   expect_part(error_of([&] { Solver solver(context, solver_file("", net), options); }),
               "holds 4 average blobs, but net \"\" has 0 parameters");
+}
+
+// C3D's first version numbers the fields of a blob differently.
+TEST_F(StateFile, OfC3D) {
+  const auto part = [](int field, const std::string& bytes) {
+    return wire_header(field, bytes.size()) + bytes;
+  };
+  // num, channels, length, height, width, data
+  const std::string values = "\x08\x01\x10\x01\x18\x01\x20\x01\x28\x02" +
+                             part(6, std::string("\x00\x00\x80\x3f\x00\x00\x00\x40", 8));
+  const SolverState state =
+      read("\x08\x07" + part(2, "c3d_iter_7") + part(3, values) + part(3, values));
+  EXPECT_EQ(state.iter(), 7);
+  EXPECT_EQ(state.learned_net(), "c3d_iter_7");
+  ASSERT_EQ(state.history_size(), 2);
+  EXPECT_EQ(state.history(1).width(), 2);
+  ASSERT_EQ(state.history(1).data_size(), 2);
+  EXPECT_EQ(state.history(1).data(0), 1);
+  EXPECT_EQ(state.history(1).data(1), 2);
 }
 
 }  // namespace state_file_test

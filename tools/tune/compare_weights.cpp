@@ -56,7 +56,7 @@ std::vector<int64_t> without_ones(const StoredBlob& blob) {
 }
 
 bool same_shape(const StoredBlob& a, const StoredBlob& b) {
-  return a.legacy_4d || b.legacy_4d ? without_ones(a) == without_ones(b) : a.shape == b.shape;
+  return a.legacy_axes || b.legacy_axes ? without_ones(a) == without_ones(b) : a.shape == b.shape;
 }
 
 std::string brief(const StoredBlob& blob) { return Shape(blob.shape).brief(); }

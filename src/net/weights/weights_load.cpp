@@ -96,7 +96,7 @@ class Loader {
     const bool same_count = stored.count() == parameter.shape.count();
     bool equal = stored == parameter.shape;
     bool fits = equal;
-    if (blob.legacy_4d) {
+    if (blob.legacy_axes) {
       equal = same_count && without_leading_ones(stored) == without_leading_ones(parameter.shape);
       fits = same_count;
     } else if (options_.mode == WeightsMode::match && same_count && stored.axes() > 0 &&

@@ -1,5 +1,6 @@
 #include "net/weights/wire_reader.h"
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <optional>
@@ -86,18 +87,61 @@ void check_count(const StoredBlob& blob, const WireCursor& end) {
                     " values, it holds ", blob.data.size()));
 }
 
-StoredBlob read_blob(WireCursor in) {
+// Half precision as a list of whole numbers: the first 16-bit branch of NVIDIA's fork.
+std::vector<float> half_values(WireCursor halves) {
+  std::vector<float> values;
+  while (!halves.done())
+    values.push_back(half_to_float(static_cast<uint16_t>(halves.varint() & 0xffff)));
+  return values;
+}
+
+}  // namespace
+
+bool has_clip_numbers(WireCursor blob) {
+  while (!blob.done()) {
+    const Tag tag = blob.tag();
+    if (tag.field == 5 && tag.kind == WireCursor::kVarint) return true;
+    blob.skip(tag);
+  }
+  return false;
+}
+
+namespace {
+
+// C3D: num, channels, length, height, width, data.
+StoredBlob read_clip_blob(WireCursor in) {
   StoredBlob blob;
-  std::vector<float> doubles;
+  blob.legacy_axes = true;
+  blob.shape.assign(5, 0);
+  while (!in.done()) {
+    const Tag tag = in.tag();
+    if (tag.field >= 1 && tag.field <= 5 && tag.kind == WireCursor::kVarint) {
+      blob.shape[tag.field - 1] = static_cast<int32_t>(in.varint());
+    } else if (tag.field == 6) {
+      in.floats(tag, &blob.data);
+    } else {
+      in.skip(tag);  // gradients
+    }
+  }
+  check_count(blob, in);
+  return blob;
+}
+
+}  // namespace
+
+StoredBlob read_stored_blob(WireCursor in) {
+  if (has_clip_numbers(in)) return read_clip_blob(in);
+  StoredBlob blob;
+  std::vector<float> doubles, halves;
   int64_t legacy[4] = {0, 0, 0, 0};
   bool has_shape = false;
-  uint64_t raw_type = 1;
+  uint64_t raw_type = 1, unknown = 0;
   std::optional<WireCursor> raw;
   while (!in.done()) {
     const Tag tag = in.tag();
     if (tag.field >= 1 && tag.field <= 4 && tag.kind == WireCursor::kVarint) {
       legacy[tag.field - 1] = static_cast<int32_t>(in.varint());
-      blob.legacy_4d = true;
+      blob.legacy_axes = true;
     } else if (tag.field == 5) {
       in.floats(tag, &blob.data);
     } else if (tag.field == 7 && tag.kind == WireCursor::kBytes) {
@@ -114,20 +158,27 @@ StoredBlob read_blob(WireCursor in) {
       in.doubles(tag, &doubles);
     } else if (tag.field == 10 && tag.kind == WireCursor::kVarint) {
       raw_type = in.varint();
+    } else if (tag.field == 10 && tag.kind == WireCursor::kBytes) {
+      halves = half_values(in.part());
     } else if (tag.field == 12 && tag.kind == WireCursor::kBytes) {
       raw = in.part();
     } else {
-      in.skip(tag);  // gradients, and fields of forks
+      const bool gradients = tag.field == 6 || tag.field == 9 || tag.field == 11 || tag.field == 13;
+      if (tag.kind == WireCursor::kBytes && !gradients) unknown = tag.field;
+      in.skip(tag);
     }
   }
   if (!blob.data.empty() && !doubles.empty())
     in.corrupt(cat("a blob holds ", blob.data.size(), " floats and ", doubles.size(),
                    " doubles, but a blob has only one kind"));
   if (blob.data.empty()) blob.data = std::move(doubles);
+  if (blob.data.empty()) blob.data = std::move(halves);
   if (blob.data.empty() && raw) blob.data = raw_values(*raw, raw_type);
+  require(!blob.data.empty() || unknown == 0, in.file(), ": the values of a blob are in field ",
+          unknown, ", as only the program that wrote the file has them: let it write floats");
   if (has_shape) {
-    blob.legacy_4d = false;
-  } else if (blob.legacy_4d) {
+    blob.legacy_axes = false;
+  } else if (blob.legacy_axes) {
     blob.shape.assign(legacy, legacy + 4);
   } else {
     blob.shape = {static_cast<int64_t>(blob.data.size())};
@@ -136,10 +187,12 @@ StoredBlob read_blob(WireCursor in) {
   return blob;
 }
 
+namespace {
+
 // Runs body; an Error is prefixed with the layer's name.
 StoredBlob blob_of(const StoredLayer& layer, const WireCursor& part, const std::string& file) {
   try {
-    return read_blob(part);
+    return read_stored_blob(part);
   } catch (const Error& error) {
     const std::string what = error.what();
     if (layer.name.empty()) throw;
@@ -172,8 +225,7 @@ void read_layer(WireCursor in, const LayerFields& fields, const std::string& fil
     } else if (tag.field == fields.type && bytes) {
       layer->type = in.part().rest();
     } else if (tag.field == fields.type && tag.kind == WireCursor::kVarint) {
-      const uint64_t number = in.varint();
-      layer->type = v1_type(number);
+      layer->type = v1_type(in.varint());
     } else if (tag.field == fields.blobs && bytes) {
       layer->blobs.push_back(blob_of(*layer, in.part(), file));
     } else if (v1 && tag.field == kV0InV1 && bytes) {
@@ -183,6 +235,22 @@ void read_layer(WireCursor in, const LayerFields& fields, const std::string& fil
     } else {
       in.skip(tag);
     }
+  }
+}
+
+// Whether C3D's first version wrote the file.
+bool is_of_clips(const StoredNet& net) {
+  return std::any_of(net.layers.begin(), net.layers.end(), [](const StoredLayer& layer) {
+    return !layer.blobs.empty() && layer.blobs[0].legacy_axes && layer.blobs[0].shape.size() == 5;
+  });
+}
+
+// That version has other types at two numbers.
+void name_clip_types(StoredNet* net) {
+  if (!is_of_clips(*net)) return;
+  for (StoredLayer& layer : net->layers) {
+    if (layer.type == layer_type(V1LayerParameter::ARGMAX)) layer.type = "Convolution";
+    if (layer.type == layer_type(V1LayerParameter::THRESHOLD)) layer.type = "Pooling";
   }
 }
 
@@ -204,6 +272,7 @@ StoredNet parse_caffemodel(const void* bytes, size_t size, const std::string& na
       in.skip(tag);
     }
   }
+  name_clip_types(&net);
   return net;
 }
 

@@ -8,13 +8,15 @@
 
 namespace crema {
 
+class WireCursor;
+
 // One learned blob. Values saved in double or half precision are returned as float: training never
 // needs more, and a single type keeps the readers simple.
 struct StoredBlob {
   std::vector<int64_t> shape;
-  std::vector<float> data;  // as many as the shape says
-  bool legacy_4d = false;   // the file gives four axes, whatever the blob has: compare shapes as
-                            // Caffe does, ignoring leading ones
+  std::vector<float> data;   // as many as the shape says
+  bool legacy_axes = false;  // the file gives four axes (C3D: five), whatever the blob has: compare
+                             // shapes as Caffe does, ignoring leading ones
 };
 
 struct StoredLayer {
@@ -33,5 +35,11 @@ StoredNet read_caffemodel(const std::string& path);
 
 // The same for bytes in memory; `name` replaces the path in messages.
 StoredNet parse_caffemodel(const void* bytes, size_t size, const std::string& name);
+
+// One blob. Error when its values are not as many as its shape says.
+StoredBlob read_stored_blob(WireCursor blob);
+// Whether it is one of C3D's first files: the length of clips is the third field there, and all
+// later ones have numbers one higher.
+bool has_clip_numbers(WireCursor blob);
 
 }  // namespace crema

@@ -21,6 +21,7 @@ class WireCursor {
   // file should be, such as ".caffemodel".
   WireCursor(const std::string& file, const char* kind, const void* begin, size_t size);
 
+  const std::string& file() const { return *file_; }
   bool done() const { return here_ == end_; }
   size_t left() const { return static_cast<size_t>(end_ - here_); }
 
