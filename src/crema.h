@@ -70,8 +70,8 @@ struct ModelOptions {
   ComputeDevice device = ComputeDevice::cpu();
   // Files to load in turn, .caffemodel or .h5; layers are matched by name.
   std::vector<std::string> weights = {};
-  // Where a stored blob does not fit the layer of its name: "strict" is an Error, "match" leaves
-  // that blob as it is.
+  // Where stored blobs do not fit the layer of their name: "strict" is an Error, "match" leaves that
+  // layer as it is.
   std::string weights_mode = "strict";
   // "TEST" or "TRAIN", level and stages choose among the net's layers (include, exclude).
   std::string phase = "TEST";

@@ -7,8 +7,8 @@ DEFINE_string(
     weights, "",
     "Trained weights (.caffemodel or .caffemodel.h5) to start from; several files with commas.");
 DEFINE_string(weights_mode, "strict",
-              "What to do with a blob of another shape in -weights: strict is an error, match "
-              "leaves that blob as it is.");
+              "What to do with a layer whose blobs have other shapes in -weights: strict is an "
+              "error, match leaves that layer as it is, or loads the same values reshaped.");
 DEFINE_string(
     snapshot, "",
     "A .solverstate file from which training goes on; auto: that of the newest snapshot under "

@@ -158,6 +158,129 @@ TEST_F(Weights, AFullyConnectedLayerBecomesAConvolution) {
   EXPECT_EQ(values(*net), values(*source));
 }
 
+// A layer of the file "l" and one of the net, both after the same input of 2x4x3x3 or 2x36.
+struct Pair {
+  const char *what, *stored, *wanted;
+  const char*
+      outcome;  // in WeightsMode::match: the values of the net's parameters that are the file's
+  const char* error;  // in WeightsMode::strict
+};
+
+const Pair kPairs[] = {
+    {"a BatchNorm with scale and bias into one without",
+     "BatchNorm batch_norm_param { scale_bias: true }", "BatchNorm", "---",
+     "the file has 5 blobs, the net 3; the file's BatchNorm has scale and bias of its own"},
+    {"the other way round", "BatchNorm", "BatchNorm batch_norm_param { bias_filler { value: 1 } }",
+     "-----",
+     "the file has 3 blobs, the net 5; in the file scale and bias belong to a Scale layer"},
+    {"a Scale without bias", "Scale", "Scale scale_param { bias_term: true }", "--",
+     "the file has 1 blobs, the net 2; to train this layer from its initial values"},
+    {"weights without bias",
+     "Convolution convolution_param { num_output: 2 kernel_size: 1 bias_term: false }",
+     "Convolution convolution_param { num_output: 2 kernel_size: 1 }", "+-",
+     "the file has 1 blobs, the net 2; -weights_mode match loads what both have"},
+    {"weights with a bias too many",
+     "Convolution convolution_param { num_output: 2 kernel_size: 1 }",
+     "Convolution convolution_param { num_output: 2 kernel_size: 1 bias_term: false }", "+",
+     "the file has 2 blobs, the net 1; -weights_mode match loads what both have"},
+    {"a bias alone fits", "Convolution convolution_param { num_output: 2 kernel_size: 1 }",
+     "Convolution convolution_param { num_output: 2 kernel_size: 3 }", "--",
+     "parameter 0 is 2x4x1x1 in the file, 2x4x3x3 in the net; to train this layer from its "
+     "initial"},
+    {"as many values of other filters",
+     "Convolution convolution_param { num_output: 2 kernel_size: 2 }",
+     "Convolution convolution_param { num_output: 2 kernel_h: 4 kernel_w: 1 pad: 1 }", "--",
+     "parameter 0 is 2x4x2x2 in the file, 2x4x4x1 in the net; to train this layer"},
+    {"fully connected into a convolution", "InnerProduct inner_product_param { num_output: 2 }",
+     "Convolution convolution_param { num_output: 2 kernel_size: 3 }", "++",
+     "parameter 0 is 2x36 in the file, 2x4x3x3 in the net; the values are the same in another "
+     "shape: -weights_mode match loads them reshaped, and crema surgery"},
+    {"a convolution into fully connected",
+     "Convolution convolution_param { num_output: 2 kernel_size: 3 }",
+     "InnerProduct inner_product_param { num_output: 2 }", "++",
+     "the values are the same in another"},
+    {"transposed", "Convolution convolution_param { num_output: 2 kernel_size: 3 }",
+     "InnerProduct inner_product_param { num_output: 2 transpose: true }", "--",
+     "parameter 0 is 2x4x3x3 in the file, 36x2 in the net; to train this layer"},
+    {"a slope per channel", "PReLU", "PReLU prelu_param { channel_shared: true }", "-",
+     "parameter 0 is 4 in the file"},
+};
+
+TEST_F(Weights, OfALayerLoadAllOrNone) {
+  const auto layer = [](const std::string& type) {
+    const size_t end = std::min(type.find(' '), type.size());
+    return parse_net_text(
+        cat("layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: [2, "
+            "4, 3, 3] } } } layer { name: 'ok' type: 'PReLU' bottom: 'x' top: 'ok' } ",
+            "layer { name: 'l' type: '", type.substr(0, end), "' bottom: 'ok' top: 'l' ",
+            type.substr(end), " }"),
+        "net");
+  };
+  const auto fill = [&](Net& net, float first) {
+    for (const Parameter& parameter : net.parameters()) {
+      std::vector<float> filled(parameter.shape.count());
+      for (float& value : filled) value = first++;
+      from_floats(context_, filled.data(), parameter.data);
+    }
+  };
+  for (const Pair& pair : kPairs) {
+    const auto source = net_of(layer(pair.stored)), net = net_of(layer(pair.wanted));
+    fill(*source, 1);
+    fill(*net, -10000);
+    save_caffemodel(*source, file("x.caffemodel"));
+    expect_part(error_of([&] { load_weights(*net, file("x.caffemodel")); }),
+                cat("layer \"l\": ", pair.error));
+    fill(*net, -10000);
+    load_weights(*net, file("x.caffemodel"), {WeightsMode::match});
+    std::string outcome;
+    const auto given = values(*source), found = values(*net);
+    for (size_t k = 1; k < found.size(); ++k)
+      outcome += found[k][0] < 0 ? '-' : found[k] == given[k] ? '+' : '?';
+    EXPECT_EQ(outcome, pair.outcome) << pair.what;
+  }
+}
+
+// NVCaffe's order is ours; a fork of Intel's has scale and bias first.
+TEST_F(Weights, OfForksBatchNorms) {
+  const NetFile description = parse_net_text(
+      "layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: [2, 2, 3, 3] } } } "
+      "layer { "
+      "name: 'bn' type: 'BatchNorm' bottom: 'x' top: 'bn' param { lr_mult: 1 decay_mult: 0 } "
+      "batch_norm_param { scale_filler { value: 2 } bias_filler { value: 1 } engine: CUDNN } }",
+      "net");
+  const std::vector<std::vector<float>> wanted = {{1, 2}, {3, 4}, {5}, {6, 7}, {8, 9}};
+  for (const int first : {0, 3}) {
+    NetParameter stored;
+    LayerParameter& layer = *stored.add_layer();
+    layer.set_name("bn");
+    for (int k = 0; k < 5; ++k) {
+      const std::vector<float>& blob = wanted[(first + k) % 5];
+      layer.add_blobs()->mutable_shape()->add_dim(static_cast<int64_t>(blob.size()));
+      layer.mutable_blobs(k)->mutable_data()->Add(blob.begin(), blob.end());
+    }
+    folder_.write("bn.caffemodel", stored.SerializeAsString());
+    const auto net = net_of(description);
+    load_weights(*net, file("bn.caffemodel"));
+    EXPECT_EQ(values(*net), wanted) << first;
+  }
+}
+
+TEST_F(Weights, AMissingDatasetIsNoSharedParameter) {
+  const NetFile description = parse_net_text(
+      "layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: [2, 2] } } } layer { "
+      "name: "
+      "'bn' type: 'BatchNorm' bottom: 'x' top: 'bn' }",
+      "net");
+  Hdf5Writer damaged(file("bn.h5"));
+  const float ones[] = {1, 1};
+  damaged.floats("data/bn/0", Shape{2}, ones);
+  damaged.floats("data/bn/2", Shape{1}, ones);
+  damaged.commit();
+  const auto net = net_of(description);
+  expect_part(error_of([&] { load_weights(*net, file("bn.h5")); }),
+              "layer \"bn\": parameter 1 is not in the file");
+}
+
 TEST_F(Weights, NothingMatches) {
   save_caffemodel(*chain({"a:4", "b:3"}), file("x.caffemodel"));
   const auto net = chain({"c:4"});

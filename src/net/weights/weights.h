@@ -9,8 +9,9 @@
 
 namespace crema {
 
-// What to do when a stored blob does not fit the layer of the same name: refuse (as Caffe), or
-// leave that parameter as it is.
+// What to do when stored blobs do not fit the layer of the same name: refuse (as Caffe), or leave
+// that layer as it is. match also loads blobs that have the same values in another shape, and weights
+// without their bias.
 enum class WeightsMode { strict, match };
 
 struct LoadOptions {
@@ -25,7 +26,7 @@ struct LoadedLayer {
   enum class Outcome {
     loaded,
     reshaped,  // loaded; at least one blob had another shape with the same count
-    skipped,   // in the file, but at least one blob did not fit (WeightsMode::match)
+    skipped,   // in the file, but at least one blob did not fit, so none was loaded (match)
     missing,   // not in the file: keeps its initial values
   };
   std::string name;

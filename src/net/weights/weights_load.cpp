@@ -1,9 +1,11 @@
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 
 #include "base/error.h"
 #include "data/databases/hdf5_file.h"
+#include "net/given_blobs.h"
 #include "net/weights/weights.h"
 #include "net/weights/weights_hdf5.h"
 
@@ -12,13 +14,44 @@ namespace {
 
 using Outcome = LoadedLayer::Outcome;
 
-// Shapes of old files have four axes whatever the blob has: leading ones are ignored.
-Shape without_leading_ones(const Shape& shape) {
-  size_t first = 0;
-  while (first < shape.dims().size() && shape.dims()[first] == 1) ++first;
-  return Shape(std::vector<int64_t>(shape.dims().begin() + static_cast<std::ptrdiff_t>(first),
-                                    shape.dims().end()));
+// A matrix of one row per output, as fully connected layers have; old files have more leading ones.
+bool is_matrix(const Shape& shape) {
+  return shape.axes() >= 2 && without_leading_ones(shape).axes() <= 2 &&
+         without_leading_ones(shape).count() == shape.count(shape.axes() - 2);
 }
+
+// The weights of a fully connected layer that became a convolution, or the other way round: each
+// output has its values in the same order.
+bool same_rows(const Shape& matrix, const Shape& filters) {
+  return is_matrix(matrix) && filters.axes() > 2 && !is_matrix(filters) &&
+         matrix.count() == filters.count() && matrix[matrix.axes() - 2] == filters[0];
+}
+
+// How a stored blob suits a parameter.
+enum class Fit { equal, reshaped, none };
+
+Fit fit_of(const StoredBlob& blob, const Shape& wanted) {
+  const Shape stored(blob.shape);
+  if (stored == wanted) return Fit::equal;
+  if (blob.legacy_axes && without_leading_ones(stored) == without_leading_ones(wanted))
+    return Fit::equal;
+  if (stored.count() != wanted.count()) return Fit::none;
+  if (same_rows(stored, wanted) || same_rows(wanted, stored)) return Fit::reshaped;
+  // 1xCx1x1 for C.
+  const auto without_ones = [](const Shape& shape) {
+    std::vector<int64_t> dims;
+    std::copy_if(shape.dims().begin(), shape.dims().end(), std::back_inserter(dims),
+                 [](int64_t extent) { return extent != 1; });
+    return dims;
+  };
+  return without_ones(stored) == without_ones(wanted) ? Fit::reshaped : Fit::none;
+}
+
+// What a layer of a file lacks for the net's layer of its name; empty: all of it can be loaded.
+struct Misfit {
+  std::vector<std::string> what;
+  bool reshapes = true;  // each blob that differs has the same values in another shape
+};
 
 class Loader {
  public:
@@ -30,7 +63,8 @@ class Loader {
     }
   }
 
-  void load(const StoredLayer& stored) {
+  // All blobs of a layer or none: most of them mean something only together.
+  void load(StoredLayer stored) {
     ++stored_layers_;
     const auto at = layer_of_.find(stored.name);
     if (at == layer_of_.end()) {
@@ -40,13 +74,24 @@ class Loader {
     }
     const std::vector<int>& parameters = graph_.views[at->second].parameters;
     if (parameters.empty() && stored.blobs.empty()) return;
+    const LayerParameter& message = graph_.net.layer(at->second);
+    arrange(message, parameters.size(), &stored.blobs);
     LoadedLayer& layer = of_net_[at->second];
-    layer.name = graph_.net.layer(at->second).name();
+    layer.name = message.name();
     layer.outcome = Outcome::loaded;
-    if (stored.blobs.size() != parameters.size()) count_differs(stored, parameters, &layer);
-    for (size_t k = 0; k < std::min(stored.blobs.size(), parameters.size()); ++k) {
-      load_blob(stored.blobs[k], static_cast<int>(k), parameters[k], &layer);
+    const Misfit misfit = compare(stored, parameters, layer.name);
+    const bool strict = options_.mode == WeightsMode::strict;
+    if (!misfit.what.empty() && (strict || !misfit.reshapes)) {
+      const std::string what = join(misfit.what, ", ");
+      require(!strict, path_, ": layer \"", layer.name, "\": ", what,
+              advice(message, stored, parameters.size(), misfit));
+      return note(&layer, Outcome::skipped, what);
     }
+    for (size_t k = 0; k < std::min(stored.blobs.size(), parameters.size()); ++k)
+      load_blob(stored.blobs[k], parameters[k], &layer);
+    if (stored.blobs.size() > parameters.size()) note(&layer, Outcome::loaded, "without its bias");
+    if (lacks_bias(stored, parameters, layer.name))
+      note(&layer, Outcome::loaded, "the bias is not in the file");
   }
 
   LoadReport finish() {
@@ -74,52 +119,84 @@ class Loader {
   }
 
  private:
-  void count_differs(const StoredLayer& stored, const std::vector<int>& parameters,
-                     LoadedLayer* layer) {
-    const std::string what =
-        cat("the file has ", stored.blobs.size(), " blobs, the net ", parameters.size());
-    // HDF5 files leave out parameters that belong to another layer.
-    bool shared = stored.blobs.size() < parameters.size();
-    for (size_t k = stored.blobs.size(); k < parameters.size(); ++k) {
-      shared = shared && graph_.parameters[parameters[k]].layer != layer->name;
-    }
-    if (shared) return;
-    require(options_.mode == WeightsMode::match, path_, ": layer \"", layer->name, "\": ", what,
-            advice());
-    note(layer, Outcome::skipped, what);
+  bool owns(int id, const std::string& layer) const { return graph_.parameters[id].layer == layer; }
+
+  // A fork of Intel's stores a BatchNorm's scale and bias in front of its statistics.
+  static void arrange(const LayerParameter& message, size_t parameters,
+                      std::vector<StoredBlob>* blobs) {
+    if (message.type() != "BatchNorm" || parameters != 5 || blobs->size() != 5) return;
+    if ((*blobs)[2].data.size() > 1 && (*blobs)[4].data.size() == 1)
+      std::rotate(blobs->begin(), blobs->begin() + 2, blobs->end());
   }
 
-  void load_blob(const StoredBlob& blob, int k, int id, LoadedLayer* layer) {
+  int axes(int id) const { return graph_.parameters[id].shape.axes(); }
+
+  // Weights mean the same without their bias.
+  bool lacks_bias(const StoredLayer& stored, const std::vector<int>& parameters,
+                  const std::string& layer) const {
+    return stored.blobs.size() == 1 && parameters.size() == 2 && axes(parameters[0]) > 1 &&
+           axes(parameters[1]) == 1 && owns(parameters[1], layer);
+  }
+  bool drops_bias(const StoredLayer& stored, const std::vector<int>& parameters) const {
+    return stored.blobs.size() == 2 && parameters.size() == 1 && axes(parameters[0]) > 1 &&
+           without_leading_ones(Shape(stored.blobs[1].shape)).axes() <= 1;
+  }
+
+  Misfit compare(const StoredLayer& stored, const std::vector<int>& parameters,
+                 const std::string& layer) const {
+    Misfit misfit;
+    // HDF5 files leave out parameters that belong to another layer.
+    size_t needed = parameters.size();
+    while (needed > stored.blobs.size() && !owns(parameters[needed - 1], layer)) --needed;
+    if (stored.blobs.size() != needed && stored.blobs.size() != parameters.size()) {
+      misfit.what.push_back(
+          cat("the file has ", stored.blobs.size(), " blobs, the net ", parameters.size()));
+      misfit.reshapes = drops_bias(stored, parameters) || lacks_bias(stored, parameters, layer);
+    }
+    for (size_t k = 0; k < std::min(stored.blobs.size(), parameters.size()); ++k) {
+      const StoredBlob& blob = stored.blobs[k];
+      const Parameter& parameter = graph_.parameters[parameters[k]];
+      if (blob.data.empty() && blob.shape.empty()) {
+        if (!owns(parameters[k], layer)) continue;  // stored with its owner
+        misfit.what.push_back(cat("parameter ", k, " is not in the file"));
+        misfit.reshapes = false;
+        continue;
+      }
+      const Fit fit = fit_of(blob, parameter.shape);
+      if (fit == Fit::equal || (fit == Fit::reshaped && blob.legacy_axes)) continue;
+      misfit.what.push_back(cat("parameter ", k, " is ", Shape(blob.shape).brief(),
+                                " in the file, ", parameter.shape.brief(), " in the net"));
+      misfit.reshapes = misfit.reshapes && fit == Fit::reshaped;
+    }
+    return misfit;
+  }
+
+  void load_blob(const StoredBlob& blob, int id, LoadedLayer* layer) {
     if (blob.data.empty() && blob.shape.empty()) return;  // stored with its owner
     const Parameter& parameter = graph_.parameters[id];
-    const Shape stored(blob.shape);
-    const bool same_count = stored.count() == parameter.shape.count();
-    bool equal = stored == parameter.shape;
-    bool fits = equal;
-    if (blob.legacy_axes) {
-      equal = same_count && without_leading_ones(stored) == without_leading_ones(parameter.shape);
-      fits = same_count;
-    } else if (options_.mode == WeightsMode::match && same_count && stored.axes() > 0 &&
-               parameter.shape.axes() > 0) {
-      fits = equal ||
-             stored[0] ==
-                 parameter.shape[0];  // a fully connected layer that became a convolution, or back
-    }
-    const std::string shapes = cat("parameter ", k, " is ", stored.brief(), " in the file, ",
-                                   parameter.shape.brief(), " in the net");
-    require(fits || options_.mode == WeightsMode::match, path_, ": layer \"", layer->name,
-            "\": ", shapes, advice());
-    if (!fits) return note(layer, Outcome::skipped, shapes);
-    if (equal) {
+    if (fit_of(blob, parameter.shape) == Fit::equal) {
       note(layer, Outcome::loaded, parameter.shape.brief());
     } else {
-      note(layer, Outcome::reshaped, cat(stored.brief(), " -> ", parameter.shape.brief()));
+      note(layer, Outcome::reshaped,
+           cat(Shape(blob.shape).brief(), " -> ", parameter.shape.brief()));
     }
     from_floats(net_.context(), blob.data.data(), parameter.data);
     loaded_.insert(id);
   }
 
-  static std::string advice() {
+  static std::string advice(const LayerParameter& message, const StoredLayer& stored,
+                            size_t parameters, const Misfit& misfit) {
+    if (message.type() == "BatchNorm" && stored.blobs.size() == 5 && parameters == 3)
+      return "; the file's BatchNorm has scale and bias of its own: write batch_norm_param { "
+             "scale_bias: true }";
+    if (message.type() == "BatchNorm" && stored.blobs.size() == 3 && parameters == 5)
+      return "; in the file scale and bias belong to a Scale layer: write that layer, and leave "
+             "out scale_bias and its fillers";
+    if (misfit.reshapes && stored.blobs.size() == parameters)
+      return "; the values are the same in another shape: -weights_mode match loads them reshaped, "
+             "and crema surgery makes convolutions of a net's fully connected layers and writes "
+             "their weights";
+    if (misfit.reshapes) return "; -weights_mode match loads what both have";
     return "; to train this layer from its initial values give it another name, or run with "
            "-weights_mode match";
   }
@@ -193,7 +270,7 @@ LoadReport load_weights(Net& net, const std::string& path, const LoadOptions& op
   if (hdf5) {
     read_hdf5_weights(path, [&](const StoredLayer& layer) { loader.load(layer); });
   } else {
-    for (const StoredLayer& layer : read_caffemodel(path).layers) loader.load(layer);
+    for (StoredLayer& layer : read_caffemodel(path).layers) loader.load(std::move(layer));
   }
   LoadReport report = loader.finish();
   if (options.table) log_table(net.context().log(), report, path);
