@@ -9,7 +9,7 @@
 #include "net/source_files.h"
 #include "proto/solver.pb.h"
 #include "solver/class_metrics.h"
-#include "solver/not_finite.h"
+#include "solver/not_finite_advice.h"
 #include "solver/packed.h"
 #include "solver/ranks.h"
 #include "solver/test_batches.h"
@@ -76,9 +76,11 @@ void look_for_not_finite(Net& net, int64_t batch, const std::vector<OutputValue>
       (std::isfinite(results->losses.back()) && std::all_of(values.begin(), values.end(), finite)))
     return;
   const auto found = first_not_finite(net, batch);
-  results->not_finite = cat("the results of batch ", batch, " are not finite. ",
-                            found ? cat("It begins in ", found->text())
-                                  : "With the same data again all blobs are finite");
+  results->not_finite =
+      cat("the results of batch ", batch, " are not finite. ",
+          found ? cat("It begins in ", found->text(), "; ",
+                      advice_on(net, found, {.weights = FLAGS_weights, .trains = false}))
+                : "With the same data again all blobs are finite");
 }
 
 // The number of batches to run.

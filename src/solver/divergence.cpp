@@ -4,7 +4,7 @@
 
 #include "solver/debug_info.h"
 #include "solver/gpu_iteration.h"
-#include "solver/not_finite.h"
+#include "solver/not_finite_advice.h"
 #include "solver/ranks.h"
 #include "solver/solver.h"
 
@@ -34,7 +34,8 @@ bool Solver::watch(int64_t iteration, double loss, bool updates) {
   if (stops || (ignored && !non_finite_reported_))
     send(event::NonFiniteLoss{iteration, loss, stops});
   non_finite_reported_ = true;
-  if (!ignored) diverge(iteration, cat("the loss is ", loss), find_divergence(iteration));
+  if (!ignored)
+    diverge(iteration, cat("the loss is ", loss), find_divergence(iteration), iteration > 0);
   return true;
 }
 
@@ -53,8 +54,9 @@ void Solver::check_weights() {
   const auto weights = parameter_not_finite(*net_);
   if (!weights) return;
   const auto gradient = gradient_not_finite(*net_);
-  diverge(iteration_ - 1, "the update left weights that are not finite",
-          gradient ? gradient : weights);
+  const int64_t iteration = iteration_ - 1;
+  diverge(iteration, "the update left weights that are not finite", gradient ? gradient : weights,
+          iteration > 0 || !gradient);
 }
 
 // A ReLU may hide what went wrong: in oneDNN's, and in some of a GPU's libraries, the larger of nan
@@ -94,7 +96,7 @@ std::optional<NotFinite> Solver::find_divergence(int64_t iteration) {
 }
 
 void Solver::diverge(int64_t iteration, const std::string& what,
-                     const std::optional<NotFinite>& where) {
+                     const std::optional<NotFinite>& where, bool updated) {
   finish_snapshot();  // which is then the one to go on from
   std::string position = "With the same data again all blobs are finite";
   if (where) position = cat("It begins in ", where->text());
@@ -114,12 +116,12 @@ void Solver::diverge(int64_t iteration, const std::string& what,
   if (skipped_ > file_.solver.skip_most())
     tried = cat(" after ", skipped_ - 1, " updates in a row that were left out");
   if (rates_.scale != 1) tried = cat(" although the rate was multiplied by ", rates_.scale);
+  const SolverParameter& solver = file_.solver;
   const std::string advice =
-      where && where->in_source
-          ? "Look at the records and at transform_param (scale, mean_value, mean_file)"
-          : cat("A smaller base_lr (it is ", file_.solver.base_lr(),
-                "), clip_gradients or a look at the data (scale, mean_value, labels) is what "
-                "usually helps");
+      advice_on(*net_, where,
+                {.updated = updated && solver.base_lr() != 0,
+                 .base_lr = solver.base_lr(),
+                 .weights = join({solver.weights().begin(), solver.weights().end()}, ", ")});
   throw Diverged(cat("in iteration ", iteration, ": ", what, tried, ". ", position, ". ", advice,
                      "; on_divergence: IGNORE goes on regardless. ", resume_hint()));
 }

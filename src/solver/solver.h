@@ -189,8 +189,9 @@ class Solver {
   void watch_weights();
   void forward_watched();
   std::optional<NotFinite> find_divergence(int64_t iteration);
+  // updated: an update has changed the weights that are to blame.
   [[noreturn]] void diverge(int64_t iteration, const std::string& what,
-                            const std::optional<NotFinite>& where);
+                            const std::optional<NotFinite>& where, bool updated);
   std::string resume_hint() const;
   void keep_start();
   bool rolls_back() const;

@@ -6,6 +6,7 @@
 #include <regex>
 
 #include "fixtures.h"
+#include "net/weights/weights.h"
 #include "solver/not_finite.h"
 
 namespace crema::tests {
@@ -101,6 +102,7 @@ struct Position {
   const char* broken;  // a layer's parameter that is nan before the run; "": the data are
   const char* says;
   const char* more;
+  const char* advice;
 };
 
 class DivergenceOrigin : public testing::TestWithParam<Position> {};
@@ -129,21 +131,77 @@ TEST_P(DivergenceOrigin, IsTheFirstInTheOrderOfTheForwardPass) {
   const std::string message = divergence_of(solver);
   expect_part(message, "in iteration 0: the loss is nan. It begins in ");
   expect_part(message, row.says);
+  expect_part(message, row.advice);
+  EXPECT_EQ(message.find("base_lr"), std::string::npos) << message;
   EXPECT_TRUE(folder.names().empty());
 }
 
 INSTANTIATE_TEST_SUITE_P(
     Rows, DivergenceOrigin,
     testing::Values(
-        Position{"weights", "ip1", "layer \"ip1\": its parameter 0 holds 1 nan of 35 numbers", ""},
+        Position{"weights", "ip1", "layer \"ip1\": its parameter 0 holds 1 nan of 35 numbers", "",
+                 "No update has been made yet: the layer's filler gives these values"},
         Position{"later_weights", "ip2", "layer \"ip2\": its parameter 0 holds 1 nan of 21 numbers",
-                 ""},
-        Position{"data", "",
-                 "layer \"data\": its top \"x\" holds 30 nan of 30 numbers. Look at the records",
-                 ""},
-        Position{"second_batch", "ip2", "layer \"ip2\": its parameter 0", "iter_size: 2"},
-        Position{"with_debug_info", "ip2", "layer \"ip2\": its parameter 0", "debug_info: true"}),
+                 "", "the layer's filler gives these values"},
+        Position{"data", "", "layer \"data\": its top \"x\" holds 30 nan of 30 numbers. ", "",
+                 "Look at the records"},
+        Position{"second_batch", "ip2", "layer \"ip2\": its parameter 0", "iter_size: 2",
+                 "the layer's filler"},
+        Position{"with_debug_info", "ip2", "layer \"ip2\": its parameter 0", "debug_info: true",
+                 "the layer's filler"}),
     [](const auto& info) { return std::string(info.param.name); });
+
+// What is to blame before the first update, by the net and the weights that it starts from.
+struct Cause {
+  const char *what, *layers, *advice;
+  bool from_file;
+};
+
+constexpr const char* kGlobalStats =
+    "layer { name: 'n1' type: 'BatchNorm' bottom: 'x' top: 'a' batch_norm_param { "
+    "use_global_stats: true } } layer { name: 'n2' type: 'BatchNorm' bottom: 'a' top: 'b' "
+    "batch_norm_param { use_global_stats: true } } ";
+constexpr const char* kLarge =
+    "layer { name: 'p' type: 'Power' bottom: 'x' top: 'b' power_param { scale: 1e30 } } ";
+
+const Cause kCauses[] = {
+    {"untrained statistics", kGlobalStats,
+     "No update has been made yet: layer \"n1\" and 1 more like it divide by the root of stored "
+     "variances that are 0",
+     false},
+    {"large values", kLarge,
+     "No update has been made yet: smaller data (transform_param: scale, mean_value) or smaller "
+     "first weights",
+     false},
+    {"large values with weights of a file", kLarge,
+     "No update has been made yet: see whether the weights, ", true},
+};
+
+TEST(Divergence, BeforeTheFirstUpdateNoRateIsToBlame) {
+  for (const Cause& cause : kCauses) {
+    const Folder folder;
+    Context context(Device::cpu);
+    const std::string net =
+        cat("layer { name: 'd' type: 'DummyData' top: 'x' dummy_data_param { shape { dim: [2, 3] } "
+            "data_filler { value: 1e20 } } } ",
+            cause.layers,
+            "layer { name: 'ip' type: 'InnerProduct' bottom: 'b' top: 'y' inner_product_param { "
+            "num_output: 2 weight_filler { value: 1 } } } "
+            "layer { name: 's' type: 'Reduction' bottom: 'y' top: 's' reduction_param { operation: "
+            "SUMSQ } loss_weight: 1 }");
+    SolverOptions options;
+    if (cause.from_file) {
+      Solver other(context, with_rate("0.1", folder, "", net));
+      save_caffemodel(other.net(), folder.file("w.caffemodel"));
+      options.weights = {folder.file("w.caffemodel")};
+    }
+    Solver solver(context, with_rate("0.1", folder, "", net), options);
+    const std::string message = divergence_of(solver);
+    expect_part(message, cause.advice);
+    EXPECT_EQ(message.find("base_lr"), std::string::npos) << cause.what;
+    if (cause.from_file) expect_part(message, "w.caffemodel, are for these data");
+  }
+}
 
 // Blobs share memory and layers run as one: the place is found all the same.
 TEST(Divergence, IsFoundInAPlannedNet) {
