@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/strings.h"
+#include "net/prototxt/prototxt.h"
 #include "solver/optimizer.h"
 
 namespace crema {
@@ -169,14 +170,34 @@ SolverState TrainingCopy::state(Context& host, SolverState numbers) const {
   return numbers;
 }
 
+namespace {
+
+uint64_t state_bytes(const Net& net, const Optimizer& optimizer) {
+  const size_t kept =
+      optimizer.histories() + (optimizer.averages() ? 1 : 0) + (optimizer.keeps_slow() ? 1 : 0);
+  return kept * bytes_of_all(net);
+}
+
+}  // namespace
+
 uint64_t snapshot_bytes(const Net& net, const Optimizer& optimizer,
                         const TrainingCopy::Parts& parts, bool hdf5) {
   uint64_t bytes = bytes_of_values(weights_content(net, parts.gradients), hdf5);
   if (parts.average && optimizer.averages()) bytes += bytes_of_values(weights_content(net), hdf5);
-  if (!parts.state) return bytes;
-  const size_t kept =
-      optimizer.histories() + (optimizer.averages() ? 1 : 0) + (optimizer.keeps_slow() ? 1 : 0);
-  return bytes + kept * bytes_of_all(net);
+  return parts.state ? bytes + state_bytes(net, optimizer) : bytes;
+}
+
+void check_snapshot_size(const SolverFile& file, const Net& net, const Optimizer& optimizer,
+                         uint64_t limit) {
+  const SolverParameter& solver = file.solver;
+  if (solver.snapshot_format() == SolverParameter::HDF5) return;
+  const auto check = [&](const char* what, uint64_t bytes) {
+    require(bytes <= limit, file.where("snapshot_format"), ": a snapshot's ", what, " would take ",
+            size_text(bytes), ", but the binary format holds no more than ", size_text(limit),
+            ": write snapshot_format: HDF5, which has no such limit");
+  };
+  check("weights", bytes_of_values(weights_content(net, solver.snapshot_diff()), false));
+  if (solver.snapshot_include_state()) check("optimizer state", state_bytes(net, optimizer));
 }
 
 }  // namespace crema

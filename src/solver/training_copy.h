@@ -2,6 +2,7 @@
 // it while the training goes on.
 #pragma once
 
+#include <climits>
 #include <memory>
 #include <vector>
 
@@ -12,6 +13,7 @@
 namespace crema {
 
 class Optimizer;
+struct SolverFile;
 
 // The bytes of an arena.
 class ArenaCopy {
@@ -73,5 +75,10 @@ class TrainingCopy {
 // Bytes of the values that the files of a snapshot with these parts hold.
 uint64_t snapshot_bytes(const Net& net, const Optimizer& optimizer,
                         const TrainingCopy::Parts& parts, bool hdf5);
+
+// Error, with the position in the file, when one of a snapshot's files would be larger than its
+// format allows: that is known before the training.
+void check_snapshot_size(const SolverFile& file, const Net& net, const Optimizer& optimizer,
+                         uint64_t limit = INT_MAX);
 
 }  // namespace crema

@@ -10,7 +10,9 @@
 #include <csignal>
 
 #include "fixtures.h"
+#include "solver/optimizer.h"
 #include "solver/state_file.h"
+#include "solver/training_copy.h"
 
 namespace crema::tests {
 namespace snapshot_test {
@@ -275,6 +277,27 @@ TEST(Snapshot, KilledWhileWriting) {
     EXPECT_EQ(read.history(0).data(399999), 1.5f);
   }
   EXPECT_GT(written, 20);
+}
+
+// What a binary file cannot hold is said before the training.
+TEST(Snapshot, TooLargeForItsFormat) {
+  const auto error = [](const std::string& more, uint64_t limit,
+                        const std::string& format = "BINARYPROTO") {
+    const Folder folder;
+    Context context(Device::cpu);
+    const SolverFile file = solver_file(settings("Adam", format, folder) + more);
+    Solver solver(context, file);
+    const Optimizer optimizer(file.solver, solver.net());
+    return error_of([&] { check_snapshot_size(file, solver.net(), optimizer, limit); });
+  };
+  // 66 weights; Adam keeps two numbers for each.
+  EXPECT_EQ(error("", 2 * 66 * 4), "");
+  expect_part(error("", 66 * 4), "a snapshot's optimizer state would take 528 bytes");
+  EXPECT_EQ(error("snapshot_include_state: false", 66 * 4), "");
+  expect_part(error("", 65 * 4),
+              "a snapshot's weights would take 264 bytes, but the binary format");
+  expect_part(error("snapshot_diff: true", 66 * 4), "a snapshot's weights would take 528 bytes");
+  EXPECT_EQ(error("", 0, "HDF5"), "");
 }
 
 }  // namespace snapshot_test
