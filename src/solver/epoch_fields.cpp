@@ -18,9 +18,13 @@ struct EpochField {
 };
 
 constexpr EpochField kEpochFields[] = {
-    {"max_epoch", "max_iter"},        {"test_interval_epoch", "test_interval"},
-    {"snapshot_epoch", "snapshot"},   {"stepsize_epoch", "stepsize"},
-    {"stepvalue_epoch", "stepvalue"}, {"warmup_epoch", "warmup_iter"},
+    {"max_epoch", "max_iter"},
+    {"test_interval_epoch", "test_interval"},
+    {"snapshot_epoch", "snapshot"},
+    {"stepsize_epoch", "stepsize"},
+    {"stepvalue_epoch", "stepvalue"},
+    {"warmup_epoch", "warmup_iter"},
+    {"initial_momentum_epoch", "initial_momentum_iter"},
 };
 
 // Divisions of whole numbers by each other may end just below a whole number.

@@ -29,6 +29,8 @@ float momentum_between(float start, float end, float power, int64_t iteration, i
 
 float momentum_at(const SolverParameter& s, UpdateRule rule, int64_t iteration, double rate) {
   const float base = base_momentum(s, rule);
+  if (s.momentum_policy() == "step")
+    return iteration < s.initial_momentum_iter() ? s.initial_momentum() : base;
   if (s.momentum_policy() == "poly")
     return momentum_between(base, s.max_momentum(), s.momentum_power(), iteration, s.max_iter());
   if (s.momentum_policy() != "opt") return base;
@@ -45,11 +47,24 @@ float weight_decay_at(const SolverParameter& s, int64_t iteration) {
 
 void check_policies(const SolverParameter& s) {
   check_name("regularization_type", s.regularization_type(), kRegularizations);
-  check_name("momentum_policy", s.momentum_policy(), {"fixed", "poly", "opt"});
+  check_name("momentum_policy", s.momentum_policy(), {"fixed", "step", "poly", "opt"});
   check_name("weight_decay_policy", s.weight_decay_policy(), {"fixed", "poly"});
   const bool to_the_end = s.momentum_policy() == "poly" || s.weight_decay_policy() == "poly";
   require(!to_the_end || s.max_iter() > 0, "momentum_policy and weight_decay_policy \"poly\" need ",
           "max_iter, which is missing in the solver");
+  const bool begins = s.momentum_policy() == "step";
+  const float initial = s.initial_momentum();
+  require(!begins || (initial >= 0 && initial < 1), "initial_momentum is ", initial,
+          ", it must be at least 0 and less than 1");
+  const char* const unread = s.has_initial_momentum()         ? "initial_momentum"
+                             : s.has_initial_momentum_iter()  ? "initial_momentum_iter"
+                             : s.has_initial_momentum_epoch() ? "initial_momentum_epoch"
+                                                              : nullptr;
+  require(begins || !unread, unread ? unread : "", " is set, but momentum_policy is \"",
+          s.momentum_policy(), "\": choose \"step\", which begins with it");
+  const bool ends = s.has_initial_momentum_iter() || s.has_initial_momentum_epoch();
+  require(!begins || ends, "momentum_policy \"step\" needs initial_momentum_iter or ",
+          "initial_momentum_epoch: how long does it keep initial_momentum?");
   require(s.momentum_policy() != "opt" || s.lr_policy() != "plateau",
           "momentum_policy \"opt\" follows a rate that is known ahead, but lr_policy is "
           "\"plateau\": choose another of the two");
@@ -136,7 +151,7 @@ void check_momentum(const SolverFile& file, Log& log) {
   require(std::abs(s.momentum()) <= 1, file.where("momentum"), ": momentum is ", s.momentum(),
           ", it must be at least -1 and at most 1");
   if (update_rule(s.type()) != UpdateRule::adam || s.has_momentum()) return;
-  if (s.momentum_policy() != "fixed") return;  // this gives one
+  if (s.momentum_policy() != "fixed" && s.momentum_policy() != "step") return;  // these give one
   std::string place = file.where("type");
   if (place == file.where("")) place = file.where("solver_type");
   log.warning(cat(place, ": type is \"", s.type(),

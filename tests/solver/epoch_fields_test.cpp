@@ -49,6 +49,7 @@ INSTANTIATE_TEST_SUITE_P(
              {100, 10},
              "test_interval: 5 snapshot: 20"},
         Case{"stepsize_epoch: 2.5 warmup_epoch: 0.25", {100, 10}, "stepsize: 25 warmup_iter: 3"},
+        Case{"initial_momentum_epoch: 5", {100, 10}, "initial_momentum_iter: 50"},
         Case{"stepvalue_epoch: [1, 2.5, 0]", {100, 30}, "stepvalue: 4 stepvalue: 9 stepvalue: 0"}));
 
 TEST(EpochFields, SayWhatTheyBecome) {
