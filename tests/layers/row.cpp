@@ -61,6 +61,8 @@ void read_option(const std::string& option, Row& row) {
     row.rounding_decides = true;
   } else if (key == "parameter_slopes") {
     row.parameter_slopes = value != "no";
+  } else if (key == "accumulation") {
+    row.accumulation = value != "no";
   } else if (key == "differentiable") {
     for (const std::string& index : split(value, ','))
       row.differentiable.push_back(std::atoi(index.c_str()));

@@ -14,6 +14,7 @@
 //   no_gradient              forward only
 //   bottom_slopes=no         backward is run, but what bottoms get is a rule of the layer's own
 //   parameter_slopes=no      the same of parameters
+//   accumulation=no          backward is not run twice: it moves a state on
 //   differentiable=0,2       bottoms whose gradient is checked; when absent, those the layer names
 //   rounding_decides         which of two sums is the larger one, and so where a gradient goes: only
 //                            the tops are compared where sums are rounded (tf32, 16 bits)
@@ -45,7 +46,7 @@ struct Row {
   std::vector<RowBottom> bottoms;
   bool training = true;
   bool gradient = true;
-  bool bottom_slopes = true, parameter_slopes = true;
+  bool bottom_slopes = true, parameter_slopes = true, accumulation = true;
   bool rounding_decides = false;
   std::vector<int> differentiable;  // empty: the layer says
   int gradient_tops = -1;           // -1: all

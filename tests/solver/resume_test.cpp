@@ -10,11 +10,17 @@ namespace resume_test {
 
 const char* const kStep = "lr_policy: \"step\" gamma: 0.5 stepsize: 3 ";
 
+// Learned too where the momentum has steps; its chains go on from one iteration to the next.
+const char* const kMachine = R"(
+  layer { name: "rbm" type: "RBM" bottom: "x" top: "error" top: "units" loss_weight: 0.1
+    rbm_param { num_output: 4 visible: GAUSSIAN persistent_chains: 5 sampling: ALL } })";
+
 SolverFile training(const std::string& what, const std::string& format, const Folder& folder) {
   const std::string policy = what.find("lr_policy") == std::string::npos ? kStep : "";
+  const std::string machine = what.find("initial_momentum") == std::string::npos ? "" : kMachine;
   const std::string rate = what.find("base_lr") == std::string::npos ? "base_lr: 0.05 " : "";
   return parse_solver_text(
-      cat("net_param {", kNet, "}\n", rate, policy, what,
+      cat("net_param {", kNet, machine, "}\n", rate, policy, what,
           " weight_decay: 0.001 max_iter: 12 snapshot: 5 snapshot_prefix: \"", folder.file("net"),
           "\" snapshot_format: ", format,
           " display: 3 average_loss: 3 test_iter: 2 test_interval: 2 iter_size: 2"),
@@ -68,7 +74,8 @@ INSTANTIATE_TEST_SUITE_P(
             "type: \"AdamW\"", "type: \"Adam\" momentum: 0.9 amsgrad: true rectified: true",
             "type: \"AdamW\" adabelief: true lookahead: true lookahead_steps: 3",
             "momentum: 0.9 grad_centralization: true lookahead: true ema_decay: 0.8",
-            "type: \"LAMB\"", "type: \"Lion\" base_lr: 0.003", "type: \"Muon\" base_lr: 0.01",
+            "momentum: 0.9 momentum_policy: \"step\" initial_momentum_iter: 7", "type: \"LAMB\"",
+            "type: \"Lion\" base_lr: 0.003", "type: \"Muon\" base_lr: 0.01",
             "momentum: 0.9 regularization_type: \"decoupled\" ema_decay: 0.8 test_ema: true",
             "momentum: 0.9 larc: true larc_policy: \"clip\" larc_eta: 0.1 larc_turbo: true",
             "momentum: 0.9 local_lr_auto: true clip_gradients_blob: 0.5 clip_gradients_layer: 0.6",

@@ -3,12 +3,41 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 
 #include "kernels/core/dropout.h"
 #include "kernels/core/pointwise.h"
 #include "tensor/on.h"
 
 namespace crema {
+
+template <typename Real>
+struct FourNumbers {
+  Real v[4];
+};
+
+// Uniform in [0, 1), 24 bits.
+template <typename Real>
+CREMA_HD FourNumbers<Real> uniform_numbers(const Random::Four& words) {
+  FourNumbers<Real> numbers;
+  for (int i = 0; i < 4; ++i)
+    numbers.v[i] = static_cast<Real>(words.v[i] >> 8) * static_cast<Real>(0x1p-24);
+  return numbers;
+}
+
+// N(0, 1): pairs of words give pairs of numbers by the Box-Muller transform.
+template <typename Real>
+CREMA_HD FourNumbers<Real> normal_numbers(const Random::Four& words) {
+  FourNumbers<Real> numbers;
+  for (int pair = 0; pair < 4; pair += 2) {
+    const Real u = (static_cast<Real>(words.v[pair] >> 8) + 1) * Real(0x1p-24),
+               v = static_cast<Real>(words.v[pair + 1] >> 8) * Real(0x1p-24);
+    const Real length = std::sqrt(-2 * std::log(u)), angle = Real(6.283185307179586) * v;
+    numbers.v[pair] = length * std::cos(angle);
+    numbers.v[pair + 1] = length * std::sin(angle);
+  }
+  return numbers;
+}
 
 // kLast: a row of the loop is a position, its columns are quads (DropoutLayout); else a row is a
 // quad, its columns are positions. Both are contiguous in memory.

@@ -7,8 +7,6 @@
 // Shapes: y as x, any.
 // Parameters: none.
 // Gradient: dx = dy. The noise is a function of seed, layer and pass.
-#include <cmath>
-
 #include "kernels/core/random_values.h"
 #include "layers/pointwise/pointwise_layer.h"
 #include "proto/params/pointwise.pb.h"
@@ -21,22 +19,9 @@ template <typename Real>
 struct AddNoise {
   bool normal;
   Real base, spread;
-  struct Values {
-    Real v[4];
-  };
-  // Pairs of random words give pairs of N(0, 1) values by Box-Muller; or each word a value from 0
-  // to 1.
-  CREMA_HD Values draw(const PassRandom& random, int64_t index) const {
+  CREMA_HD FourNumbers<Real> draw(const PassRandom& random, int64_t index) const {
     const Random::Four words = random.get().four(index);
-    Values numbers;
-    for (int pair = 0; pair < 4; pair += 2) {
-      const Real u = (static_cast<Real>(words.v[pair] >> 8) + 1) * Real(0x1p-24),
-                 v = static_cast<Real>(words.v[pair + 1] >> 8) * Real(0x1p-24);
-      const Real length = std::sqrt(-2 * std::log(u)), angle = Real(6.283185307179586) * v;
-      numbers.v[pair] = normal ? length * std::cos(angle) : u;
-      numbers.v[pair + 1] = normal ? length * std::sin(angle) : v;
-    }
-    return numbers;
+    return normal ? normal_numbers<Real>(words) : uniform_numbers<Real>(words);
   }
   template <typename T>
   CREMA_HD T operator()(Real number, T x) const {
