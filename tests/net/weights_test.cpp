@@ -281,6 +281,52 @@ TEST_F(Weights, AMissingDatasetIsNoSharedParameter) {
               "layer \"bn\": parameter 1 is not in the file");
 }
 
+// An RBM named "a" of 4 units, some with the state of Gibbs chains.
+TEST_F(Weights, AnInnerProductTakesTheHiddenUnitsOfAnRbm) {
+  const auto machine = [&](int chains) {
+    context_.seed = static_cast<uint64_t>(chains) + 1;
+    return net_of(parse_net_text(
+        cat("layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 2 dim: 5 } } } "
+            "layer { name: 'a' type: 'RBM' bottom: 'x' top: 'e' rbm_param { num_output: 4 "
+            "persistent_chains: ",
+            chains, " bias_filler { type: 'uniform' } visible_bias_filler { type: 'uniform' } } }"),
+        "machine"));
+  };
+  using Values = std::vector<std::vector<float>>;
+  const auto first = [](const Values& all, int count) {
+    return Values(all.begin(), all.begin() + count);
+  };
+  for (const bool hdf5 : {false, true}) {
+    const std::string path = file(hdf5 ? "x.h5" : "x.caffemodel");
+    for (const int chains : {0, 3}) {
+      SCOPED_TRACE(cat(hdf5, " ", chains));
+      const auto source = machine(chains);
+      for (const Parameter& parameter : source->parameters()) {
+        if (parameter.index != 3) continue;
+        const std::vector<float> ones(parameter.shape.count(), 1.f);
+        from_floats(context_, ones.data(), parameter.data);
+      }
+      (hdf5 ? save_hdf5 : save_caffemodel)(*source, path, false);
+      const auto dense = chain({"a:4"});
+      load_weights(*dense, path);
+      EXPECT_EQ(values(*dense), first(values(*source), 2));
+      for (const int others : {0, 3, 5}) {
+        const auto other = machine(others);
+        load_weights(*other, path);
+        EXPECT_EQ(first(values(*other), 3), first(values(*source), 3));
+        if (others == 0) continue;
+        const float state = others == chains ? 1.f : 0.f;
+        EXPECT_EQ(values(*other)[3], std::vector<float>(others * 4, state)) << others;
+      }
+    }
+  }
+  // An InnerProduct has no bias of visible units.
+  save_caffemodel(*chain({"a:4"}), file("y.caffemodel"));
+  const auto bare = machine(0);
+  expect_part(error_of([&] { load_weights(*bare, file("y.caffemodel")); }),
+              "layer \"a\": the file has 2 blobs, the net 3");
+}
+
 TEST_F(Weights, NothingMatches) {
   save_caffemodel(*chain({"a:4", "b:3"}), file("x.caffemodel"));
   const auto net = chain({"c:4"});

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "data/databases/hdf5_file.h"
 #include "net/given_blobs.h"
+#include "net/weights/machine_blobs.h"
 #include "net/weights/weights.h"
 #include "net/weights/weights_hdf5.h"
 
@@ -72,10 +73,12 @@ class Loader {
       report_.ignored.push_back(stored.name);
       return;
     }
-    const std::vector<int>& parameters = graph_.views[at->second].parameters;
+    std::vector<int> parameters = graph_.views[at->second].parameters;
     if (parameters.empty() && stored.blobs.empty()) return;
     const LayerParameter& message = graph_.net.layer(at->second);
     arrange(message, parameters.size(), &stored.blobs);
+    leave_out_blobs(message, &stored.blobs);
+    if (lacks_only_chains(message, stored.blobs)) parameters.pop_back();
     LoadedLayer& layer = of_net_[at->second];
     layer.name = message.name();
     layer.outcome = Outcome::loaded;
