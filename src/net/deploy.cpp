@@ -88,7 +88,7 @@ class Deployer {
     for (const DeployInput& input : inputs_) {
       if (input.source == i) add_input(input);
     }
-    if (needed_[i] && !is_replaced(i)) *next(i) = kept(i);
+    if (needed_[i] && !is_replaced(i)) add_kept(i);
     if (graph_.roles[i] == DeployRole::silence) add_silence(i);
     const auto several = std::count_if(results.begin(), results.end(),
                                        [](const auto& result) { return result.layer >= 0; });
@@ -142,6 +142,22 @@ class Deployer {
     } else if (options_.preparation.has_labels()) {
       deployed_.preparation.set_labels(options_.preparation.labels());
     }
+  }
+
+  void add_kept(int i) {
+    const LayerParameter layer = kept(i);
+    if (layer.type() != "RBM") {
+      *next(i) = layer;
+      return;
+    }
+    *next(i) = hidden_units(layer);
+    if (layer.rbm_param().hidden() != RBMParameter::BINARY) return;
+    LayerParameter sigmoid;
+    sigmoid.set_type("Sigmoid");
+    sigmoid.set_name(free_name(layer.name() + "_sigmoid", &layer_names_));
+    sigmoid.add_bottom(layer.top(1));
+    sigmoid.add_top(layer.top(1));
+    *next(i) = sigmoid;
   }
 
   LayerParameter kept(int i) const {

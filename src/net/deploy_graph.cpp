@@ -40,6 +40,19 @@ bool is_python(const LayerParameter& layer, const char* name) {
   return layer.type() == "Python" && layer.python_param().layer() == name;
 }
 
+// Whether the hidden units of an RBM are in use: a layer reads them, or the net learns nothing else.
+bool has_used_units(const NetParameter& net, const LayerParameter& rbm) {
+  if (rbm.type() != "RBM" || rbm.top_size() < 2) return false;
+  bool alone = true;
+  for (const LayerParameter& layer : net.layer()) {
+    alone = alone && (layer.type() == "RBM" || is_source(layer) || !is_a_loss(layer));
+    for (const std::string& bottom : layer.bottom()) {
+      if (bottom == rbm.top(1)) return true;
+    }
+  }
+  return alone;
+}
+
 DeployRole role_in(const NetParameter& net, const LayerParameter& layer) {
   static const std::set<std::string> bypassed = {"LabelSpecificAdd", "LabelSpecificRescale",
                                                  "LabelSpecificMargin", "DetectNetTransformation",
@@ -55,7 +68,7 @@ DeployRole role_in(const NetParameter& net, const LayerParameter& layer) {
   if (metrics.count(type) || type.find("Accuracy") != std::string::npos ||
       is_python(layer, "AnchorTargetLayer"))
     return DeployRole::metric;
-  return is_a_loss(layer) ? DeployRole::loss : DeployRole::layer;
+  return is_a_loss(layer) && !has_used_units(net, layer) ? DeployRole::loss : DeployRole::layer;
 }
 
 bool has_filler(const Descriptor* message) {

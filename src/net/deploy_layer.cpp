@@ -74,6 +74,17 @@ LayerParameter without_training(const LayerParameter& layer) {
   return kept;
 }
 
+LayerParameter hidden_units(const LayerParameter& rbm) {
+  LayerParameter layer = rbm;
+  layer.set_type("InnerProduct");
+  layer.mutable_inner_product_param()->set_num_output(rbm.rbm_param().num_output());
+  layer.clear_rbm_param();
+  layer.clear_top();
+  layer.add_top(rbm.top(1));
+  while (layer.param_size() > 2) layer.mutable_param()->RemoveLast();
+  return layer;
+}
+
 LayerParameter activation_layer(const LayerParameter& loss, const std::string& type) {
   LayerParameter layer;
   layer.set_type(type);

@@ -10,6 +10,10 @@ namespace crema {
 // Without what only training reads: fillers, rates of parameters, loss weights, rules.
 LayerParameter without_training(const LayerParameter& layer);
 
+// The fully connected layer that computes the hidden units of an RBM; those that are BINARY need a
+// Sigmoid behind it.
+LayerParameter hidden_units(const LayerParameter& rbm);
+
 // A layer of this type, "Softmax" or "Sigmoid", along the axis of the loss; without name and blobs.
 LayerParameter activation_layer(const LayerParameter& loss, const std::string& type);
 

@@ -153,6 +153,16 @@ const Row kRows[] = {
      "ip InnerProduct x > ip\nmore Power ip > more\n"
      "loss SoftmaxWithLoss ip label > loss",
      "ip InnerProduct x > ip\nmore Power ip > more\nprob Softmax ip > prob\n"},
+    {"Boltzmann machines", "a RBM x > e h\nb RBM h > e2 h2",
+     "a InnerProduct x > h\na_sigmoid Sigmoid h > h\n"
+     "b InnerProduct h > h2\nb_sigmoid Sigmoid h2 > h2\n"},
+    {"a classifier of a Boltzmann machine's hidden units",
+     "m RBM x > e h\nip InnerProduct h > ip\nloss SoftmaxWithLoss ip label > loss",
+     "m InnerProduct x > h\nm_sigmoid Sigmoid h > h\nip InnerProduct h > ip\n"
+     "prob Softmax ip > prob\n"},
+    {"a Boltzmann machine beside a classifier",
+     "ip InnerProduct x > ip\nm RBM ip > e h\nloss SoftmaxWithLoss ip label > loss",
+     "ip InnerProduct x > ip\nprob Softmax ip > prob\n"},
     {"no parameters at all", "flat Flatten x > flat\nloss SoftmaxWithLoss flat label > loss",
      "flat Flatten x > flat\nprob Softmax flat > prob\n"},
 };
