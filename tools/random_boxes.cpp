@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <map>
 
-#include "layers/python/native.h"
 #include "layers/python/param_str.h"
+#include "layers/python_hook.h"
 #include "proto/layer.pb.h"
 
 namespace crema {
@@ -30,7 +30,7 @@ double scale_of(const LayerParameter& message) {
 bool is_native(const Node& node, const char* name) {
   const LayerParameter& message = node.message;
   return message.type() == "Python" && message.python_param().layer() == name &&
-         find_native(message);
+         !python_object(*node.layer);
 }
 
 // Pixels between the places of a map with anchors.

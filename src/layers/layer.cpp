@@ -2,6 +2,7 @@
 
 #include "base/other_names.h"
 #include "layers/layer_types.h"
+#include "layers/python_hook.h"
 #include "proto/layer.pb.h"
 
 namespace crema {
@@ -60,7 +61,9 @@ std::unique_ptr<Layer> make_layer(const LayerParameter& message, bool training,
   }
   const auto copy = std::make_shared<LayerParameter>(message);
   std::unique_ptr<Layer> layer;
-  if (const LayerChooser* choose = ChooserRegistry::find(message.type()))
+  const LayerChooser* choose = ChooserRegistry::find(message.type());
+  const OverridingModule* const overriding = OverridingRegistry::find(message.type());
+  if (choose && !(overriding && !(*overriding)(message, folder).empty()))
     layer = (*choose)(*copy, training);
   if (!layer) layer = maker->make();
   layer->message_ = copy;

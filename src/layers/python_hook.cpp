@@ -1,6 +1,11 @@
 #include "layers/python_hook.h"
 
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
 #include <mutex>
+
+#include "base/strings.h"
 
 namespace crema {
 namespace {
@@ -8,12 +13,30 @@ namespace {
 struct Hook {
   std::mutex mutex;
   PythonMaker maker = nullptr;
+  PythonFinder finder = nullptr;
   void (*starter)() = nullptr;
 };
 
 Hook& hook() {
   static Hook instance;
   return instance;
+}
+
+std::string find_in_folders(const std::string& module, const std::string& folder) {
+  const char* const path = std::getenv("PYTHONPATH");
+  std::vector<std::string> folders = split(path ? path : "", ':');
+  folders.insert(folders.end(), {".", folder});
+  std::string name = module;
+  std::replace(name.begin(), name.end(), '.', '/');
+  for (const std::string& one : folders) {
+    if (one.empty()) continue;
+    for (const char* const end : {".py", "/__init__.py"}) {
+      const std::filesystem::path file = std::filesystem::path(one) / (name + end);
+      std::error_code ignored;
+      if (std::filesystem::is_regular_file(file, ignored)) return file.lexically_normal();
+    }
+  }
+  return "";
 }
 
 }  // namespace
@@ -47,6 +70,20 @@ bool has_python_maker() {
 void set_python_starter(void (*starter)()) {
   const std::scoped_lock lock(hook().mutex);
   hook().starter = starter;
+}
+
+void set_python_finder(PythonFinder finder) {
+  const std::scoped_lock lock(hook().mutex);
+  hook().finder = finder;
+}
+
+std::string find_python_module(const std::string& module, const std::string& folder) {
+  PythonFinder finder = nullptr;
+  {
+    const std::scoped_lock lock(hook().mutex);
+    finder = hook().finder;
+  }
+  return finder ? finder(module, folder) : find_in_folders(module, folder);
 }
 
 PythonMaker python_maker() {

@@ -7,12 +7,14 @@
 #include <string>
 #include <vector>
 
+#include "base/registry.h"
 #include "device/context.h"
 #include "tensor/tensor.h"
 
 namespace crema {
 
 class Layer;
+class LayerParameter;
 
 // A blob as Python code sees it: float32, row-major, in host memory. Either its own memory, which is
 // allocated and zero when first asked for, or a view of a net's.
@@ -86,6 +88,18 @@ void set_python_starter(void (*starter)());
 
 // Starts the interpreter if need be. null: this program runs no Python layers.
 PythonMaker python_maker();
+
+// The file of a Python module, "" where there is none: as Python finds it where an interpreter runs, else in
+// PYTHONPATH, the working directory and the folder of the prototxt. No interpreter is started.
+std::string find_python_module(const std::string& module, const std::string& folder);
+using PythonFinder = std::string (*)(const std::string& module, const std::string& folder);
+void set_python_finder(PythonFinder finder);
+
+// Says which file of the author's runs in place of what the type's chooser (layer.h) would make: by
+// layers/python for its native versions.
+struct OverridingTag {};
+using OverridingModule = std::string (*)(const LayerParameter& message, const std::string& folder);
+using OverridingRegistry = Registry<OverridingTag, OverridingModule>;
 
 // The object behind a layer; null if it is not a Python layer.
 PythonObject* python_object(Layer& layer);

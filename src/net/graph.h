@@ -49,6 +49,9 @@ struct Node {
   bool backward = false;
   std::vector<int> members;  // indices in Graph::net of the layers this node stands for
   LayerPlace place;          // of the last of them
+  // A bottom has got another shape, and no pass has reached this layer since: it cannot run before it
+  // is inferred again. Partial passes leave such layers.
+  bool stale = false;
 };
 
 // A parameter blob; several layers may share it.

@@ -8,28 +8,11 @@
 #include "layers/python_hook.h"
 #include "net/graph_parameters.h"
 #include "net/needs_backward.h"
+#include "net/python_choice.h"
+#include "net/shapes.h"
 #include "net/splits.h"
 
 namespace crema {
-
-namespace {
-
-// What layers say in their setup was said once.
-class SilentDuring {
- public:
-  explicit SilentDuring(Context& context) : context_(context), log_(context.log()) {
-    context.set_log(silent_log());
-  }
-  ~SilentDuring() { context_.set_log(log_); }
-  SilentDuring(const SilentDuring&) = delete;
-  SilentDuring& operator=(const SilentDuring&) = delete;
-
- private:
-  Context& context_;
-  Log& log_;
-};
-
-}  // namespace
 
 void at_layer(const LayerPlace& place, const std::function<void()>& body) {
   const auto prefix = [&] {
@@ -49,12 +32,6 @@ void at_layer(const LayerPlace& place, const std::function<void()>& body) {
 }
 
 namespace {
-
-void check_tops(const LayerParameter& message, const std::vector<Shape>& shapes) {
-  for (int j = 0; j < static_cast<int>(shapes.size()); ++j)
-    check_extents(j < message.top_size() ? cat("top \"", message.top(j), "\"") : "the top",
-                  shapes[j]);
-}
 
 class Builder {
  public:
@@ -130,7 +107,10 @@ class Builder {
       tops.push_back("(automatic)");
     }
     check_arity(*layer, static_cast<int>(bottoms.size()), static_cast<int>(tops.size()));
-    layer->setup(context_, bottoms);
+    if (set_up_layer(context_, node, bottoms, options_.folder)) {
+      layer = node.layer;
+      layers_.back() = layer.get();
+    }
     if (options_.frozen && options_.frozen(message.name())) freeze(i, *layer);
     // Caffe's SoftmaxWithLoss creates its Softmax through the factory, which also logs.
     if (message.type() == "SoftmaxWithLoss") log.info(cat("Creating layer ", message.name()));
@@ -295,35 +275,6 @@ class Builder {
 
 Graph build_graph(Context& context, const NetParameter& filtered, const GraphOptions& options) {
   return Builder(context, options).build(filtered);
-}
-
-void infer_shapes(Graph& graph) {
-  for (Node& node : graph.nodes) {
-    std::vector<Shape> bottoms;
-    for (int value : node.bottoms) bottoms.push_back(graph.values[value].shape);
-    at_layer(node.place, [&] {
-      const Inference inference = node.layer->infer(bottoms);
-      check_tops(node.message, inference.tops);
-      for (size_t j = 0; j < node.tops.size(); ++j)
-        graph.values[node.tops[j]].shape = inference.tops[j];
-    });
-  }
-}
-
-Graph with_own_layers(Context& context, const Graph& graph, const std::string& folder) {
-  const SilentDuring silent(context);
-  Graph copy = graph;
-  for (Node& node : copy.nodes) {
-    if (node.bottoms.empty() || node.tops.empty()) continue;
-    if (python_object(*node.layer)) continue;  // what its author keeps in the object is there once
-    std::vector<Shape> bottoms;
-    for (const int value : node.bottoms) bottoms.push_back(graph.values[value].shape);
-    at_layer(node.place, [&] {
-      node.layer = make_layer(node.message, node.layer->training(), folder);
-      node.layer->setup(context, bottoms);
-    });
-  }
-  return copy;
 }
 
 }  // namespace crema

@@ -99,14 +99,19 @@ void Net::run(const PlanNode& node, bool backward, const std::function<void()>& 
 
 // A plan is for fixed shapes: it is rebuilt when a source has images of another size.
 void Net::update_source_shapes(uint64_t pass) {
+  update_source_shapes(pass, 0, graph_.net.layer_size() - 1);
+}
+
+// Of a pass of the layers from `first` to `last`.
+void Net::update_source_shapes(uint64_t pass, int first, int last) {
   bool changed = false;
   for (const Node& node : graph_.nodes) {
-    if (!node.bottoms.empty()) continue;
+    if (!node.bottoms.empty() || node.members[0] < first || node.members[0] > last) continue;
     at_layer(node.place, [&] { changed |= node.layer->reshapes(pass); });
   }
   if (!changed) return;
   if (plan_) check();  // errors that layers recorded are lost with the plan
-  infer_shapes(graph_);
+  infer_shapes(graph_, first, last);
   options_.whole_epochs ? swap_plans() : plan_.reset();
 }
 
@@ -117,6 +122,11 @@ void Net::forward(uint64_t pass) {
 
 void Net::forward_sources(uint64_t pass) {
   const Range range("sources");
+  const auto is_stale = [](const Node& node) { return node.stale; };
+  if (std::any_of(graph_.nodes.begin(), graph_.nodes.end(), is_stale)) {
+    infer_shapes(graph_);
+    plan_.reset();
+  }
   update_source_shapes(pass);
   refresh_halves();
   Plan& plan = ready();
@@ -147,6 +157,7 @@ void Net::forward_rest(const Beside& beside, bool then_backward) {
 }
 
 void Net::forward(PlanNode& node) {
+  if (node.stale) return;
   run(node, false, [&] {
     if (node.shapes.idle && !node.shapes.dynamic) {
       for (const Tensor& top : node.arguments.forward.top) zero(context_, top);
@@ -171,6 +182,7 @@ void Net::set_live_pass(const uint64_t* pass) {
 
 void Net::check() {
   for (const PlanNode& node : ready().nodes) {
+    if (node.stale) continue;
     at_layer(node.place, [&] { node.layer->check(context_, node.arguments.forward); });
   }
 }
@@ -251,7 +263,7 @@ void Net::backward(bool accumulate, const Beside& beside, const Beside& early,
   context_.join();
 }
 
-void Net::backward(PlanNode& node, bool accumulate) {
+void Net::backward(PlanNode& node, bool accumulate, const Instead& instead) {
   Backward& arguments = node.arguments.backward;
   for (size_t k = 0; k < arguments.accumulate.size(); ++k)
     arguments.accumulate[k] = accumulate || node.arguments.accumulate[k];
@@ -260,6 +272,8 @@ void Net::backward(PlanNode& node, bool accumulate) {
       plan_->nodes[recomputed.node].layer->recompute(context_, recomputed.arguments);
     if (node.shapes.idle) {
       zero_gradients(context_, arguments);
+    } else if (instead && instead(node)) {
+      // done
     } else if (!node.layer->is_view()) {
       node.layer->backward(context_, arguments);
     } else if (arguments.bottom_diff[0] &&

@@ -128,9 +128,16 @@ class Net {
   // without keep_blobs.
   void forward_layers(uint64_t pass, int first, int last);
   void backward_layers(int first, int last);
+  // Called with a node of the plan in place of its backward; false: the layer's own runs.
+  using Instead = std::function<bool(const PlanNode&)>;
+  // The same where some layers propagate gradients in another way (deconvolution of Zeiler & Fergus).
+  void backward_layers(int first, int last, const Instead& instead);
   // From now on every blob keeps its own memory, and with `gradients` these are computed in phase TEST
-  // too. The plan is made anew, so blobs hold nothing until the next pass.
-  void look_into(bool gradients);
+  // too. rows: blobs and parameters are stored as by NetOptions::row_major. The plan is made anew, so
+  // blobs hold nothing until the next pass.
+  void look_into(bool gradients, bool rows = false);
+  // The content of this value stays until the end of a pass. The plan is made anew, as by look_into().
+  void keep_value(int value);
   // Blobs in the order and the precision of another net's, for parameters that are that net's from now
   // on. The plan is made anew, as by look_into().
   void plan_like(const Net& other);
@@ -199,6 +206,16 @@ class Net {
   void reshape(const std::string& blob, const Shape& shape);
   // The same for several, whose old shapes would not suit the others' new ones.
   void reshape(const std::vector<std::pair<std::string, Shape>>& shapes);
+  // The same for a pass of the layers from `first` to `last`: other layers that the shapes concern become
+  // stale (Node::stale). On an Error all shapes are as before.
+  void reshape(const std::vector<std::pair<std::string, Shape>>& shapes, int first, int last);
+  // The shapes of all values and which layers are stale, to go back to.
+  struct Shapes {
+    std::vector<Shape> values;
+    std::vector<bool> stale;
+  };
+  Shapes shapes() const;
+  void restore(const Shapes& shapes);
 
   // Of this net alone; without the solver's history.
   MemoryKinds memory();
@@ -217,7 +234,7 @@ class Net {
  private:
   void share_parameters();
   void place_diffs();
-  void backward(PlanNode& node, bool accumulate);
+  void backward(PlanNode& node, bool accumulate, const Instead& instead = {});
   void start_pass(uint64_t pass, PlanNode& node, const BatchShare& samples);
   void set_input_shape(const std::string& blob, const Shape& shape);
   size_t bytes_of_blobs() const;
@@ -228,9 +245,12 @@ class Net {
   Plan& planned();
   void place_parameters();
   void allocate_parameters();
+  void place_in_arena();
+  void store_in_rows();
   size_t pending_bytes();
   void check_memory();
   void update_source_shapes(uint64_t pass);
+  void update_source_shapes(uint64_t pass, int first, int last);
   std::vector<Shape> source_shapes() const;
   void swap_plans();
   void refresh_halves();

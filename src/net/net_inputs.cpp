@@ -58,4 +58,42 @@ void Net::reshape(const std::vector<std::pair<std::string, Shape>>& shapes) {
   other_plan_.reset();
 }
 
+void Net::reshape(const std::vector<std::pair<std::string, Shape>>& shapes, int first, int last) {
+  const Shapes before = this->shapes();
+  try {
+    for (const auto& [blob, shape] : shapes) set_input_shape(blob, shape);
+    infer_shapes(graph_, first, last);
+  } catch (...) {
+    restore(before);
+    throw;
+  }
+  plan_.reset();
+  other_plan_.reset();
+}
+
+Net::Shapes Net::shapes() const {
+  Shapes now;
+  for (const Value& value : graph_.values) now.values.push_back(value.shape);
+  for (const Node& node : graph_.nodes) now.stale.push_back(node.stale);
+  return now;
+}
+
+void Net::restore(const Shapes& shapes) {
+  for (size_t i = 0; i < graph_.nodes.size(); ++i) {
+    Node& node = graph_.nodes[i];
+    for (const int id : node.tops) {
+      const Value& value = graph_.values[id];
+      if (node.message.type() == "Input" && value.shape != shapes.values[id])
+        set_input_shape(value.blob, shapes.values[id]);
+    }
+    node.stale = shapes.stale[i];
+    std::vector<Shape> bottoms;
+    for (const int id : node.bottoms) bottoms.push_back(shapes.values[id]);
+    if (!node.stale) node.layer->infer(bottoms);  // some layers remember what they inferred
+  }
+  for (size_t id = 0; id < graph_.values.size(); ++id) graph_.values[id].shape = shapes.values[id];
+  plan_.reset();
+  other_plan_.reset();
+}
+
 }  // namespace crema

@@ -1,5 +1,5 @@
 // Parts of a pass, and nets that a program begins to look into.
-#include <algorithm>
+#include <vector>
 
 #include "base/error.h"
 #include "net/arena.h"
@@ -13,6 +13,18 @@ bool in_range(const Node& node, int first, int last) {
   return !node.members.empty() && node.members.back() >= first && node.members.back() <= last;
 }
 
+// The nodes of a plan that run in a pass of these layers, with the conversions of what they read.
+std::vector<bool> nodes_in_range(const Plan& plan, int first, int last) {
+  std::vector<bool> runs(plan.nodes.size(), false), read(plan.values.size(), false);
+  for (size_t i = plan.nodes.size(); i-- > 0;) {
+    const PlanNode& node = plan.nodes[i];
+    const bool converts = node.members.empty() && read[node.tops[0]];
+    runs[i] = converts || in_range(node, first, last);
+    for (const int id : node.bottoms) read[id] = read[id] || runs[i];
+  }
+  return runs;
+}
+
 void check_parts(const NetOptions& options) {
   require(options.keep_blobs,
           "a part of a pass needs a net that keeps its blobs: this one is planned as a whole");
@@ -22,38 +34,40 @@ void check_parts(const NetOptions& options) {
 
 void Net::forward_layers(uint64_t pass, int first, int last) {
   check_parts(options_);
-  const auto is_source = [&](const Node& node) {
-    return node.bottoms.empty() && in_range(node, first, last);
-  };
-  if (std::any_of(graph_.nodes.begin(), graph_.nodes.end(), is_source)) update_source_shapes(pass);
+  update_source_shapes(pass, first, last);
   refresh_halves();
   Plan& plan = ready();
+  const std::vector<bool> runs = nodes_in_range(plan, first, last);
   const BatchShare samples = share();
-  for (PlanNode& node : plan.nodes) {
-    if (!in_range(node, first, last)) continue;
-    start_pass(pass, node, samples);
-    forward(node);
+  for (size_t i = 0; i < runs.size(); ++i) {
+    if (!runs[i]) continue;
+    start_pass(pass, plan.nodes[i], samples);
+    forward(plan.nodes[i]);
   }
   context_.join();
 }
 
-void Net::backward_layers(int first, int last) {
+void Net::backward_layers(int first, int last) { backward_layers(first, last, {}); }
+
+void Net::backward_layers(int first, int last, const Instead& instead) {
   check_parts(options_);
   diffs_are_clear_ = false;
   Plan& plan = ready();
-  for (auto node = plan.nodes.rbegin(); node != plan.nodes.rend(); ++node) {
-    if (node->backward && in_range(*node, last, first)) backward(*node, true);
+  const std::vector<bool> runs = nodes_in_range(plan, last, first);
+  for (size_t i = runs.size(); i-- > 0;) {
+    if (runs[i] && plan.nodes[i].backward) backward(plan.nodes[i], true, instead);
   }
   context_.join();
 }
 
-void Net::look_into(bool gradients) {
+void Net::look_into(bool gradients, bool rows) {
   options_.keep_blobs = true;
   options_.backward = options_.backward || gradients;
   // Others would write into a shared one.
   options_.arena = std::make_shared<ArenaPool>();
   plan_.reset();
   other_plan_.reset();
+  if (rows && !options_.row_major) store_in_rows();
   if (planned().options.backward && !parameter_diff_) place_diffs();
   // What this net computes is nothing to the training of the one that it shares parameters with.
   for (Parameter& parameter : graph_.parameters) {
@@ -61,6 +75,13 @@ void Net::look_into(bool gradients) {
     if (gradients && options_.share && parameter.diff)
       parameter.diff = Tensor(context_, parameter.shape, data.dtype(), data.format());
   }
+  ++generation_;
+}
+
+void Net::keep_value(int value) {
+  graph_.values[value].keep = true;
+  plan_.reset();
+  other_plan_.reset();
   ++generation_;
 }
 

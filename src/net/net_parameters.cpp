@@ -1,4 +1,6 @@
 // A net's parameters and their gradients: their memory, first values, and copies in 16 bits.
+#include <utility>
+
 #include "base/error.h"
 #include "kernels/move/reorder.h"
 #include "layers/filler.h"
@@ -24,7 +26,8 @@ void Net::share_parameters() {
   }
 }
 
-void Net::allocate_parameters() {
+// Gives those that have none memory in the arena, in the plan's formats.
+void Net::place_in_arena() {
   const int64_t total = parameter_elements_;
   const DType dtype = options_.dtype;
   parameter_data_ = Tensor(context_, Shape{total}, dtype);
@@ -40,12 +43,23 @@ void Net::allocate_parameters() {
       parameter.half = Tensor(parameter_half_.memory(), offset / size_of(dtype) * 2,
                               parameter.shape, parameter_half_.dtype(), format);
     }
-    if (parameter.given) {
-      from_floats(context_, parameter.given->data(), parameter.data);
+  }
+}
+
+void Net::allocate_parameters() {
+  std::vector<Parameter*> created;
+  for (Parameter& parameter : graph_.parameters) {
+    if (!parameter.data) created.push_back(&parameter);
+  }
+  place_in_arena();
+  for (const Parameter* parameter : created) {
+    if (parameter->given) {
+      from_floats(context_, parameter->given->data(), parameter->data);
       continue;
     }
-    at_layer({parameter.layer, ""}, [&] {
-      fill(context_, *parameter.filler, context_.random(parameter.filler_stream), parameter.data);
+    at_layer({parameter->layer, ""}, [&] {
+      fill(context_, *parameter->filler, context_.random(parameter->filler_stream),
+           parameter->data);
     });
   }
   for (const Node& node : graph_.nodes) {
@@ -58,6 +72,23 @@ void Net::allocate_parameters() {
     }
   }
   if (plan_->options.backward) place_diffs();
+}
+
+// Moves the parameters of a net that is used on its own into an arena in row-major order.
+void Net::store_in_rows() {
+  require(!options_.share && !is_half(options_.precision),
+          "parameters that another net owns, or that have copies in 16 bits, keep their order");
+  std::vector<Tensor> before;
+  for (Parameter& parameter : graph_.parameters) {
+    before.push_back(std::exchange(parameter.data, Tensor()));
+    parameter.diff = {};
+  }
+  options_.row_major = true;
+  parameter_data_ = parameter_diff_ = {};
+  make_plan();
+  place_in_arena();
+  for (size_t i = 0; i < before.size(); ++i)
+    from_floats(context_, to_floats(context_, before[i]).data(), graph_.parameters[i].data);
 }
 
 // In the same layout as the parameters.

@@ -15,6 +15,12 @@ Plan::Plan(Context& context, const Graph& graph, const PlanOptions& wanted)
   for (const Node& node : graph.nodes) {
     nodes.emplace_back();
     static_cast<Node&>(nodes.back()) = node;
+    if (!node.stale) continue;
+    for (size_t j = 0; j < node.bottoms.size(); ++j) {
+      PlanValue& value = values[node.bottoms[j]];
+      value.cut = value.cut || (node.backward && node.propagate[j]);
+    }
+    nodes.back().backward = false;
   }
   if (options.fuse && !options.keep_blobs) fuse_layers(context, *this);
   choose_formats(*this);

@@ -45,6 +45,8 @@ struct PlanValue : Value {
     return storing == Storing::recomputed || storing == Storing::folded_recomputed;
   }
   Storing storing = Storing::stored;
+  // A stale node would give its gradient: a program writes it instead.
+  bool cut = false;
   int storage = -1;             // of its content
   int diff_storage = -1;        // of its gradient: the sum of its parts
   int recomputed_storage = -1;  // of the recomputed value, in backward

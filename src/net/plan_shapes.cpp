@@ -9,6 +9,7 @@ namespace crema {
 void Plan::mark_dynamic_shapes() {
   std::vector<bool> varies(values.size(), false);
   for (PlanNode& node : nodes) {
+    if (node.stale) continue;
     node.shapes.dynamic = node.layer->dynamic();
     for (int id : node.bottoms) {
       node.shapes.depends_on_dynamic = node.shapes.depends_on_dynamic || varies[id];

@@ -68,9 +68,21 @@ std::string blob_text(BlobObject& blob) {
   return cat("<Blob ", name.empty() ? "" : cat("\"", name, "\" "), shape, ">");
 }
 
+// A kind of list, for scripts that name the types of Boost's vectors.
+void add_list_type(const py::module_& module, const char* name, const char* doc) {
+  const py::module_ builtins = py::module_::import("builtins");
+  py::dict members;
+  members["__doc__"] = doc;
+  members["__module__"] = module.attr("__name__");
+  members["__slots__"] = py::tuple();
+  module.attr(name) = builtins.attr("type")(name, py::make_tuple(builtins.attr("list")), members);
+}
+
 }  // namespace
 
 void bind_blob(py::module_& module) {
+  add_list_type(module, "BlobVec", "The parameters of a layer: a list of Blob.");
+  add_list_type(module, "RawBlobVec", "The bottoms or tops of a layer: a list of Blob.");
   py::class_<BlobObject, std::shared_ptr<BlobObject>>(
       module, "Blob", py::dynamic_attr(),
       "An array of a net, or one of its own: values (data) and their gradient (diff).")

@@ -1,4 +1,6 @@
 // crema.Layer, and how exceptions inside layers come back to Python.
+#include <functional>
+
 #include "base/error.h"
 #include "python/bindings.h"
 #include "python/python_layer.h"
@@ -96,6 +98,26 @@ void bind_layer_blobs(py::module_& module) {
       .def("__getitem__", blob_of_layer, py::arg("index"));
 }
 
+// An attribute that a layer's author may overwrite: a descriptor without __set__, so what is assigned to
+// the name goes into the object, and into no one else's way.
+struct LayerAttribute {
+  std::function<py::object(const PythonLayerBase&)> read;
+};
+
+void bind_layer_attribute(py::module_& module) {
+  py::class_<LayerAttribute>(module, "_LayerAttribute")
+      .def("__get__", [](const py::object& self, const py::object& layer, const py::object&) {
+        if (layer.is_none()) return self;
+        return self.cast<const LayerAttribute&>().read(layer.cast<const PythonLayerBase&>());
+      });
+}
+
+template <typename Value>
+void add_attribute(const py::object& type, const char* name, Value PythonLayerBase::*member) {
+  type.attr(name) = py::cast(
+      LayerAttribute{[member](const PythonLayerBase& layer) { return py::cast(layer.*member); }});
+}
+
 void default_setup(PythonLayerBase&, const py::object&, const py::object&) {}
 
 constexpr const char* kLayerDoc =
@@ -115,7 +137,8 @@ get lists of Blob, whose data and diff are NumPy arrays (write into them: top[0]
                              adds to self.blobs[i].diff
 
 Attributes: param_str, phase (crema.TRAIN or crema.TEST), name, blobs, type; pass_number, how many passes the
-net ran before this one; rank and ranks of a training by several, each of which makes its own part of a batch.
+net ran before this one: data that depend on it alone are the same after a resume; rank and ranks of a training by
+several, each of which makes its own part of a batch. A class may use these names for values of its own.
 An exception in a method ends the pass with a crema.Error, whose __cause__ is that exception.)";
 
 }  // namespace
@@ -138,21 +161,22 @@ void fail_with(py::error_already_set& exception, const std::string& where) {
 
 void bind_layer_class(py::module_& module) {
   bind_layer_blobs(module);
-  py::class_<PythonLayerBase, std::shared_ptr<PythonLayerBase>>(module, "Layer", py::dynamic_attr(),
-                                                                kLayerDoc)
+  bind_layer_attribute(module);
+  py::class_<PythonLayerBase, std::shared_ptr<PythonLayerBase>> layer(
+      module, "Layer", py::dynamic_attr(), kLayerDoc);
+  layer
       .def(py::init(
           [](const py::args&, const py::kwargs&) { return std::make_shared<PythonLayerBase>(); }))
-      .def("setup", default_setup, py::arg("bottom"), py::arg("top"), "Called once. Does nothing.")
-      .def_readwrite("param_str", &PythonLayerBase::param_str, "The text of python_param.")
-      .def_readwrite("phase", &PythonLayerBase::phase, "crema.TRAIN or crema.TEST.")
-      .def_readonly("pass_number", &PythonLayerBase::pass_number,
-                    "In forward(): how many passes the net ran before. A resumed training goes on "
-                    "counting, so data that depend on it alone are those of one without a break.")
-      .def_readonly("rank", &PythonLayerBase::rank, "This process's number among those that train.")
-      .def_readonly("ranks", &PythonLayerBase::ranks, "How many processes train together.")
-      .def_readwrite("name", &PythonLayerBase::name, "The layer's name in the net.")
-      .def_readonly("blobs", &PythonLayerBase::blobs, "The parameters, a sequence of Blob.")
-      .def_property_readonly("type", [](const PythonLayerBase&) { return "Python"; });
+      .def("setup", default_setup, py::arg("bottom"), py::arg("top"), "Called once. Does nothing.");
+  add_attribute(layer, "param_str", &PythonLayerBase::param_str);
+  add_attribute(layer, "param_str_", &PythonLayerBase::param_str);  // its name until 2015
+  add_attribute(layer, "phase", &PythonLayerBase::phase);
+  add_attribute(layer, "name", &PythonLayerBase::name);
+  add_attribute(layer, "type", &PythonLayerBase::type);
+  add_attribute(layer, "blobs", &PythonLayerBase::blobs);
+  add_attribute(layer, "pass_number", &PythonLayerBase::pass_number);
+  add_attribute(layer, "rank", &PythonLayerBase::rank);
+  add_attribute(layer, "ranks", &PythonLayerBase::ranks);
   static PyObject* const error_type = py::object(module.attr("Error")).release().ptr();
   py::register_exception_translator([](std::exception_ptr pointer) {
     try {

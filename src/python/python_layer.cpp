@@ -18,11 +18,11 @@ bool is_finalizing() {
 #endif
 }
 
-py::list blob_list(const HostBlobs& blobs) {
+py::object blob_list(const HostBlobs& blobs) {
   py::list list;
   for (const auto& blob : blobs)
     list.append(std::static_pointer_cast<BlobObject>(std::make_shared<HostBlobObject>(blob)));
-  return list;
+  return py::module_::import("crema._crema").attr("RawBlobVec")(list);
 }
 
 class PythonInstance : public PythonObject {
@@ -190,9 +190,25 @@ std::unique_ptr<PythonObject> make_python_layer(const PythonClass& wanted) {
   return std::make_unique<PythonInstance>(std::move(object), wanted.layer);
 }
 
+// As an import would find it; parents are imported for that.
+std::string find_module(const std::string& module, const std::string& folder) {
+  const py::gil_scoped_acquire lock;
+  extend_path(folder);
+  try {
+    const py::object spec = py::module_::import("importlib.util").attr("find_spec")(module);
+    const py::object origin = spec.is_none() ? spec : spec.attr("origin");
+    return origin.is_none() ? "" : py::str(origin);
+  } catch (py::error_already_set&) {  // there is no such package, or it is no package
+    return "";
+  }
+}
+
 }  // namespace
 
-void install_python_layers() { set_python_maker(make_python_layer); }
+void install_python_layers() {
+  set_python_maker(make_python_layer);
+  set_python_finder(find_module);
+}
 
 py::object python_instance(Net& net, const Node& node) {
   const auto* instance = dynamic_cast<PythonInstance*>(python_object(*node.layer));

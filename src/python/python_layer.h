@@ -36,7 +36,7 @@ struct LayerBlobs {
 
 // crema.Layer.
 struct PythonLayerBase {
-  std::string param_str, name;
+  std::string param_str, name, type = "Python";
   int phase = 0;  // crema.TRAIN or crema.TEST
   int rank = 0, ranks = 1;
   uint64_t pass_number = 0;

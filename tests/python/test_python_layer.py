@@ -325,6 +325,122 @@ def test_attributes(phase, field):
     assert net_of(text, phase, inputs=[], force=False).forward()['phase'] == phase
 
 
+# A class may use all names for its own purposes: as attributes of the object, of the class, or as properties.
+OWN_NAMES = """
+import crema
+
+NAMES = ['param_str', 'param_str_', 'phase', 'name', 'type', 'rank', 'ranks', 'pass_number', 'blobs', 'layer', 'net']
+
+
+class Objects(crema.Layer):
+    def setup(self, bottom, top):
+        self.blobs.add_blob(2)
+        assert self.param_str == self.param_str_ == 'text' and self.type == 'Python' and self.ranks == 1
+        for name in NAMES:
+            setattr(self, name, 'own ' + name)
+
+    def reshape(self, bottom, top):
+        top[0].reshape(1)
+
+    def forward(self, bottom, top):
+        assert all(getattr(self, name) == 'own ' + name for name in NAMES)
+        del self.phase
+        assert self.phase == crema.TEST
+        self.phase = 'own phase'
+        top[0].data[0] = 4
+
+    def backward(self, top, propagate_down, bottom):
+        pass
+
+
+class Classes(Objects):
+    rank = ranks = pass_number = blobs = 'own'
+
+    @property
+    def phase(self):
+        return 'own'
+
+    def setup(self, bottom, top):
+        pass
+
+    def forward(self, bottom, top):
+        assert self.rank == self.ranks == self.pass_number == self.blobs == self.phase == 'own'
+        top[0].data[0] = 4
+"""
+
+
+@pytest.mark.parametrize('kind', ['Objects', 'Classes'])
+def test_attributes_are_the_authors(folder, kind):
+    (folder / 'own_names.py').write_text(OWN_NAMES)
+    net = net_of(layer('it', kind, "bottom: 'x0' top: 'y'", 'text', 'own_names'))
+    for _ in range(2):
+        assert net.forward()['y'] == 4
+    net.backward()
+    assert len(net.params.get('it', [])) == (kind == 'Objects')
+
+
+def test_bottoms_and_tops_are_of_pycaffes_type():
+    import caffe
+    from caffe._caffe import BlobVec, RawBlobVec
+    net = net_of(layer('b', 'Bias', "bottom: 'x0' top: 'b'"), crema.TRAIN)
+    assert type(net.params['b']) is caffe._caffe.BlobVec is BlobVec and len(net.params['b']) == 1
+    assert issubclass(RawBlobVec, list)
+
+
+# --- classes that crema knows itself ---
+
+OWN_LOSS = """
+import crema
+
+
+class EuclideanLossLayer(crema.Layer):
+    def setup(self, bottom, top):
+        {setup}
+
+    def reshape(self, bottom, top):
+        top[0].reshape(1)
+
+    def forward(self, bottom, top):
+        top[0].data[0] = 42
+"""
+
+
+@pytest.mark.parametrize('setup, param_str, loss, said', [
+    (None, '', 6, ''),  # no module: the native version
+    ('pass', '', 42, 'class EuclideanLossLayer of {}/pyloss.py runs'),
+    ('pass', "{'native': True}", 6, ''),
+    ('pass', "{'native': False}", 42, ''),
+    ('raise ValueError(self.name)', '', 6, "crema's own version of class EuclideanLossLayer runs, because that of "
+     "{}/pyloss.py failed"),
+    ('raise ValueError(self.name)', "{'native': False}", None, ''),
+])
+def test_the_authors_module_runs(folder, capfd, setup, param_str, loss, said):
+    sys.modules.pop('pyloss', None)
+    if setup:
+        (folder / 'pyloss.py').write_text(OWN_LOSS.format(setup=setup))
+    crema.init_log(0)
+    text = layer('loss', 'EuclideanLossLayer', "bottom: 'x0' bottom: 'x1' top: 'loss'", param_str, 'pyloss')
+    text = text.replace("param_str: ''", '')
+    try:
+        if loss is None:
+            with pytest.raises(crema.Error, match='ValueError: loss'):
+                net_of(text, inputs=[(4, 3), (4, 3)])
+            return
+        net = net_of(text, inputs=[(4, 3), (4, 3)])
+    finally:
+        crema.init_log(2)
+    net.blobs['x0'].data[...] = 2
+    assert net.forward()['loss'] == loss
+    told = capfd.readouterr().err
+    assert said.format(folder) in told if said else 'class EuclideanLossLayer' not in told
+    if setup and 'native' not in param_str:
+        # The programs find it without Python, and run it with Python.
+        with open('model.prototxt', 'w') as file:
+            file.write(open('net.prototxt').read())
+        ended = tool('time', '-model', 'model.prototxt', '-iterations', '1')
+        assert ended.returncode == 0 and said.split('{}')[0] in ended.stderr, ended.stderr
+
+
 def test_constructor_with_an_argument():
     assert net_of(layer('old', 'OldStyle', "top: 'y'"), inputs=[], force=False).forward()['y'] == 1
 

@@ -1,6 +1,7 @@
 #include "layers/python/native.h"
 
 #include "layers/python/param_str.h"
+#include "layers/python_hook.h"
 #include "proto/layer.pb.h"
 
 namespace crema {
@@ -23,8 +24,21 @@ std::unique_ptr<Layer> choose(LayerParameter& message, bool training) {
 }
 
 [[maybe_unused]] const bool chooses = ChooserRegistry::add("Python", choose);
+[[maybe_unused]] const bool overrides = OverridingRegistry::add("Python", overriding_module);
 
 }  // namespace
+
+std::string overriding_module(const LayerParameter& message, const std::string& folder) {
+  if (message.type() != "Python" || !find_native(message)) return "";
+  if (ParamStr(message).value().find("native")) return "";
+  return find_python_module(message.python_param().module(), folder);
+}
+
+LayerParameter as_native(LayerParameter message) {
+  PythonParameter& python = *message.mutable_python_param();
+  python.set_module(cat("crema_native.", python.module()));  // found by its last parts, and no file
+  return message;
+}
 
 const NativeMaker* find_native(const LayerParameter& message) {
   const PythonParameter& python = message.python_param();

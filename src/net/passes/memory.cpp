@@ -81,7 +81,7 @@ class MemoryPlanner {
   }
 
   bool shares_bottom(const PlanNode& node, int i, const PlanValue& top) const {
-    if (node.bottoms.empty()) return false;
+    if (node.bottoms.empty() || node.stale) return false;
     if (node.layer->is_view()) return true;
     if (!node.layer->in_place() || !reuse() || top.top != 0) return false;
     const PlanValue& bottom = plan_.values[node.bottoms[0]];

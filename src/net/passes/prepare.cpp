@@ -21,7 +21,7 @@ void decide_backward(Plan& plan) {
     bool any = false;
     for (int top : node->tops) {
       const PlanValue& value = plan.values[top];
-      any = any || has_diff[top] || value.loss_weight != 0 ||
+      any = any || has_diff[top] || value.cut || value.loss_weight != 0 ||
             (plan.options.seed_outputs && value.output);
     }
     node->backward = node->backward && plan.options.backward && any && useful;
@@ -71,6 +71,7 @@ void prepare_nodes(Context& context, Plan& plan, const std::vector<Parameter>& p
   }
   const Readers readers = readers_of(plan);
   for (PlanNode& node : plan.nodes) {
+    if (node.stale) continue;
     Preparation& p = node.preparation;
     p = {};
     p.backward = plan.options.backward && node.backward;

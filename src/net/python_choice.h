@@ -1,0 +1,16 @@
+// Layers of type Python that the author's class and a native version can run.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "net/graph.h"
+
+namespace crema {
+
+// Sets up the layer of a node. Where the author's module is found but fails, the native version takes the
+// layer's place: then true. The log says which of both runs and how to choose.
+bool set_up_layer(Context& context, Node& node, const std::vector<Shape>& bottoms,
+                  const std::string& folder);
+
+}  // namespace crema
