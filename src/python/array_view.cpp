@@ -83,11 +83,19 @@ py::array Mirror::read(Context& context, const Tensor& tensor) {
   return view_of(values_->data(), tensor.shape(), values_);
 }
 
-bool Mirror::write_back(Context& context, const Tensor& tensor) {
-  if (!values_ || values_->size() != static_cast<size_t>(tensor.count())) return false;
-  // Bits, because no NaN equals itself.
-  if (std::memcmp(values_->data(), seen_.data(), seen_.size() * sizeof(float)) == 0) return false;
+py::array Mirror::view(const Shape& shape) const {
+  return view_of(values_->data(), shape, values_);
+}
+
+// Bits, because no NaN equals itself.
+bool Mirror::changed() const {
+  return values_ && std::memcmp(values_->data(), seen_.data(), seen_.size() * sizeof(float)) != 0;
+}
+
+bool Mirror::write_back(Context& context, const Tensor& tensor, std::vector<float>* before) {
+  if (!changed() || values_->size() != static_cast<size_t>(tensor.count())) return false;
   from_floats(context, values_->data(), tensor);
+  if (before) *before = std::move(seen_);
   seen_ = *values_;
   return true;
 }

@@ -34,8 +34,13 @@ class Mirror {
  public:
   // Writes back what the program has changed, then reads the tensor.
   pybind11::array read(Context& context, const Tensor& tensor);
-  // Writes to the tensor what the program has changed since read(). True: it had changed something.
-  bool write_back(Context& context, const Tensor& tensor);
+  // What was read, without reading again.
+  pybind11::array view(const Shape& shape) const;
+  // Writes to the tensor what the program has changed since read(). True: it had changed something, and
+  // `before` is what was read.
+  bool write_back(Context& context, const Tensor& tensor, std::vector<float>* before = nullptr);
+  bool changed() const;
+  int64_t count() const { return static_cast<int64_t>(seen_.size()); }
   // Whether no array shows it any more.
   bool unseen() const { return values_.use_count() <= 1; }
 

@@ -8,8 +8,31 @@ namespace crema::python {
 namespace py = pybind11;
 
 py::array NetObject::show(const Key& key, const Tensor& tensor) {
-  if (is_plain(tensor)) return view_of(tensor);
+  const auto at = mirrors_.find(key);
+  // Once the program holds a copy, that is what it sees.
+  const bool held = at != mirrors_.end() && !at->second.unseen();
+  if (is_plain(tensor) && !lazy_ && !held) return view_of(tensor);
+  // Each run has refreshed it, and what the program has written into it waits for the next.
+  if (lazy_ && at != mirrors_.end() && at->second.count() == tensor.count())
+    return at->second.view(tensor.shape());
+  if (lazy_) drop_mirrors();
   return mirrors_[key].read(net_.context(), tensor);
+}
+
+// Frees the copies that no array shows. Changed weights go into the net before.
+void NetObject::drop_mirrors() {
+  write_back_weights();
+  std::erase_if(mirrors_,
+                [](const auto& entry) { return entry.second.unseen() && !entry.second.changed(); });
+}
+
+// After a run: arrays that are copies show what it has computed, as views do.
+void NetObject::refresh_mirrors() {
+  if (mirrors_.empty() || net_.context().device() != Device::cpu) return;
+  for (auto& [key, mirror] : mirrors_) {
+    if (key.first == kParameter && net_.parameters()[key.second].learned) continue;
+    if (const Tensor from = tensor(key)) mirror.read(net_.context(), from);
+  }
 }
 
 py::array NetObject::zeros(const Key& key, const Shape& shape) {
@@ -38,6 +61,7 @@ Tensor NetObject::tensor(const Key& key) {
 
 Tensor NetObject::blob_tensor(int blob, bool diff) {
   const NetLock::Hold hold(lock_);
+  if (net_.context().device() == Device::cpu) return {};
   const DeviceScope scope = enter(net_.context());
   if (diff) need_gradients();
   need_blob(blob);
@@ -47,6 +71,7 @@ Tensor NetObject::blob_tensor(int blob, bool diff) {
 
 Tensor NetObject::parameter_tensor(int parameter, bool diff) {
   const NetLock::Hold hold(lock_);
+  if (net_.context().device() == Device::cpu) return {};
   const DeviceScope scope = enter(net_.context());
   if (diff) need_gradients();
   return lend({diff ? kParameterDiff : kParameter, parameter});
@@ -55,10 +80,8 @@ Tensor NetObject::parameter_tensor(int parameter, bool diff) {
 Tensor NetObject::lend(const Key& key) {
   write_back();
   net_.context().synchronize();
-  if (net_.context().device() == Device::gpu) {
-    lent_ = true;
-    lent_weights_ = lent_weights_ || key.first == kParameter;
-  }
+  lent_ = true;
+  lent_weights_ = lent_weights_ || key.first == kParameter;
   return tensor(key);
 }
 
@@ -82,7 +105,11 @@ void NetObject::write_back_weights() {
   if (lent_) wait_for_gpu();
   bool changed = lent_weights_;
   for (auto& [key, mirror] : mirrors_) {
-    if (key.first == kParameter) changed |= mirror.write_back(net_.context(), tensor(key));
+    std::vector<float> before;
+    if (key.first != kParameter || !mirror.write_back(net_.context(), tensor(key), &before))
+      continue;
+    changed = true;
+    if (has_pass_) weights_of_last_pass_.try_emplace(key.second, std::move(before));
   }
   if (changed) weights_changed();
 }

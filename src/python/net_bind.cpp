@@ -98,8 +98,17 @@ void bind_layer_view(py::module_& module) {
 void add_passes(py::class_<NetObject, std::shared_ptr<NetObject>>& net) {
   net.def("_forward", &NetObject::forward, py::arg("first"), py::arg("last"),
           "Runs the layers of these indices, both included; returns the sum of their losses.")
-      .def("_backward", &NetObject::backward, py::arg("first"), py::arg("last"),
-           "Runs the layers of these indices backward, from the higher to the lower.")
+      .def(
+          "_backward", [](NetObject& object, int first, int last) { object.backward(first, last); },
+          py::arg("first"), py::arg("last"),
+          "Runs the layers of these indices backward, from the higher to the lower.")
+      .def(
+          "_deconv",
+          [](NetObject& object, int first, int last, bool guided) {
+            object.backward(first, last, guided ? ReLURule::guided : ReLURule::deconv);
+          },
+          py::arg("first"), py::arg("last"), py::arg("guided"),
+          "The same with ReLUs that rectify the gradient.")
       .def("clear_param_diffs", &NetObject::clear_param_diffs,
            "Sets the gradients of all parameters to zero; backward() adds to them.")
       .def("reshape", &NetObject::reshape,
@@ -196,11 +205,19 @@ void bind_net(py::module_& module) {
   net.def(py::init(&open_net), py::arg("network_file"), py::arg("phase"), py::arg("level") = 0,
           py::arg("stages") = py::none(), py::arg("weights") = py::none(),
           py::arg("planned") = false, py::arg("precision") = "");
-  net.def(py::init([](const py::object& file, const py::object& weights, int phase) {
-            return open_net(file, phase, 0, py::none(), weights, false, "");
+  net.def(py::init([](const py::object& file, const py::object& weights, int phase, bool planned,
+                      const std::string& precision) {
+            return open_net(file, phase, 0, py::none(), weights, planned, precision);
           }),
-          py::arg("network_file"), py::arg("weights"), py::arg("phase"),
-          "The form of old scripts: file, weights, phase.");
+          py::arg("network_file"), py::arg("weights"), py::arg("phase"), py::arg("planned") = false,
+          py::arg("precision") = "", "The form of old scripts: file, weights, phase.")
+      .def(py::init([](const py::object& file, const py::str& weights) {
+             const py::module_ module = py::module_::import("crema.pycaffe");
+             const int phase = module.attr("_phase").cast<int>();
+             return open_net(file, phase, 0, py::none(), weights, false, "");
+           }),
+           py::arg("network_file"), py::arg("weights"),
+           "The form of scripts from 2014, after set_phase_test() or set_phase_train().");
   add_passes(net);
   add_lists(net);
 }

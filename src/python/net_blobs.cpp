@@ -11,14 +11,10 @@ namespace crema::python {
 
 namespace py = pybind11;
 
-namespace {
-
-// By the program, or once for all passes. What a layer written in Python keeps is its own affair.
+// What a layer written in Python keeps is its own affair.
 bool is_filled_outside(const Node& node) {
   return node.layer->keeps_tops() && !python_object(*node.layer);
 }
-
-}  // namespace
 
 // The net's plan, with the inputs in the memory that outlives it.
 Plan& NetObject::plan() {
@@ -81,73 +77,10 @@ void NetObject::fill_constants(Plan& plan) {
   }
 }
 
-void NetObject::look_into(bool gradients) {
-  plan_again([&] { net_.look_into(gradients); });
-}
-
-// `change` makes the net drop its plan. What the blobs hold is carried over.
-void NetObject::plan_again(const std::function<void()>& change) {
-  Plan& old = plan();
-  write_back();
-  const py::gil_scoped_release release;
-  Context& context = net_.context();
-  std::map<int, std::vector<float>> kept;
-  for (const PlanNode& node : old.nodes) {
-    // Constants are there from the first pass on.
-    if (!is_filled_outside(node) || (*passes_ == 0 && node.message.type() != "Input")) continue;
-    for (const int id : node.tops) kept[id] = to_floats(context, old.value(id));
-  }
-  std::vector<std::vector<float>> results;
-  for (const Net::Output& output : net_.outputs())
-    results.push_back(to_floats(context, output.value));
-  mirrors_.clear();
-  change();
-  Plan& now = plan();
-  for (const auto& [id, values] : kept) from_floats(context, values.data(), now.value(id));
-  if (*passes_ == 0) return;
-  repeat_last_pass();
-  // A solver has changed the weights since: loss and accuracy stay what they were.
-  const std::vector<Net::Output> outputs = net_.outputs();
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    if (results[i].size() == static_cast<size_t>(outputs[i].value.count()))
-      from_floats(context, results[i].data(), outputs[i].value);
-  }
-  context.synchronize();
-}
-
-// So that the blobs that a program begins to look at are those of the last pass, with the weights as
-// they are now. Running statistics do not count it twice.
-void NetObject::repeat_last_pass() {
-  Context& context = net_.context();
-  std::vector<std::pair<Tensor, std::vector<float>>> statistics;
-  for (const Parameter& parameter : net_.parameters()) {
-    if (!parameter.learned)
-      statistics.emplace_back(parameter.data, to_floats(context, parameter.data));
-  }
-  net_.forward(*passes_ - 1);
-  for (const auto& [data, values] : statistics) from_floats(context, values.data(), data);
-}
-
-void NetObject::need_blob(int blob) {
-  const NetMap::Blob& entry = map_.blobs[blob];
-  if (keeps() || entry.output) return;
-  if (planned_)
-    fail("blob \"", entry.name,
-         "\" is neither input nor output of a net that was opened with "
-         "planned=True, so its memory is used again: open the net without it");
-  require(!running_, "blob \"", entry.name,
-          "\" cannot be read for the first time while the net "
-          "runs: read it once before");
-  look_into(false);
-}
-
-void NetObject::need_gradients() {
-  if (net_.plan().options.backward) return;
-  require(!planned_,
-          "a net that was opened with planned=True in phase TEST computes no gradients: "
-          "open it without planned, or in phase TRAIN");
-  require(!running_, "gradients cannot be asked for the first time while the net runs");
-  look_into(true);
+// Whether the program writes into a copy of this input. It stays so when the net stores rows later.
+bool NetObject::is_staged(const NetMap::Blob& entry) const {
+  const auto at = inputs_.find(entry.versions.front());
+  return !rows() || (at != inputs_.end() && at->second.staged);
 }
 
 LoneBlob& NetObject::staged(int blob) {
@@ -177,8 +110,11 @@ py::array NetObject::blob_data(int blob) {
   const NetLock::Hold hold(lock_);
   const NetMap::Blob& entry = map_.blobs[blob];
   const DeviceScope scope = enter(net_.context());
-  if (entry.input && !rows()) return staged(blob).data();
-  if (entry.input && entry.versions.size() > 1 && !running_) apply_reshapes();
+  if (entry.input && is_staged(entry)) return staged(blob).data();
+  if (entry.input && entry.versions.size() > 1 && !running_) {
+    const int producer = net_.graph().values[entry.versions.back()].producer;
+    apply_reshapes(0, net_.graph().nodes[producer].members.back());
+  }
   if (entry.input && entry.versions.size() == 1) {
     plan();
     return show({kData, blob}, inputs_[entry.versions.front()].memory);
@@ -230,11 +166,12 @@ void NetObject::reshape_blob(int blob, const Shape& shape) {
           ": each extent of an input must be at least 1");
   require(!running_, "the net is running: a callback cannot reshape its inputs");
   const Shape now = plan().values[entry.versions.front()].shape;
-  if (!rows()) staged(blob).reshape(shape);
+  const bool is_copy = is_staged(entry);
+  if (is_copy) staged(blob).reshape(shape);
   Input& input = inputs_[entry.versions.front()];
   input.wanted.reset();
   if (shape != now) input.wanted = shape;
-  if (!rows()) return;
+  if (is_copy) return;
   const size_t bytes = static_cast<size_t>(shape.count()) * sizeof(float);
   std::shared_ptr<Buffer> memory = input.memory.memory();
   if (memory->bytes() < bytes) {
@@ -245,16 +182,26 @@ void NetObject::reshape_blob(int blob, const Shape& shape) {
   input.memory = Tensor(memory, 0, shape, DType::f32);
 }
 
-void NetObject::apply_reshapes() {
-  std::vector<std::pair<std::string, Shape>> wanted, before;
+// The first layer of these that a partial pass has left behind; null: none.
+const Node* NetObject::stale_node(int first, int last) const {
+  for (const Node& node : net_.graph().nodes) {
+    if (node.stale && node.members.back() >= first && node.members.back() <= last) return &node;
+  }
+  return nullptr;
+}
+
+// Before a pass of these layers: they take the shapes that inputs were reshaped to. Layers outside keep
+// their shapes and blobs.
+void NetObject::apply_reshapes(int first, int last) {
+  std::vector<std::pair<std::string, Shape>> wanted;
   for (const int blob : map_.inputs) {
     const auto at = inputs_.find(map_.blobs[blob].versions.front());
-    if (at == inputs_.end() || !at->second.wanted) continue;
-    wanted.emplace_back(map_.blobs[blob].name, *at->second.wanted);
-    before.emplace_back(map_.blobs[blob].name, plan().values[at->first].shape);
+    if (at != inputs_.end() && at->second.wanted)
+      wanted.emplace_back(map_.blobs[blob].name, *at->second.wanted);
   }
-  if (wanted.empty()) return;
+  if (wanted.empty() && !stale_node(first, last)) return;
   write_back();
+  has_pass_ = false;
   const auto forget = [&](bool applied) {
     for (auto& [id, input] : inputs_) {
       input.wanted.reset();
@@ -264,11 +211,23 @@ void NetObject::apply_reshapes() {
     }
     generation_ = ~uint64_t{0};
   };
+  std::vector<Tensor> old;
+  if (keeps()) {
+    for (size_t id = 0; id < net_.graph().values.size(); ++id)
+      old.push_back(plan().value(static_cast<int>(id)));
+  }
+  std::map<int, std::vector<float>> kept;  // blobs whose shapes stay keep what they hold
+  const Net::Shapes before = net_.shapes();
   try {
-    net_.reshape(wanted);
+    net_.reshape(wanted, first, last);
+    for (size_t id = 0; id < old.size(); ++id) {
+      if (old[id] && net_.graph().values[id].shape == old[id].shape())
+        kept[static_cast<int>(id)] = to_floats(net_.context(), old[id]);
+    }
+    old.clear();
     net_.plan();
   } catch (...) {
-    net_.reshape(before);
+    net_.restore(before);
     forget(false);
     for (auto& [id, input] : inputs_) {
       if (input.staged) input.staged->reshape(plan().values[id].shape);
@@ -277,7 +236,8 @@ void NetObject::apply_reshapes() {
     throw;
   }
   forget(true);
-  plan();
+  Plan& now = plan();
+  for (const auto& [id, values] : kept) from_floats(net_.context(), values.data(), now.value(id));
 }
 
 void NetObject::set_inputs() {

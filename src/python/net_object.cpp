@@ -1,6 +1,7 @@
 #include "python/net_object.h"
 
 #include <algorithm>
+#include <set>
 
 #include "base/error.h"
 #include "layers/data/memory_data.h"
@@ -32,6 +33,24 @@ Precision precision_of(const NetFormat& format, const Context& context) {
   return format.planned ? precision_for(context, "") : Precision::fp32;
 }
 
+// Whether a pass can be repeated when the program looks into the net, with the same results and no other
+// traces. Gradients are expected of a net with force_backward.
+bool can_be_lazy(const NetParameter& net) {
+  if (net.force_backward()) return false;
+  std::set<std::string> inputs;
+  for (const LayerParameter& layer : net.layer()) {
+    const std::string& type = layer.type();
+    if (type == "Input") inputs.insert(layer.top().begin(), layer.top().end());
+    const bool writes_files = (layer.top_size() == 0 && type != "Silence") ||
+                              layer.detection_output_param().has_save_output_param();
+    if (type == "Python" || type == "MemoryData" || writes_files) return false;
+    for (int j = 0; j < layer.top_size() && j < layer.bottom_size(); ++j) {
+      if (layer.top(j) == layer.bottom(j) && inputs.count(layer.top(j))) return false;
+    }
+  }
+  return true;
+}
+
 }  // namespace
 
 NetObject::NetObject(std::shared_ptr<void> owner, Net& net, std::shared_ptr<NetLock> lock,
@@ -61,14 +80,20 @@ std::shared_ptr<NetObject> NetObject::open(const std::string& path, const NetFor
     NetInput input =
         read_net_input(path, static_cast<Phase>(format.phase), outer, own->context->log());
     input.options.precision = precision_of(format, *own->context);
-    input.options.keep_blobs = !format.planned;
-    input.options.row_major = !format.planned && !is_half(input.options.precision);
+    const bool lazy = !format.planned && own->context->device() == Device::cpu &&
+                      format.phase == TEST && can_be_lazy(input.net);
+    input.options.keep_blobs = !format.planned && !lazy;
+    input.options.row_major = input.options.keep_blobs && !is_half(input.options.precision);
     // As Caffe's force_backward: gradients start from whatever the program writes into an output's.
     input.options.seed_outputs = input.net.force_backward();
     own->net = std::make_unique<Net>(*own->context, input.net, input.options);
     for (const std::string& file : split(format.weights, ','))
       if (!file.empty()) load_weights(*own->net, file, {WeightsMode::strict, false});
+    // What a layer carries from pass to pass would be lost if one were repeated.
+    const bool carries = lazy && !own->net->carried().empty();
+    if (carries) own->net->look_into(false, true);
     object = std::make_shared<NetObject>(own, *own->net, std::make_shared<NetLock>());
+    object->lazy_ = lazy && !carries;
   }
   object->planned_ = format.planned;
   return object;
@@ -76,6 +101,7 @@ std::shared_ptr<NetObject> NetObject::open(const std::string& path, const NetFor
 
 void NetObject::clear_param_diffs() {
   const NetLock::Hold hold(lock_);
+  if (lazy_) return;  // it has none
   const DeviceScope scope = enter(net_.context());
   write_back();
   for (const Parameter& parameter : net_.parameters()) {
@@ -88,16 +114,27 @@ void NetObject::reshape() {
   const NetLock::Hold hold(lock_);
   require(!running_, "the net is running: a callback cannot reshape it");
   const DeviceScope scope = enter(net_.context());
-  apply_reshapes();
+  apply_reshapes(0, layers() - 1);
 }
 
 void NetObject::load(const std::string& path) {
   const NetLock::Hold hold(lock_);
   const DeviceScope scope = enter(net_.context());
-  write_back();
+  write_back_others();
+  write_back_weights();
+  if (has_pass_) {
+    for (size_t i = 0; i < net_.parameters().size(); ++i) {
+      if (const int parameter = static_cast<int>(i); weights_of_last_pass_.count(parameter) == 0)
+        weights_of_last_pass_[parameter] = to_floats(net_.context(), net_.parameters()[i].data);
+    }
+  }
   {
     const py::gil_scoped_release release;
     load_weights(net_, path, {WeightsMode::strict, false});
+  }
+  for (auto& [key, mirror] : mirrors_) {
+    if (key.first == kParameter && net_.context().device() == Device::cpu)
+      mirror.read(net_.context(), tensor(key));
   }
   weights_changed();
 }
@@ -105,7 +142,8 @@ void NetObject::load(const std::string& path) {
 void NetObject::save(const std::string& path, bool hdf5) {
   const NetLock::Hold hold(lock_);
   const DeviceScope scope = enter(net_.context());
-  write_back();
+  write_back_others();
+  write_back_weights();
   const py::gil_scoped_release release;
   hdf5 ? save_hdf5(net_, path) : save_caffemodel(net_, path);
 }
@@ -122,6 +160,10 @@ void NetObject::share_with(const std::shared_ptr<NetObject>& other) {
   if (other.get() == this) return;
   const NetLock::HoldBoth hold(lock_, other->lock_);
   require(!running_ && !other->running_, "share_with: one of the nets is running");
+  // Each may change the other's weights between a pass and a look.
+  for (NetObject* const net : {this, other.get()}) {
+    if (net->lazy_) net->look_into(false);
+  }
   Net& from = other->net_;
   require(net_.context().device() == from.context().device() &&
               net_.context().ordinal() == from.context().ordinal(),

@@ -10,8 +10,10 @@
 //   const NetLock::Hold hold(lock);               // with the interpreter's lock held
 //   net->write_back();                             // of each net: what the program has changed
 //   const py::gil_scoped_release release;           // and read_back() in the end
-// The nets run planned until the program asks for a blob between input and output. Then the blobs of
-// the last pass are computed again, with the weights as they are by then.
+// Nets run planned until the program asks for a blob between input and output. Then the blobs of the
+// last pass are computed again: with the weights as they are by then in a solver's net, and in a net
+// of its own with those of that pass, so that it shows what a net that had kept them would
+// (net_look.cpp).
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -40,6 +42,10 @@ struct NetFormat {
   std::string precision;  // "": fp32, or with planned what the device computes in
 };
 
+// What ReLUs do with a gradient: mask it by the values that were positive (the derivative), rectify it
+// (deconvolution: Zeiler & Fergus 2014), or both (guided backpropagation: Springenberg et al. 2015).
+enum class ReLURule { derivative, deconv, guided };
+
 class NetObject : public std::enable_shared_from_this<NetObject> {
  public:
   // owner keeps the net and its context alive. passes: the owner's count of forward passes, which
@@ -62,7 +68,7 @@ class NetObject : public std::enable_shared_from_this<NetObject> {
   // release it while they compute. Returns the weighted sum of the losses of these layers.
   double forward(int first, int last);
   // Layers first down to last. The gradients of parameters are added to what is there, as in Caffe.
-  void backward(int first, int last);
+  void backward(int first, int last, ReLURule rule = ReLURule::derivative);
   void clear_param_diffs();
   // Gives the net the shapes that inputs were reshaped to. Error when a layer cannot take them: then
   // all keep their shapes.
@@ -117,17 +123,24 @@ class NetObject : public std::enable_shared_from_this<NetObject> {
   void place_inputs(Plan& plan);
   void fill_constants(Plan& plan);
   void look_into(bool gradients);
+  void look_at(int blob);
   void plan_again(const std::function<void()>& change);
   void repeat_last_pass();
+  void swap_weights();
+  void refresh_mirrors();
+  void drop_mirrors();
   void need_blob(int blob);
   void need_gradients();
+  bool is_staged(const NetMap::Blob& entry) const;
   LoneBlob& staged(int blob);
-  void apply_reshapes();
+  const Node* stale_node(int first, int last) const;
+  void apply_reshapes(int first, int last);
   void set_inputs();
-  void before_run(int first, int last, const char* what);
+  void before_run(int first, int last, bool forward);
   uint64_t next_pass(int first, int last);
   void run_forward(uint64_t pass, int first, int last);
-  void run_backward(int first, int last);
+  void run_backward(int first, int last, ReLURule rule);
+  bool rectify(const PlanNode& node, ReLURule rule);
   void call(Moment moment, int layer);
   double loss(int first, int last);
   void enter_forward(int first, int last);
@@ -152,6 +165,13 @@ class NetObject : public std::enable_shared_from_this<NetObject> {
   uint64_t own_passes_ = 0, *passes_;
   uint64_t partial_passes_ = 0;
   bool planned_ = false;  // and stays so
+  // A net of its own that is planned until the program looks into it. What the program sees of it are
+  // copies until then.
+  bool lazy_ = false;
+  int looks_ = 0;          // how many blobs the plan keeps for the program
+  bool has_pass_ = false;  // a lazy net's last pass can be repeated
+  // Of parameters that changed since then, what they were.
+  std::map<int, std::vector<float>> weights_of_last_pass_;
   bool running_ = false;
   // Other libraries may write into GPU memory of the net, on streams of their own.
   bool lent_ = false, lent_weights_ = false;
@@ -164,5 +184,8 @@ class NetObject : public std::enable_shared_from_this<NetObject> {
   // Stand-ins for gradients that the net does not compute.
   std::map<Key, std::shared_ptr<std::vector<float>>> zeros_;
 };
+
+// Its tops are filled by the program, or once for all passes.
+bool is_filled_outside(const Node& node);
 
 }  // namespace crema::python

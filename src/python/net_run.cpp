@@ -32,17 +32,23 @@ class NetObject::Running {
   NetObject& net_;
 };
 
-void NetObject::before_run(int first, int last, const char* what) {
+void NetObject::before_run(int first, int last, bool forward) {
+  const char* const what = forward ? "forward" : "backward";
   const int low = std::min(first, last), high = std::max(first, last);
   require(low >= 0 && high < layers(), what, ": layers ", first, " to ", last,
           ", but the net has layers 0 to ", layers() - 1);
-  apply_reshapes();
-  if (!keeps()) {
-    require(whole(low, high) || !planned_, what,
-            ": a net that was opened with planned=True runs as a whole only");
-    if (!whole(low, high)) look_into(false);
+  if (!keeps() && !whole(low, high)) {
+    require(!planned_, what, ": a net that was opened with planned=True runs as a whole only");
+    look_into(false);
   }
+  // As in Caffe, where each layer takes the shapes of its bottoms as it runs.
+  if (forward) apply_reshapes(first, last);
+  if (const Node* const stale = stale_node(low, high))
+    fail(what, ": layer \"", stale->message.name(),
+         "\" has not run forward since an input before it was reshaped");
   plan();
+  has_pass_ = false;  // what it read is overwritten
+  weights_of_last_pass_.clear();
   write_back();
 }
 
@@ -60,12 +66,18 @@ double NetObject::forward(int first, int last) {
   const Running running(*this);
   if (first > last) return 0;
   const DeviceScope scope = enter(net_.context());
-  before_run(first, last, "forward");
+  before_run(first, last, true);
   const uint64_t pass = next_pass(first, last);
   if (callbacks_[before_forward].empty() && callbacks_[after_forward].empty()) {
-    const py::gil_scoped_release release;
-    run_forward(pass, first, last);
-    return loss(first, last);
+    double result = 0;
+    {
+      const py::gil_scoped_release release;
+      run_forward(pass, first, last);
+      result = loss(first, last);
+    }
+    has_pass_ = lazy_;
+    refresh_mirrors();
+    return result;
   }
   if (!keeps()) look_into(false);
   for (int layer = first; layer <= last; ++layer) {
@@ -75,6 +87,7 @@ double NetObject::forward(int first, int last) {
       const py::gil_scoped_release release;
       run_forward(pass, layer, layer);
     }
+    refresh_mirrors();
     call(after_forward, layer);
   }
   return loss(first, last);
@@ -95,37 +108,43 @@ void NetObject::run_forward(uint64_t pass, int first, int last) {
   leave_forward(first, last);
 }
 
-void NetObject::backward(int first, int last) {
+void NetObject::backward(int first, int last, ReLURule rule) {
   const NetLock::Hold hold(lock_);
   const DeviceScope scope = enter(net_.context());
   if (!running_) need_gradients();
   const Running running(*this);
   if (first < last) return;
-  before_run(first, last, "backward");
+  before_run(first, last, false);
+  if (!keeps() && rule != ReLURule::derivative) look_into(true);
   if (!keeps()) {
-    const py::gil_scoped_release release;
-    net_.backward(true);
-    net_.context().synchronize();
-    return;
+    {
+      const py::gil_scoped_release release;
+      net_.backward(true);
+      net_.context().synchronize();
+    }
+    return refresh_mirrors();
   }
   if (callbacks_[before_backward].empty() && callbacks_[after_backward].empty()) {
-    const py::gil_scoped_release release;
-    run_backward(first, last);
-    net_.context().synchronize();
-    return;
+    {
+      const py::gil_scoped_release release;
+      run_backward(first, last, rule);
+      net_.context().synchronize();
+    }
+    return refresh_mirrors();
   }
   for (int layer = first; layer >= last; --layer) {
     call(before_backward, layer);
     write_back();
     {
       const py::gil_scoped_release release;
-      run_backward(layer, layer);
+      run_backward(layer, layer, rule);
     }
+    refresh_mirrors();
     call(after_backward, layer);
   }
 }
 
-void NetObject::run_backward(int first, int last) {
+void NetObject::run_backward(int first, int last, ReLURule rule) {
   // A layer may overwrite the gradient that it starts from; a program finds there what it wrote.
   std::vector<std::pair<Tensor, Tensor>> kept;
   Plan& now = plan();
@@ -138,9 +157,25 @@ void NetObject::run_backward(int first, int last) {
     copy(net_.context(), diff, copied);
     kept.emplace_back(diff, copied);
   }
-  net_.backward_layers(first, last);
+  net_.backward_layers(first, last, [&](const PlanNode& node) { return rectify(node, rule); });
   for (const auto& [diff, copied] : kept) copy(net_.context(), copied, diff);
   leave_backward(first, last);
+}
+
+// In place of a ReLU's backward. False: the layer's own is to run.
+bool NetObject::rectify(const PlanNode& node, ReLURule rule) {
+  if (rule == ReLURule::derivative || node.message.type() != "ReLU") return false;
+  const Tensor& to = node.arguments.backward.bottom_diff[0];
+  if (!to) return true;
+  Context& context = net_.context();
+  std::vector<float> diff = to_floats(context, node.arguments.backward.top_diff[0]);
+  if (rule == ReLURule::guided) {
+    const std::vector<float> top = to_floats(context, node.arguments.forward.top[0]);
+    for (size_t i = 0; i < diff.size(); ++i) diff[i] = top[i] > 0 ? diff[i] : 0;
+  }
+  for (float& value : diff) value = std::max(value, 0.0F);
+  from_floats(context, diff.data(), to);
+  return true;
 }
 
 void NetObject::call(Moment moment, int layer) {
@@ -210,7 +245,10 @@ std::vector<int> NetObject::diffs_from_outside(int first, int last) {
     if (node_of_[layer] < 0) continue;
     const PlanNode& node = now.nodes[node_of_[layer]];
     for (size_t j = 0; j < node.bottoms.size(); ++j) {
-      if (node.backward && node.propagate[j]) inside[node.bottoms[j]] = 1;
+      if (!node.backward || !node.propagate[j]) continue;
+      inside[node.bottoms[j]] = 1;
+      const PlanNode& producer = now.nodes[now.values[node.bottoms[j]].producer];
+      if (producer.members.empty()) inside[producer.bottoms[0]] = 1;  // a conversion
     }
   }
   std::vector<int> outside;

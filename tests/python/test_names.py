@@ -20,10 +20,10 @@ NAMES = [
     'Timer', 'init_log', 'log', 'set_mode_cpu', 'set_mode_gpu', 'set_device', 'Layer', 'get_solver', 'layer_type_list',
     'set_random_seed', 'solver_count', 'set_solver_count', 'solver_rank', 'set_solver_rank', 'set_multiprocess',
     'has_nccl', '__version__', 'TRAIN', 'TEST', 'Classifier', 'Detector', 'io', 'layers', 'params', 'NetSpec',
-    'to_proto', 'Error', 'Blob', 'model_libs'
+    'to_proto', 'Error', 'Blob', 'model_libs', 'set_phase_test', 'set_phase_train'
 ]
 # Of the extension module alone, as in pycaffe.
-OF_THE_EXTENSION = set()
+OF_THE_EXTENSION = {'BlobVec', 'RawBlobVec'}
 
 
 def run_python(code):

@@ -97,7 +97,7 @@ def test_params(make):
     assert [blob.shape for blob in net.layer_dict['ip2'].blobs] == [(2, 5), (2,)]
 
 
-@pytest.mark.parametrize('form', ['weights', 'positional', 'list', 'path'])
+@pytest.mark.parametrize('form', ['weights', 'positional', 'planned', 'of 2014', 'list', 'path'])
 def test_forms_of_the_constructor(make, tmp_path, form):
     first = make(CHAIN)
     model, weights = str(tmp_path / 'net0.prototxt'), str(tmp_path / 'w.caffemodel')
@@ -105,9 +105,13 @@ def test_forms_of_the_constructor(make, tmp_path, form):
     net = {
         'weights': lambda: crema.Net(network_file=model, phase=crema.TEST, level=0, stages=['a'], weights=weights),
         'positional': lambda: crema.Net(model, weights, crema.TEST),
+        'planned': lambda: crema.Net(model, weights, crema.TEST, planned=True),
+        'of 2014': lambda: crema.set_phase_test() or crema.Net(model, weights),
         'list': lambda: crema.Net(model, crema.TEST, weights=[weights]),
         'path': lambda: crema.Net(pathlib.Path(model), crema.TEST, weights=pathlib.Path(weights)),
     }[form]()
+    crema.set_phase_train()
+    assert net.phase == crema.TEST and net.planned == (form == 'planned')
     for name, blobs in first.params.items():
         for ours, theirs in zip(net.params[name], blobs):
             np.testing.assert_array_equal(ours.data, theirs.data)
@@ -603,6 +607,26 @@ def test_the_first_look_shows_the_last_pass(solve):
     scores = net.blobs['ip'].data
     log = scores - np.log(np.exp(scores).sum(axis=1, keepdims=True))
     np.testing.assert_allclose(net.blobs['loss'].data, -log[:, 1].mean(), rtol=1e-4)
+
+
+def test_parts_of_a_solvers_net(solve, tmp_path):
+    """Its weights and blobs stay in the order that its kernels like, so values are converted between layers."""
+    net = solve().net
+    own = crema.Net(str(tmp_path / 'trained.prototxt'), crema.TRAIN)
+    for name, blobs in net.params.items():
+        for mine, theirs in zip(own.params[name], blobs):
+            mine.data[...] = theirs.data
+    for each in (net, own):
+        each.blobs['data'].data[...] = random(8, 3, 8, 8)
+        each.forward(start='conv', end='relu')
+        each.forward(start='pool')
+        each.backward(end='ip')
+        each.backward(start='pool')
+    for name in ('conv', 'pool', 'ip', 'loss'):
+        np.testing.assert_allclose(net.blobs[name].data, own.blobs[name].data, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(net.blobs[name].diff, own.blobs[name].diff, rtol=1e-4, atol=1e-5)
+    for name in ('conv', 'ip'):
+        np.testing.assert_allclose(net.params[name][0].diff, own.params[name][0].diff, rtol=1e-3, atol=1e-5)
 
 
 # --- callbacks, threads, forks, lifetimes ---

@@ -21,7 +21,7 @@ from ._crema import (TEST, TRAIN, NCCL, DeviceLost, Diverged, Error, Layer, Laye
                      set_multiprocess, set_random_seed, set_solver_count, set_solver_rank, set_threads, solver_count,
                      solver_rank, solver_type)
 from . import _crema as _caffe  # pycaffe's name of the extension module
-from .pycaffe import Blob, Net, NetLayer, from_dlpack
+from .pycaffe import Blob, Net, NetLayer, from_dlpack, set_phase_test, set_phase_train
 from .solvers import (AdaDeltaSolver, AdaGradSolver, AdamSolver, AdamWSolver, LAMBSolver, LionSolver, MuonSolver,
                       NesterovSolver, RMSPropSolver, SGDSolver, Solver, get_solver)
 
@@ -62,7 +62,7 @@ __all__ = [
     'AdaGradSolver', 'RMSPropSolver', 'AdaDeltaSolver', 'AdamSolver', 'AdamWSolver', 'LAMBSolver', 'LionSolver',
     'MuonSolver', 'get_solver', 'solver_type', 'Layer', 'LayerBlobs', 'DeviceLost', 'Diverged', 'Error', 'Timer',
     'NCCL', 'set_mode_cpu', 'set_mode_gpu', 'set_device', 'set_random_seed', 'set_threads', 'get_threads', 'init_log',
-    'log', 'layer_type_list', 'has_nccl', 'solver_count', 'set_solver_count',
+    'log', 'layer_type_list', 'has_nccl', 'set_phase_test', 'set_phase_train', 'solver_count', 'set_solver_count',
     'solver_rank', 'set_solver_rank', 'set_multiprocess', 'Classifier', 'Detector', 'Regressor', 'LivePlot', 'NetSpec',
     'create_layer', 'layers', 'params', 'to_proto', 'classifier', 'coord_map', 'detector', 'display', 'draw', 'io',
     'learn', 'model_libs', 'net_spec', 'plot', 'proto'

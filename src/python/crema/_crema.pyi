@@ -130,6 +130,10 @@ class Blob:
         ...
     ...
 
+class BlobVec(list):
+    """The parameters of a layer: a list of Blob."""
+    ...
+
 class DeviceLost(Error):
     """The GPU cannot be used any more by this process; the message says which snapshot to go on from."""
     ...
@@ -159,48 +163,22 @@ class Layer:
                                  adds to self.blobs[i].diff
 
     Attributes: param_str, phase (crema.TRAIN or crema.TEST), name, blobs, type; pass_number, how many passes the
-    net ran before this one; rank and ranks of a training by several, each of which makes its own part of a batch.
+    net ran before this one: data that depend on it alone are the same after a resume; rank and ranks of a training by
+    several, each of which makes its own part of a batch. A class may use these names for values of its own.
     An exception in a method ends the pass with a crema.Error, whose __cause__ is that exception."""
     def __init__(self, *args: Any, **kwargs: Any) -> None: ...
-    @property
-    def blobs(self) -> LayerBlobs:
-        """The parameters, a sequence of Blob."""
-        ...
-    @property
-    def name(self) -> str:
-        """The layer's name in the net."""
-        ...
-    @name.setter
-    def name(self, value: str) -> None: ...
-    @property
-    def param_str(self) -> str:
-        """The text of python_param."""
-        ...
-    @param_str.setter
-    def param_str(self, value: str) -> None: ...
-    @property
-    def pass_number(self) -> int:
-        """In forward(): how many passes the net ran before. A resumed training goes on counting, so data that depend on it alone are those of one without a break."""
-        ...
-    @property
-    def phase(self) -> int:
-        """crema.TRAIN or crema.TEST."""
-        ...
-    @phase.setter
-    def phase(self, value: int) -> None: ...
-    @property
-    def rank(self) -> int:
-        """This process's number among those that train."""
-        ...
-    @property
-    def ranks(self) -> int:
-        """How many processes train together."""
-        ...
+    blobs: Any
+    name: Any
+    param_str: Any
+    param_str_: Any
+    pass_number: Any
+    phase: Any
+    rank: Any
+    ranks: Any
     def setup(self, bottom: object, top: object) -> None:
         """Called once. Does nothing."""
         ...
-    @property
-    def type(self) -> str: ...
+    type: Any
     ...
 
 class LayerBlobs:
@@ -240,7 +218,9 @@ class Net:
     @overload
     def __init__(self, network_file: object, phase: int, level: int = 0, stages: object = None, weights: object = None, planned: bool = False, precision: str = '') -> None: ...
     @overload
-    def __init__(self, network_file: object, weights: object, phase: int) -> None: ...
+    def __init__(self, network_file: object, weights: object, phase: int, planned: bool = False, precision: str = '') -> None: ...
+    @overload
+    def __init__(self, network_file: object, weights: str) -> None: ...
     def __repr__(self) -> str: ...
     def after_backward(self, callback: Callable[..., Any]) -> None:
         """Calls callback(layer index) after each layer's backward."""
@@ -255,6 +235,13 @@ class Net:
         the last layer to run; None: the net's last and first. Other keywords are gradients of the net's outputs: either all
         of them or none.
         Returns a dict of arrays by name: the gradients of the inputs, or with `end` of the bottoms of that layer."""
+        ...
+    def backward_from_layer(self, start_name, start_diff, diffs=None, zero_higher=False) -> Any:
+        """One backward pass from the middle of the net, of the deep visualization toolbox.
+
+        start_name: the layer to begin with. start_diff: the gradient of its top. diffs: names of blobs whose gradients to
+        return besides the inputs'. zero_higher: set the gradients of the blobs above to zero, which they truly are.
+        Returns a dict of arrays by name: the gradients of the inputs and of `diffs`."""
         ...
     def before_backward(self, callback: Callable[..., Any]) -> None:
         """Calls callback(layer index) before each layer's backward."""
@@ -279,6 +266,10 @@ class Net:
         ...
     def copy_from(self, path: object) -> None:
         """Loads weights from a .caffemodel or .h5 file, matched by the layers' names."""
+        ...
+    def deconv_from_layer(self, start_name, start_diff, diffs=None, zero_higher=False, deconv_type='Zeiler & Fergus') -> Any:
+        """The same with ReLUs that let only positive gradients through: with deconv_type 'Zeiler & Fergus' all of these,
+        with 'Guided Backprop' those of values that were positive."""
         ...
     def forward(self, blobs=None, start=None, end=None, **kwargs: Any) -> Dict[str, numpy.ndarray]:
         """One forward pass.
@@ -372,6 +363,10 @@ class NetLayer:
     def type(self) -> str:
         """Its type, such as "Convolution"."""
         ...
+    ...
+
+class RawBlobVec(list):
+    """The bottoms or tops of a layer: a list of Blob."""
     ...
 
 class Solver:

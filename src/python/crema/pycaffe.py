@@ -5,9 +5,23 @@ from itertools import zip_longest
 
 import numpy as np
 
-from ._crema import Blob, Net, NetLayer, set_threads
+from ._crema import TEST, TRAIN, Blob, BlobVec, Net, NetLayer, set_threads
 
-__all__ = ['Blob', 'Net', 'NetLayer', 'from_dlpack']
+__all__ = ['Blob', 'Net', 'NetLayer', 'from_dlpack', 'set_phase_test', 'set_phase_train']
+
+_phase = TRAIN  # of nets that are opened without one
+
+
+def set_phase_train():
+    """Nets opened by Net(file, weights) are for training from now on; that is Caffe's form of 2014."""
+    global _phase
+    _phase = TRAIN
+
+
+def set_phase_test():
+    """Nets opened by Net(file, weights) are for use from now on; that is Caffe's form of 2014."""
+    global _phase
+    _phase = TEST
 
 
 def from_dlpack(source):
@@ -53,7 +67,7 @@ def _layer_dict(self):
 @_kept
 def _params(self):
     """The parameters by layer: an OrderedDict of lists of Blob, weights first, then the bias."""
-    named = ((name, list(self._layer_blobs(i))) for i, name in enumerate(self._layer_names))
+    named = ((name, BlobVec(self._layer_blobs(i))) for i, name in enumerate(self._layer_names))
     return OrderedDict((name, blobs) for name, blobs in named if blobs)
 
 
@@ -173,6 +187,45 @@ def _backward(self, diffs=None, start=None, end=None, **kwargs):
     return {name: self.blobs[name].diff for name in dict.fromkeys(wanted)}
 
 
+def _backward_from_layer(self, start_name, start_diff, diffs=None, zero_higher=False):
+    """One backward pass from the middle of the net, of the deep visualization toolbox.
+
+    start_name: the layer to begin with. start_diff: the gradient of its top. diffs: names of blobs whose gradients to
+    return besides the inputs'. zero_higher: set the gradients of the blobs above to zero, which they truly are.
+    Returns a dict of arrays by name: the gradients of the inputs and of `diffs`.
+    """
+    return _from_layer(self, start_name, start_diff, diffs, zero_higher, self._backward)
+
+
+def _deconv_from_layer(self, start_name, start_diff, diffs=None, zero_higher=False, deconv_type='Zeiler & Fergus'):
+    """The same with ReLUs that let only positive gradients through: with deconv_type 'Zeiler & Fergus' all of these,
+    with 'Guided Backprop' those of values that were positive.
+    """
+    guided = {'Zeiler & Fergus': False, 'Guided Backprop': True}
+    if deconv_type not in guided:
+        raise ValueError(f'deconv_type {deconv_type!r}: it is one of {", ".join(map(repr, guided))}')
+    return _from_layer(self, start_name, start_diff, diffs, zero_higher,
+                       lambda first, last: self._deconv(first, last, guided[deconv_type]))
+
+
+def _from_layer(net, start_name, start_diff, diffs, zero_higher, run):
+    start = _layer_index(net, start_name)
+    names = net.top_names[start_name]
+    if len(names) != 1:
+        raise ValueError(f'layer {start_name!r} has {len(names)} tops: a pass begins with the gradient of one')
+    blob = net.blobs[names[0]]
+    if np.shape(start_diff) != blob.shape:
+        raise ValueError(f'start_diff has the shape {np.shape(start_diff)}, but blob {names[0]!r} has {blob.shape}')
+    wanted = [*net.inputs, *(_blob(net, name) and name for name in diffs or [])]
+    blob.diff[...] = start_diff
+    run(start, 0)
+    if zero_higher:
+        below = {name for layer in list(net.top_names)[:start + 1] for name in net.top_names[layer]}
+        for name in net.blobs.keys() - below:
+            net.blobs[name].diff[...] = 0
+    return {name: net.blobs[name].diff for name in dict.fromkeys(wanted)}
+
+
 def _forward_all(self, blobs=None, **kwargs):
     """Runs forward() on arrays of any length, batch by batch; the last batch is filled up with zeros.
 
@@ -266,6 +319,8 @@ Net.top_names = _top_names
 Net.bottom_names = _bottom_names
 Net.forward = _forward
 Net.backward = _backward
+Net.backward_from_layer = _backward_from_layer
+Net.deconv_from_layer = _deconv_from_layer
 Net.forward_all = _forward_all
 Net.forward_backward_all = _forward_backward_all
 Net.set_input_arrays = _set_input_arrays

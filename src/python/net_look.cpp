@@ -1,0 +1,137 @@
+// A NetObject that is planned begins to keep what the program looks at.
+//
+// A net of its own that is used as a whole is planned like the programs' nets. The first blobs inside that
+// the program asks for are kept by the plan, which stays fast. A program that looks at more, runs a part
+// of a pass or asks for gradients gets a net that keeps every blob, row-major, so that arrays are views.
+// Each time the last pass is repeated with its own inputs and weights: the plan holds them until the next
+// pass, because what the program writes goes into copies (Input::staged, mirrors_) until then.
+#include "base/error.h"
+#include "python/mode.h"
+#include "python/net_object.h"
+
+namespace crema::python {
+
+namespace py = pybind11;
+
+namespace {
+
+// A plan for each blob more costs a pass: whoever reads more of them reads all.
+constexpr int kFewBlobs = 3;
+
+}  // namespace
+
+void NetObject::look_into(bool gradients) {
+  plan_again([&] { net_.look_into(gradients, lazy_); });
+  lazy_ = has_pass_ = false;
+  weights_of_last_pass_.clear();
+}
+
+// Of a lazy net.
+void NetObject::look_at(int blob) {
+  const int id = map_.blobs[blob].versions.back();
+  const Value& value = net_.graph().values[id];
+  if (value.keep) return;
+  // What the program writes into the top of a source is the net's input.
+  const bool is_source = net_.graph().nodes[value.producer].bottoms.empty();
+  if (is_source || ++looks_ > kFewBlobs) return look_into(false);
+  plan_again([&] { net_.keep_value(id); });
+}
+
+// `change` makes the net drop its plan. What the blobs hold is carried over.
+void NetObject::plan_again(const std::function<void()>& change) {
+  Plan& old = plan();
+  if (!lazy_) write_back();
+  const py::gil_scoped_release release;
+  Context& context = net_.context();
+  const bool all = keeps();
+  std::map<int, std::vector<float>> kept;
+  for (const PlanNode& node : old.nodes) {
+    // Constants are there from the first pass on.
+    const bool filled = is_filled_outside(node) && (*passes_ > 0 || node.message.type() == "Input");
+    if (!filled && (!all || node.message.type() == "Reorder")) continue;
+    for (const int id : node.tops) kept[id] = to_floats(context, old.value(id));
+  }
+  std::vector<std::vector<float>> results;
+  for (const Net::Output& output : net_.outputs())
+    results.push_back(to_floats(context, output.value));
+  std::erase_if(mirrors_, [&](const auto& entry) {
+    return entry.second.unseen() && !(lazy_ && entry.second.changed());
+  });
+  change();
+  Plan& now = plan();
+  const auto restore = [&] {
+    for (const auto& [id, values] : kept) from_floats(context, values.data(), now.value(id));
+  };
+  restore();
+  if (lazy_ ? has_pass_ : *passes_ + partial_passes_ > 0) {
+    repeat_last_pass();
+    if (all) {
+      restore();  // the pass was for what backward reads besides
+    } else {
+      // A solver has changed the weights since: loss and accuracy stay what they were.
+      const std::vector<Net::Output> outputs = net_.outputs();
+      for (size_t i = 0; i < outputs.size(); ++i) {
+        if (results[i].size() == static_cast<size_t>(outputs[i].value.count()))
+          from_floats(context, results[i].data(), outputs[i].value);
+      }
+    }
+  }
+  if (!lazy_) return context.synchronize();
+  if (!keeps()) return;
+  // What the program has written since the pass; inputs wait for the next one.
+  write_back_weights();
+  for (auto& [key, mirror] : mirrors_) {
+    if (key.first == kData) mirror.write_back(context, value_tensor(key.second));
+  }
+}
+
+// So that the blobs that a program begins to look at are those of the last pass. Running statistics do
+// not count it twice.
+void NetObject::repeat_last_pass() {
+  Context& context = net_.context();
+  std::vector<std::pair<Tensor, std::vector<float>>> statistics;
+  for (const Parameter& parameter : net_.parameters()) {
+    if (!parameter.learned)
+      statistics.emplace_back(parameter.data, to_floats(context, parameter.data));
+  }
+  swap_weights();
+  const uint64_t pass = *passes_ > 0 ? *passes_ - 1 : 0;
+  keeps() ? net_.forward_layers(pass, 0, layers() - 1) : net_.forward(pass);
+  swap_weights();
+  for (const auto& [data, values] : statistics) from_floats(context, values.data(), data);
+}
+
+// Those of now with those of the last pass, where they differ.
+void NetObject::swap_weights() {
+  for (auto& [parameter, values] : weights_of_last_pass_) {
+    const Tensor& data = net_.parameters()[parameter].data;
+    std::vector<float> now = to_floats(net_.context(), data);
+    from_floats(net_.context(), values.data(), data);
+    values = std::move(now);
+  }
+}
+
+void NetObject::need_blob(int blob) {
+  const NetMap::Blob& entry = map_.blobs[blob];
+  if (keeps() || entry.output) return;
+  if (planned_)
+    fail("blob \"", entry.name,
+         "\" is neither input nor output of a net that was opened with "
+         "planned=True, so its memory is used again: open the net without it");
+  if (lazy_ && net_.graph().values[entry.versions.back()].keep) return;
+  require(!running_, "blob \"", entry.name,
+          "\" cannot be read for the first time while the net "
+          "runs: read it once before");
+  lazy_ ? look_at(blob) : look_into(false);
+}
+
+void NetObject::need_gradients() {
+  if (net_.plan().options.backward) return;
+  require(!planned_,
+          "a net that was opened with planned=True in phase TEST computes no gradients: "
+          "open it without planned, or in phase TRAIN");
+  require(!running_, "gradients cannot be asked for the first time while the net runs");
+  look_into(true);
+}
+
+}  // namespace crema::python
