@@ -257,6 +257,7 @@ class RBMLayer : public Layer {
   }
 
   void backward(Context& context, const Backward& pass) override {
+    if (!pass.top_diff[0]) return clear_gradients(context, pass);  // loss_weight: 0
     const Tensor& x = pass.bottom[0];
     const int64_t batch = x.shape()[0];
     const UnitRows model = chains_ > 0 ? run_chains(context, pass) : reconstruct(context, pass);
@@ -268,6 +269,12 @@ class RBMLayer : public Layer {
                  model_share = chains_ > 0 ? ranks / static_cast<double>(chains_) : data_share;
     add_statistics(context, pass, {batch, x, pass.saved[0]}, -data_share, true);
     if (model.rows > 0) add_statistics(context, pass, model, model_share, false);
+  }
+
+  static void clear_gradients(Context& context, const Backward& pass) {
+    for (size_t k = 0; k < 3; ++k) {
+      if (pass.parameter_diff[k] && !pass.accumulate[k]) zero(context, pass.parameter_diff[k]);
+    }
   }
 
   // Gibbs steps from the data, the first of which forward made.
