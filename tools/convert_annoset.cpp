@@ -9,16 +9,35 @@
 namespace crema {
 namespace {
 
+// -label_type is SSD's flag, -anno_format has formats that SSD does not read.
+AnnotationFormat format_of_boxes(const VerbCall& call) {
+  if (const auto format = annotation_format()) {
+    require(call.given.count("label_type") == 0 || *format == AnnotationFormat::voc, "-label_type ",
+            FLAGS_label_type, " and -anno_format ", FLAGS_anno_format,
+            " name two formats; keep one of them");
+    return *format;
+  }
+  if (FLAGS_label_type == "xml") return AnnotationFormat::voc;
+  if (FLAGS_label_type == "txt") return AnnotationFormat::text;
+  if (FLAGS_label_type == "json") return AnnotationFormat::json;
+  fail("-label_type ", FLAGS_label_type, ": there are xml, txt and json",
+       did_you_mean(FLAGS_label_type, {"xml", "txt", "json"}),
+       "; -anno_format coco and -anno_format yolo read others");
+}
+
 int run_convert_annoset(const VerbCall& call) {
+  const std::string &root = call.arguments[0], &list = call.arguments[1],
+                    &database = call.arguments[2];
+  if (FLAGS_anno_type == "classification") {
+    convert_annoset_of_classes(root, list, database, imageset_options(call), call.log);
+    return 0;
+  }
   require(FLAGS_anno_type == "detection", "-anno_type ", FLAGS_anno_type,
-          ": there is detection; convert_imageset makes databases for classification");
-  require(
-      FLAGS_label_type == "xml", "-label_type ", FLAGS_label_type,
-      ": expected xml (Pascal VOC's files); -anno_format coco and -anno_format yolo read others");
+          ": there are detection and classification",
+          did_you_mean(FLAGS_anno_type, {"detection", "classification"}));
   require(!FLAGS_label_map_file.empty(), "-label_map_file is missing: the numbers of the classes");
-  convert_annoset(call.arguments[0], call.arguments[1], FLAGS_label_map_file, FLAGS_check_label,
-                  call.arguments[2], imageset_options(call), call.log,
-                  annotation_format().value_or(AnnotationFormat::voc));
+  convert_annoset(root, list, FLAGS_label_map_file, FLAGS_check_label, database,
+                  imageset_options(call), call.log, format_of_boxes(call));
   return 0;
 }
 

@@ -154,8 +154,22 @@ DEFINE_string(anno_format, "",
               "images/a.jpg). Default: voc; of create_label_map: a text with a name on each line.");
 DEFINE_bool(include_background, false, "Label 0 is the background, none_of_the_above.");
 DEFINE_string(delimiter, " ", "What stands between name, label and name for people on a line.");
-DEFINE_string(anno_type, "detection", "What annotations are: detection (boxes).");
-DEFINE_string(label_type, "xml", "The kind of annotation files: xml (Pascal VOC's).");
+DEFINE_string(
+    anno_type, "detection",
+    "What annotations are: detection (boxes) or classification (LIST has `image label`).");
+DEFINE_string(label_type, "xml",
+              "The kind of annotation files, one for each image: xml (Pascal VOC's), txt (lines "
+              "`class xmin ymin xmax ymax`, in pixels) or json (as SSD's scripts for COCO write).");
+DEFINE_bool(detection, false,
+            "The net's output is that of DetectionEvaluate: the mean average precision over all "
+            "batches, as with eval_type: \"detection\" in a solver.");
+DEFINE_string(ap_version, "11point",
+              "How -detection takes the area under a curve of precision and recall: 11point, "
+              "MaxIntegral or Integral.");
+DEFINE_bool(show_per_class_result, false, "-detection also prints the average of each class.");
+DEFINE_string(engine, "", "Accepted from scripts for Intel's Caffe, without effect.");
+DEFINE_string(param_server, "", "Accepted from scripts for Intel's Caffe, without effect.");
+DEFINE_string(name_id_file, "", "Ids of images in place of their names: lines `name id`.");
 DEFINE_bool(check_label, false, "Check that the label map has no name and no number twice.");
 DEFINE_bool(check_size, false, "Check that all records are of one size.");
 DEFINE_bool(encoded, false, "Store the encoded image files instead of their pixels.");

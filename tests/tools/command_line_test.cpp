@@ -126,7 +126,8 @@ TEST(CommandLine, WithoutAVerbListsTheVerbs) {
   EXPECT_EQ(outcome.code, 1);
   const std::string verbs =
       "train test time summary device_query convert_mnist_data "
-      "convert_cifar_data convert_imageset convert_annoset create_label_map convert_csv "
+      "convert_cifar_data convert_imageset convert_annoset create_label_map get_image_size "
+      "convert_csv "
       "compute_image_mean convert_mnist_siamese_data extract_features "
       "upgrade_net_proto_text upgrade_net_proto_binary "
       "upgrade_solver_proto_text layers deploy report convert_weights";

@@ -92,8 +92,6 @@ TEST(ConvertVerbs, LabelMapsAndBoxesOfOtherFormats) {
        "Processed 1 files"},
       {"convert_annoset -anno_format cocoo -label_map_file map ./ coco.json db", 1,
        "there are voc, coco and yolo (did you mean \"coco\"?)"},
-      {"convert_annoset -label_type json -label_map_file map ./ coco.json db", 1,
-       "expected xml (Pascal VOC's files); -anno_format coco"},
   };
   for (const Row& row : rows) {
     SCOPED_TRACE(row.command);

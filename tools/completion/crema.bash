@@ -61,5 +61,5 @@ _crema() {
 
 # `test` and `time` are words of the shell.
 complete -F _crema crema caffe train summary deploy classify layers report device_query extract_features compute_image_mean \
-  convert_mnist_data convert_mnist_siamese_data convert_cifar_data convert_imageset convert_annoset create_label_map convert_csv convert_weights \
+  convert_mnist_data convert_mnist_siamese_data convert_cifar_data convert_imageset convert_annoset create_label_map get_image_size convert_csv convert_weights \
   upgrade_net_proto_text upgrade_net_proto_binary upgrade_solver_proto_text

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "data/convert/class_labels.h"
 #include "data/convert/convert.h"
+#include "data/convert/convert_image.h"
 #include "data/lists/image_list.h"
 #include "proto/data.pb.h"
 
@@ -18,17 +19,29 @@ class Annotations {
   virtual ~Annotations() = default;
   // The images; their paths are relative to the root.
   const std::vector<ListedImage>& images() const { return images_; }
-  // Adds the objects of an image. Thread-safe; the Error names the file, and where the format has
-  // lines, line and column.
-  virtual void annotate(const ListedImage& image, AnnotatedDatum& record, Log& log) const = 0;
+  // Adds the objects of an image, which was read as `read` says. Thread-safe; the Error names the
+  // file, and where the format has lines, line and column.
+  virtual void annotate(const ListedImage& image, const ConvertedImage& read,
+                        AnnotatedDatum& record, Log& log) const = 0;
 
  protected:
   std::vector<ListedImage> images_;
 };
 
-// Pascal VOC: `list` has lines `image annotation`, the latter an XML file.
+// Pascal VOC: `list` has lines `image annotation`, the latter an XML file. Without its file an image
+// has no object.
 std::unique_ptr<Annotations> voc_annotations(const std::string& root, const std::string& list,
-                                             const ClassLabels& labels);
+                                             const ClassLabels& labels, Log& log);
+// SSD's texts: `list` as above; a file has lines `class xmin ymin xmax ymax`, where the class is the
+// number of the label map and the corners are pixels.
+std::unique_ptr<Annotations> text_annotations(const std::string& root, const std::string& list,
+                                              const ClassLabels& labels, Log& log);
+// SSD's JSON: `list` as above; a file has the objects of one image, as SSD's scripts cut them out of
+// COCO's files: {"image": {"width", "height"}, "annotation": [{"bbox": [left, top, width, height],
+// "category_id", "iscrowd"}]}. The id is a name of the label map or, where no name there is a
+// number, a label.
+std::unique_ptr<Annotations> json_annotations(const std::string& root, const std::string& list,
+                                              const ClassLabels& labels, Log& log);
 // COCO: `file` has the images, their boxes and the names of the classes. A class is the item of the
 // map with its name, or with its number as name, as in SSD's map.
 std::unique_ptr<Annotations> coco_annotations(const std::string& file, const ClassLabels& labels,
@@ -44,6 +57,11 @@ std::unique_ptr<Annotations> yolo_annotations(const std::string& root, const std
 // categories in the order of their numbers.
 std::vector<std::string> voc_classes(const std::string& root, const std::string& list);
 std::vector<std::string> coco_classes(const std::string& file);
+
+// Reads a list of `image annotation`. A line whose annotation is not there gets none; a warning counts
+// these, and where none is there it is an Error.
+std::vector<ListedImage> read_annotation_list(const std::string& root, const std::string& list,
+                                              Log& log);
 
 // Corners as shares of the image.
 struct Corners {

@@ -49,7 +49,8 @@ class CocoAnnotations : public Annotations {
     file_.boxes.clear();
   }
 
-  void annotate(const ListedImage& image, AnnotatedDatum& record, Log& log) const override {
+  void annotate(const ListedImage& image, const ConvertedImage&, AnnotatedDatum& record,
+                Log& log) const override {
     for (const CocoObject& object : objects_[static_cast<size_t>(image.line - 1)])
       add_object(record, object.label, *object.name, object.corners, object.crowd, object.where,
                  log);

@@ -23,12 +23,15 @@ float number_of(const std::string& path, pugi::xml_node element, const char* nam
 
 class VocAnnotations : public Annotations {
  public:
-  VocAnnotations(const std::string& root, const std::string& list, const ClassLabels& labels)
+  VocAnnotations(const std::string& root, const std::string& list, const ClassLabels& labels,
+                 Log& log)
       : root_(root), labels_(labels) {
-    images_ = read_pair_list(list);
+    images_ = read_annotation_list(root, list, log);
   }
 
-  void annotate(const ListedImage& image, AnnotatedDatum& record, Log& log) const override {
+  void annotate(const ListedImage& image, const ConvertedImage&, AnnotatedDatum& record,
+                Log& log) const override {
+    if (image.label_path.empty()) return;
     const std::string path = root_ + image.label_path;
     const pugi::xml_document document = read_xml(path);
     const pugi::xml_node file = document.document_element(), size = file.child("size");
@@ -57,8 +60,8 @@ class VocAnnotations : public Annotations {
 }  // namespace
 
 std::unique_ptr<Annotations> voc_annotations(const std::string& root, const std::string& list,
-                                             const ClassLabels& labels) {
-  return std::make_unique<VocAnnotations>(root, list, labels);
+                                             const ClassLabels& labels, Log& log) {
+  return std::make_unique<VocAnnotations>(root, list, labels, log);
 }
 
 std::vector<std::string> voc_classes(const std::string& root, const std::string& list) {

@@ -82,7 +82,8 @@ class YoloAnnotations : public Annotations {
                       missing, "; they have no object."));
   }
 
-  void annotate(const ListedImage& image, AnnotatedDatum& record, Log& log) const override {
+  void annotate(const ListedImage& image, const ConvertedImage&, AnnotatedDatum& record,
+                Log& log) const override {
     if (image.label_path.empty()) return;
     const std::string path = root_ + image.label_path;
     size_t line = 0;

@@ -3,6 +3,9 @@
 #include <google/protobuf/io/tokenizer.h>
 #include <google/protobuf/text_format.h>
 
+#include <charconv>
+#include <optional>
+
 #include "base/error.h"
 #include "base/files.h"
 #include "data/databases/given_file.h"
@@ -21,6 +24,14 @@ class FirstMistake : public google::protobuf::io::ErrorCollector {
   std::string text;
 };
 
+std::optional<int> number_of(const std::string& name) {
+  int number = 0;
+  const char* const end = name.data() + name.size();
+  const auto [rest, problem] = std::from_chars(name.data(), end, number);
+  if (problem != std::errc() || rest != end) return {};
+  return number;
+}
+
 }  // namespace
 
 ClassLabels::ClassLabels(const std::string& path, bool check) {
@@ -35,6 +46,7 @@ ClassLabels::ClassLabels(const std::string& path, bool check) {
          kind.what == "a label map" ? "" : what_it_is(kind));
   }
   for (const LabelMapItem& item : map.item()) {
+    named_by_numbers_ = named_by_numbers_ || number_of(item.name());
     const auto [label, is_new] = labels_.emplace(item.name(), item.label());
     require(is_new || (!check && label->second == item.label()), path, ": names \"", item.name(),
             "\" twice, for ", label->second, " and ", item.label());
@@ -54,6 +66,16 @@ int ClassLabels::of(const std::string& where, const std::string& name) const {
   std::vector<std::string> names;
   for (const auto& [known, number] : labels_) names.push_back(known);
   fail(where, ": the label map has no \"", name, "\"", did_you_mean(name, names));
+}
+
+int ClassLabels::of_category(const std::string& where, const std::string& id) const {
+  if (const int* label = find(id)) return *label;
+  const std::optional<int> number = number_of(id);
+  if (!number) return of(where, id);
+  require(!named_by_numbers_, where, ": the label map has no \"", id, "\" among its names");
+  require(name_of(*number), where, ": the label map has no label ", *number,
+          ", nor a name of that number");
+  return *number;
 }
 
 const std::string* ClassLabels::name_of(int label) const {

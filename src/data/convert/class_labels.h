@@ -16,6 +16,9 @@ class ClassLabels {
   const int* find(const std::string& name) const;
   // Error names WHERE and the names that are near.
   int of(const std::string& where, const std::string& name) const;
+  // The same for a category of COCO's: SSD's map has its id as a name. Where no name is a number, the
+  // id is a label of the map.
+  int of_category(const std::string& where, const std::string& id) const;
   // Its name; null where no class has the number.
   const std::string* name_of(int label) const;
   // The names of the classes from 0 on: 0 is the background, unless the map names it. Empty for a map
@@ -25,6 +28,7 @@ class ClassLabels {
  private:
   std::map<std::string, int> labels_;
   std::map<int, std::string> names_;
+  bool named_by_numbers_ = false;
 };
 
 }  // namespace crema

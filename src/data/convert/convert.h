@@ -95,9 +95,9 @@ struct TableOptions {
 void convert_csv(const std::string& table, const std::string& database, const TableOptions& options,
                  Log& log);
 
-// Where boxes around objects are written: a file of Pascal VOC's or a text of YOLO's for each image, or
-// a file of COCO's for all (data/convert/annotations.h).
-enum class AnnotationFormat { voc, coco, yolo };
+// Where boxes around objects are written: a file of Pascal VOC's, a text of YOLO's or SSD's or a JSON
+// file of SSD's for each image, or a file of COCO's for all (data/convert/annotations.h).
+enum class AnnotationFormat { voc, coco, yolo, text, json };
 
 // Images with boxes, as AnnotatedDatum messages for an AnnotatedData layer. `list` has the images
 // and where their boxes are, with paths relative to `root`; for COCO it is the file with all boxes.
@@ -107,6 +107,11 @@ ImagesetResult convert_annoset(const std::string& root, const std::string& list,
                                const std::string& label_map, bool check_label,
                                const std::string& database, const ImagesetOptions& options,
                                Log& log, AnnotationFormat format = AnnotationFormat::voc);
+
+// Images with a class each, in the same messages; `list` is that of convert_imageset.
+ImagesetResult convert_annoset_of_classes(const std::string& root, const std::string& list,
+                                          const std::string& database,
+                                          const ImagesetOptions& options, Log& log);
 
 struct LabelMapOptions {
   std::optional<AnnotationFormat> format{};  // of `source`; none: the names of classes

@@ -1,4 +1,5 @@
 #include "base/error.h"
+#include "base/files.h"
 #include "data/convert/annotations.h"
 #include "data/convert/convert.h"
 #include "data/convert/convert_list.h"
@@ -29,6 +30,25 @@ void add_object(AnnotatedDatum& record, int label, const std::string& name, cons
   }
 }
 
+std::vector<ListedImage> read_annotation_list(const std::string& root, const std::string& list,
+                                              Log& log) {
+  std::vector<ListedImage> images = read_pair_list(list);
+  size_t without = 0;
+  std::string missing;
+  for (ListedImage& image : images) {
+    if (file_exists(root + image.label_path)) continue;
+    if (without++ == 0) missing = root + image.label_path;
+    image.label_path.clear();
+  }
+  require(without < images.size(), list, ": not one of its ", images.size(),
+          " annotations is there, such as ", missing, "; the paths follow ",
+          root.empty() ? "the working directory" : root);
+  if (without > 0)
+    log.warning(cat(without, " of ", images.size(), " annotations are not there, such as ", missing,
+                    "; these images have no object."));
+  return images;
+}
+
 ImagesetResult convert_annoset(const std::string& root, const std::string& list,
                                const std::string& label_map, bool check_label,
                                const std::string& database, const ImagesetOptions& options,
@@ -39,7 +59,13 @@ ImagesetResult convert_annoset(const std::string& root, const std::string& list,
   std::unique_ptr<Annotations> annotations;
   switch (format) {
     case AnnotationFormat::voc:
-      annotations = voc_annotations(root, list, labels);
+      annotations = voc_annotations(root, list, labels, log);
+      break;
+    case AnnotationFormat::text:
+      annotations = text_annotations(root, list, labels, log);
+      break;
+    case AnnotationFormat::json:
+      annotations = json_annotations(root, list, labels, log);
       break;
     case AnnotationFormat::coco:
       annotations = coco_annotations(list, labels, log);
@@ -55,10 +81,25 @@ ImagesetResult convert_annoset(const std::string& root, const std::string& list,
       [&](const ListedImage& line, const std::string& path, google::protobuf::Message& message) {
         auto& record = static_cast<AnnotatedDatum&>(message);
         record.Clear();
-        ConvertedImage image = convert_image(path, options, *record.mutable_datum());
+        const ConvertedImage image = convert_image(path, options, *record.mutable_datum());
         record.mutable_datum()->set_label(-1);
         record.set_type(AnnotatedDatum::BBOX);
-        annotations->annotate(line, record, log);
+        annotations->annotate(line, image, record, log);
+        return image;
+      });
+}
+
+ImagesetResult convert_annoset_of_classes(const std::string& root, const std::string& list,
+                                          const std::string& database,
+                                          const ImagesetOptions& options, Log& log) {
+  require(options.to.format.backend != DataParameter::HDF5, database,
+          ": HDF5 files hold no AnnotatedDatum messages; write an LMDB or LevelDB");
+  return convert_list(
+      list, root, read_class_list(list), database, options, log, AnnotatedDatum(),
+      [&](const ListedImage& line, const std::string& path, google::protobuf::Message& message) {
+        auto& record = static_cast<AnnotatedDatum&>(message);
+        const ConvertedImage image = convert_image(path, options, *record.mutable_datum());
+        set_labels(line, *record.mutable_datum());
         return image;
       });
 }

@@ -110,6 +110,16 @@ void note_losses(const std::optional<ImageHeader>& header, ConvertedImage& conve
     converted.dropped_channels = header->channels - color;
 }
 
+// `decoded`: the size of what was decoded, which may be a fraction or nothing where a header tells.
+void set_whole(const std::optional<ImageHeader>& header, bool exif, const ImageExtents& decoded,
+               ConvertedImage& converted) {
+  constexpr int kFirstSideways = 5;  // of EXIF's orientations
+  const bool sideways = header && exif && header->orientation >= kFirstSideways;
+  converted.whole_height = header ? header->height : decoded.height;
+  converted.whole_width = header ? header->width : decoded.width;
+  if (sideways) std::swap(converted.whole_height, converted.whole_width);
+}
+
 template <typename T>
 void set_size(const Pixels<T>& image, ConvertedImage& converted) {
   converted.channels = image.channels;
@@ -172,6 +182,10 @@ ConvertedImage convert_image(const std::string& path, const ImagesetOptions& opt
     } else {
       converted.remark = decode_image(file, gray ? Color::gray : Color::color, how, image);
     }
+    set_whole(header, options.exif,
+              is_deep ? ImageExtents{0, deep.height, deep.width}
+                      : ImageExtents{0, image.height, image.width},
+              converted);
     if (limit) limit_sides(options, image);
   } catch (const Error& problem) {
     fail(path, ": ", problem.what());

@@ -9,6 +9,7 @@ namespace crema {
 // What a converter says of an image besides storing it.
 struct ConvertedImage {
   int64_t channels = 0, height = 0, width = 0;  // in whatever form it is stored
+  int64_t whole_height = 0, whole_width = 0;    // upright, before it was resized
   int bits = 8;                                 // per channel, in the file, of which 8 are kept
   int dropped_channels = 0;                     // of the file
   bool real = false;                            // not bytes
