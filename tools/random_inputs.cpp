@@ -52,8 +52,10 @@ int64_t classes_of(const Graph& graph, int value) {
     for (size_t j = 0; j < node.bottoms.size(); ++j) {
       if (node.bottoms[j] != value) continue;
       narrow(classes_at(graph, node, j));
-      const bool passes_on = node.layer->is_view() || node.message.type() == "Slice" ||
-                             node.message.type() == "Concat";
+      const std::string& type = node.message.type();
+      // Interp makes label maps smaller where its places are pixels.
+      const bool passes_on =
+          node.layer->is_view() || type == "Slice" || type == "Concat" || type == "Interp";
       if (!passes_on) continue;
       for (const int top : node.tops) narrow(classes_of(graph, top));
     }

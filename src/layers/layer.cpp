@@ -1,6 +1,7 @@
 #include "layers/layer.h"
 
 #include "base/other_names.h"
+#include "layers/absent.h"
 #include "layers/layer_types.h"
 #include "layers/python_hook.h"
 #include "proto/layer.pb.h"
@@ -55,6 +56,8 @@ std::unique_ptr<Layer> make_layer(const LayerParameter& message, bool training,
           "the type is missing: say what the layer computes, for example type: \"Convolution\"");
   const LayerMaker* maker = LayerRegistry::find(message.type());
   if (!maker) {
+    if (const char* instead = instead_of(message.type()))
+      fail("layer type ", message.type(), " is not here: ", instead);
     fail("unknown layer type \"", message.type(), "\"",
          suggestion(Vocabulary::layers, message.type(), layer_types()),
          "; `crema layers` lists the known ones");

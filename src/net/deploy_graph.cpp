@@ -57,9 +57,16 @@ DeployRole role_in(const NetParameter& net, const LayerParameter& layer) {
   static const std::set<std::string> bypassed = {"LabelSpecificAdd", "LabelSpecificRescale",
                                                  "LabelSpecificMargin", "DetectNetTransformation",
                                                  "ProposalTarget"};
-  static const std::set<std::string> metrics = {
-      "MarginInnerProduct", "GlobalLSEMargin",   "LabeledMatching", "UnlabeledMatching", "Knn",
-      "BoxAnnotatorOHEM",   "DetectionEvaluate", "EvalDetection",   "HDF5Output"};
+  static const std::set<std::string> metrics = {"MarginInnerProduct",
+                                                "GlobalLSEMargin",
+                                                "LabeledMatching",
+                                                "UnlabeledMatching",
+                                                "Knn",
+                                                "BoxAnnotatorOHEM",
+                                                "DetectionEvaluate",
+                                                "EvalDetection",
+                                                "HDF5Output",
+                                                "MatWrite"};
   const std::string& type = layer.type();
   if (is_source(layer)) return is_made_up(net, layer) ? DeployRole::made_up : DeployRole::source;
   if (type == "Silence") return DeployRole::silence;

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/strings.h"
+#include "layers/data/cos_shapes.h"
 #include "layers/layer.h"
 #include "layers/python/usual_tops.h"
 
@@ -131,7 +132,11 @@ Shape mask_shape(const McWindowDataParameter& windows, int top, const Shape& ima
 Shape label_shape(const LayerParameter& layer, const Shape& image) {
   static const std::set<std::string> label_images = {"DenseImageData", "ImageSegData",
                                                      "ImageLabelmapData", "SegData"};
-  if (label_images.count(layer.type())) return {image[0], 1, image[2], image[3]};
+  if (label_images.count(layer.type())) {
+    const int64_t shrink =
+        std::max<int64_t>(1, layer.dense_image_data_param().label_divide_factor());
+    return {image[0], 1, image[2] / shrink, image[3] / shrink};
+  }
   // One box per sample: image number, class, instance, four corners, difficult.
   if (layer.type() == "AnnotatedData") return {1, 1, image[0], 8};
   return {image[0]};
@@ -211,6 +216,8 @@ std::optional<Shape> usual_shape(const SourceTop& top) {
     return tops[static_cast<size_t>(top.top)];
   const auto samples = top.samples();
   if (!samples) return std::nullopt;
+  const CoSDataParameter& columns = top.layer.cos_data_param();
+  if (top.top < columns.top_size()) return shape_of_column(columns.top(top.top), *samples);
   if (is_box_list(top)) return Shape{*samples, 1, 1 + kBoxesOfAList, kNumbersOfABox};
   const LayerParameter& layer = top.layer;
   const std::string& type = layer.type();

@@ -17,7 +17,7 @@ bool joins_batches(const LayerParameter& layer) {
   if (layer.type() == "BatchNorm") return norm.has_use_global_stats() && !norm.use_global_stats();
   if (layer.type() == "DetectionOutput")
     return !layer.detection_output_param().save_output_param().output_directory().empty();
-  return layer.type() == "HDF5Output";
+  return layer.type() == "HDF5Output" || layer.type() == "MatWrite";
 }
 
 }  // namespace

@@ -65,6 +65,16 @@ Blobs batch_of(Layer& layer, Context& context, uint64_t number, std::vector<Shap
   return blobs;
 }
 
+// Rows from `top` and columns from `left` of an image of ramp(); three channels, or one.
+std::vector<float> part_of_ramp(int base, int top, int left, int rows, int columns, int channels) {
+  std::vector<float> values;
+  for (int i = 0; i < channels * rows * columns; ++i) {
+    const int y = top + i / columns % rows, x = left + i % columns;
+    values.push_back(static_cast<float>(base + 10 * y + x));
+  }
+  return values;
+}
+
 TEST(LabelImages, AreCroppedAndMirroredAsTheImagesAre) {
   NEEDS_IMAGES();
   const Files files;
@@ -115,6 +125,31 @@ TEST(LabelImages, LabelsAreResizedToTheNearestPixel) {
   }
 }
 
+// ENet's label_divide_factor: a label map for scores of a fraction of the image's size.
+TEST(LabelImages, LabelMapsCanBeSmallerThanTheImages) {
+  NEEDS_IMAGES();
+  const Files files;
+  Context context(Device::cpu);
+  const auto layer = [&](const std::string& fields, bool training = false) {
+    return files.layer("DenseImageData", fields, "", context, training);
+  };
+  std::vector<Shape> shapes;
+  const auto half = layer("new_height: 8 new_width: 10 label_divide_factor: 2");
+  EXPECT_EQ(batch_of(*half, context, 0, &shapes)[1], part_of_ramp(100, 0, 0, 4, 5, 1));
+  EXPECT_EQ(shapes, (std::vector<Shape>{{1, 1, 8, 10}, {1, 1, 4, 5}}));
+  const auto third = layer("label_divide_factor: 3 label_divider: 2");
+  EXPECT_EQ(batch_of(*third, context, 1)[1], (std::vector<float>{75, 76}));
+  const auto crops =
+      layer("mirror: true crop_height: 2 crop_width: 4 label_divide_factor: 2", true);
+  for (uint64_t pass = 0; pass < 20; ++pass) {
+    const Blobs found = batch_of(*crops, context, pass, &shapes);
+    EXPECT_EQ(shapes[1], (Shape{1, 1, 1, 2}));
+    const int first = found[0][0] > found[0][1] ? 1 : 0;  // mirrored or not
+    for (int x = 0; x < 2; ++x) EXPECT_EQ(found[1][x], found[0][2 * x + first] + 100);
+  }
+  expect_part(error_of([&] { layer("label_divide_factor: 9"); }), "4x5 leaves no label map after");
+}
+
 TEST(ImageSegData, FillsUpToTheCropAndTellsTheSize) {
   NEEDS_IMAGES();
   const Files files;
@@ -142,8 +177,9 @@ TEST(ImageSegData, TakesNumbersAndNothingAsLabels) {
   files.folder.write("list.txt", "a.png 3\nb.png 9\n");
   const auto image = files.layer("ImageSegData", "label_type: IMAGE", "crop_size: 3", context);
   EXPECT_EQ(batch_of(*image, context, 1)[1], std::vector<float>(9, 9));
-  const auto none = files.layer("ImageSegData", "label_type: NONE", "crop_size: 3", context);
-  EXPECT_EQ(batch_of(*none, context, 1)[1], std::vector<float>(9, 255));
+  const auto none =
+      files.layer("ImageSegData", "label_type: NONE ignore_label: 21", "crop_size: 3", context);
+  EXPECT_EQ(batch_of(*none, context, 1)[1], std::vector<float>(9, 21));
 }
 
 TEST(ImageSegData, ResizesByADrawnFactor) {
@@ -162,16 +198,6 @@ TEST(ImageSegData, ResizesByADrawnFactor) {
     EXPECT_EQ(blobs[1].back(), 134);
   }
   EXPECT_EQ(heights, (std::set<int64_t>{4, 8}));
-}
-
-// Rows from `top` and columns from `left` of an image of ramp(); three channels, or one.
-std::vector<float> part_of_ramp(int base, int top, int left, int rows, int columns, int channels) {
-  std::vector<float> values;
-  for (int i = 0; i < channels * rows * columns; ++i) {
-    const int y = top + i / columns % rows, x = left + i % columns;
-    values.push_back(static_cast<float>(base + 10 * y + x));
-  }
-  return values;
 }
 
 TEST(SegData, FollowsEachImageInMultiplesOfTheStride) {

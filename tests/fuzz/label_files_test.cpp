@@ -85,9 +85,10 @@ TEST(Fuzz, MatlabFiles) {
           for (const char* name : {"GTcls", "GTcls.Labels", "GTcls.Borders"}) {
             for (const std::string& file : {header() + body, header() + compressed(body), body}) {
               try {
-                const MatMatrix found = read_mat(file, name);
-                require(found.values.size() == static_cast<size_t>(found.height * found.width),
-                        "a wrong number of values");
+                const MatArray found = read_mat(file, name);
+                size_t count = 1;
+                for (const int64_t extent : found.extents) count *= static_cast<size_t>(extent);
+                require(found.values.size() == count, "a wrong number of values");
                 ++accepted;
               } catch (const Error& error) {
                 problem = error.what();

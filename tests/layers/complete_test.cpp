@@ -29,9 +29,10 @@ TEST(CompleteTest, EveryLayerHasARow) {
   std::set<std::string> tested;
   for (const Row& row : read_rows(CREMA_TEST_DATA "/layers/rows")) tested.insert(type_of(row));
   // They read or write databases and files: tests/data holds them against the reference's.
-  tested.insert({"AnnotatedData", "BboxData", "Data", "DenseImageData", "HDF5Data", "HDF5Output",
-                 "ImageData", "ImageFloatData", "ImageGtData", "ImageLabelmapData", "ImageSegData",
-                 "McWindowData", "SegData", "SparseData", "VideoData", "WindowData"});
+  tested.insert({"AnnotatedData", "BboxData", "CoSData", "Data", "DenseImageData", "MatRead",
+                 "MatWrite", "HDF5Data", "HDF5Output", "ImageData", "ImageFloatData", "ImageGtData",
+                 "ImageLabelmapData", "ImageSegData", "McWindowData", "SegData", "SparseData",
+                 "VideoData", "WindowData"});
   for (const std::string& type : LayerRegistry::names()) {
     if (!is_in_the_library(type)) continue;
     EXPECT_TRUE(tested.count(type)) << type << " has no row in tests/layers/rows";

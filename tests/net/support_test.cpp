@@ -51,6 +51,20 @@ std::string upgraded(const std::string& type) {
   }
 }
 
+// The start of a block with such a message, inside a layer.
+std::string block_of(const std::string& message) {
+  static const std::map<std::string, std::string> blocks = {
+      {"LayerParameter", ""},
+      {"TransformationParameter", "transform_param { "},
+      {"InterpParameter", "interp_param { "},
+      {"PoolingParameter", "pooling_param { "},
+      {"HingeLossParameter", "hinge_loss_param { "},
+      {"PriorBoxParameter", "prior_box_param { "},
+      {"DetectionOutputParameter", "detection_output_param { "},
+      {"FillerParameter", "convolution_param { weight_filler { "}};
+  return blocks.at(message);
+}
+
 class Support : public testing::Test {
  protected:
   Support() {
@@ -120,6 +134,48 @@ TEST_F(Support, TheTableIsUpToDate) {
   const std::string path = compat("support.md");
   if (getenv("CREMA_UPDATE")) std::ofstream(path) << text;
   EXPECT_EQ(read_file(path), text) << "run it with CREMA_UPDATE=1";
+}
+
+// Every row of the table about forks says what happens.
+TEST_F(Support, OfForksIsAsTheTableSays) {
+  int rows = 0;
+  for (const std::string& line : split(read_file(compat("fork-fields.tsv")), '\n')) {
+    if (line.empty() || line[0] == '#') continue;
+    SCOPED_TRACE(line);
+    const std::vector<std::string> cells = split(line, '\t');
+    ASSERT_EQ(cells.size(), 3u);
+    const std::string &what = cells[1], &decision = cells[2];
+    const size_t dot = what.rfind('.');
+    const pb::Descriptor* message =
+        dot == std::string::npos
+            ? nullptr
+            : SolverParameter::descriptor()->file()->pool()->FindMessageTypeByName(
+                  "crema." + what.substr(0, dot));
+    const pb::FieldDescriptor* field =
+        message ? message->FindFieldByName(what.substr(dot + 1)) : nullptr;
+    const bool here = dot == std::string::npos ? LayerRegistry::find(upgraded(what)) != nullptr
+                                               : field != nullptr;
+    ++rows;
+    if (decision == "used") {
+      EXPECT_TRUE(here && (!field || !field->options().HasExtension(no_effect)));
+    } else if (decision == "no effect") {
+      EXPECT_TRUE(field && field->options().HasExtension(no_effect));
+    } else {
+      EXPECT_FALSE(here);
+      const std::string text =
+          dot == std::string::npos
+              ? ""
+              : cat("layer { ", block_of(what.substr(0, dot)), what.substr(dot + 1), ": 1 ");
+      const std::string problem = error_of([&] {
+        LayerParameter layer;
+        layer.set_type(what);
+        if (text.empty()) make_layer(layer, true);
+        parse_net_text(text, "f");
+      });
+      EXPECT_NE(problem.find(": " + decision.substr(9)), std::string::npos) << problem;
+    }
+  }
+  EXPECT_GT(rows, 100);
 }
 
 }  // namespace support_test

@@ -206,7 +206,11 @@ void LabelImages::load(const SampleIndex& sample_index, Sample& sample) const {
   }
   show_image(sample.record);
   sample.shape = transform_.output(sample.record.shape());
-  sample.label_shape = {sample.label_image.channels, sample.shape[1], sample.shape[2]};
+  const int64_t height = sample.shape[1] / options_.shrink,
+                width = sample.shape[2] / options_.shrink;
+  require(height > 0 && width > 0, "an image of ", sample.shape[1], "x", sample.shape[2],
+          " leaves no label map after a division by ", options_.shrink);
+  sample.label_shape = {sample.label_image.channels, height, width};
 }
 
 void LabelImages::write(const SampleIndex& sample_index, Sample& sample, float* data) const {
@@ -214,15 +218,17 @@ void LabelImages::write(const SampleIndex& sample_index, Sample& sample, float* 
   const Image& labels = sample.label_image;
   const TransformParams& numbers = transform_.numbers();
   const Cut cut = numbers.cut(labels.height, labels.width, sample_index.draw());
-  const int64_t height = sample.shape[1], width = sample.shape[2];
+  const int64_t height = sample.label_shape[1], width = sample.label_shape[2];
   sample.labels.resize(sample.label_shape.count());
   float* to = sample.labels.data();
   for (int64_t c = 0; c < labels.channels; ++c) {
     for (int64_t y = 0; y < height; ++y) {
       for (int64_t x = 0; x < width; ++x) {
-        const int64_t row = numbers.behind_padding(cut.top + y, labels.height);
-        const int64_t column =
-            numbers.behind_padding(cut.left + (cut.mirror ? width - 1 - x : x), labels.width);
+        // The nearest pixel as OpenCV counts; equal to x and y without shrinking.
+        const int64_t down = y * sample.shape[1] / height,
+                      right = (cut.mirror ? width - 1 - x : x) * sample.shape[2] / width;
+        const int64_t row = numbers.behind_padding(cut.top + down, labels.height);
+        const int64_t column = numbers.behind_padding(cut.left + right, labels.width);
         const int value = labels.pixels[(row * labels.width + column) * labels.channels + c];
         *to++ = static_cast<float>(options_.edges ? value >= 128 : value / options_.divider);
       }

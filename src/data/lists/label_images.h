@@ -25,6 +25,7 @@ struct LabelImageOptions {
   bool color = false;             // three values per pixel
   bool edges = false;             // resized bilinearly; 1 from half of 255 up, else 0
   int divider = 1;                // of label values; the quotient is rounded down
+  int64_t shrink = 1;             // of height and width of the label map, by the nearest pixel
   int ignore = 255;               // label of unlabelled pixels
   std::vector<float> scales;      // one is chosen at random, by which both images are resized
   bool pad = false;               // add rows and columns where an image is smaller than the crop

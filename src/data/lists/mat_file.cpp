@@ -3,6 +3,7 @@
 #include <zlib.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "base/error.h"
@@ -30,7 +31,13 @@ enum Type : uint32_t {
   compressed = 15
 };
 // The classes of a matrix.
-enum Class : uint32_t { cell = 1, structure = 2, first_numeric = 6, last_numeric = 15 };
+enum Class : uint32_t {
+  cell = 1,
+  structure = 2,
+  first_numeric = 6,
+  single_class = 7,
+  last_numeric = 15
+};
 
 template <typename T>
 T number_at(std::string_view bytes, size_t at) {
@@ -158,10 +165,10 @@ Head take_head(std::string_view& rest) {
   return head;
 }
 
-MatMatrix read_matrix(std::string_view content, std::string_view path, int depth);
+MatArray read_matrix(std::string_view content, std::string_view path, int depth);
 
 // The first element's field; `rest` begins behind the head.
-MatMatrix read_field(std::string_view rest, std::string_view path, int depth) {
+MatArray read_field(std::string_view rest, std::string_view path, int depth) {
   const auto length = number_at<uint32_t>(take(rest).content, 0);
   const std::string_view names = take(rest).content;
   require(length > 0, "a struct of the MATLAB file is damaged");
@@ -179,7 +186,7 @@ MatMatrix read_field(std::string_view rest, std::string_view path, int depth) {
 }
 
 // `path`: the fields that are still to be entered; "": none.
-MatMatrix read_matrix(std::string_view content, std::string_view path, int depth) {
+MatArray read_matrix(std::string_view content, std::string_view path, int depth) {
   require(depth < kMaxDepth, "the MATLAB file has more than ", kMaxDepth,
           " structs in one another");
   std::string_view rest = content;
@@ -194,14 +201,23 @@ MatMatrix read_matrix(std::string_view content, std::string_view path, int depth
   require(path.empty(), "it is no struct, so it has no field \"", path, "\"");
   require(head.kind >= first_numeric && head.kind <= last_numeric,
           "it is no matrix of numbers, but of class ", head.kind);
-  require(head.extents.size() == 2, "it has ", head.extents.size(),
-          " axes, but a label map has height and width");
-  return {head.extents[0], head.extents[1], numbers_of(take(rest), head.count())};
+  return {head.extents, numbers_of(take(rest), head.count())};
+}
+
+template <typename T>
+std::string bytes_of(const std::vector<T>& values) {
+  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
+}
+
+std::string element(Type type, const std::string& content) {
+  std::string bytes = bytes_of<uint32_t>({type, static_cast<uint32_t>(content.size())}) + content;
+  bytes.resize((bytes.size() + 7) / 8 * 8);
+  return bytes;
 }
 
 }  // namespace
 
-MatMatrix read_mat(std::string_view file, const std::string& name) {
+MatArray read_mat(std::string_view file, const std::string& name) {
   if (file.substr(0, 10) == "MATLAB 7.3")
     fail("the file is of MATLAB's version 7.3; save it with save(..., '-v7')");
   require(file.size() > kHeader && file.substr(kEndian, 2) == "IM" &&
@@ -233,6 +249,23 @@ MatMatrix read_mat(std::string_view file, const std::string& name) {
   }
   fail("there is no variable \"", wanted, "\"",
        there.empty() ? ", nor any other" : cat(", but ", there));
+}
+
+std::string mat_of(const std::string& name, const std::vector<int64_t>& extents,
+                   const float* values) {
+  static_assert(std::endian::native == std::endian::little, "the header says so");
+  size_t count = 1;
+  for (const int64_t extent : extents) count *= static_cast<size_t>(extent);
+  require(count < UINT32_MAX / sizeof(float) - kHeader, "an array of ", count,
+          " numbers is larger than the 4 GiB of a MATLAB file of version 5");
+  std::string header = "MATLAB 5.0 MAT-file";
+  header.resize(kEndian - 2, ' ');
+  header += bytes_of<uint16_t>({0x0100}) + "IM";
+  const std::string content =
+      element(uint32, bytes_of<uint32_t>({single_class, 0})) +
+      element(int32, bytes_of(std::vector<int32_t>(extents.begin(), extents.end()))) +
+      element(int8, name) + element(single, bytes_of(std::vector<float>(values, values + count)));
+  return header + element(matrix, content);
 }
 
 }  // namespace crema

@@ -1,4 +1,5 @@
-// Reads matrices from MATLAB's files (version 5 to 7, compressed or not), as label maps are published.
+// Reads and writes arrays in MATLAB's files: versions 5 to 7, compressed or not, are read; version 5,
+// not compressed, is written. Label maps and scores of segmentation nets are published so.
 #pragma once
 
 #include <cstdint>
@@ -8,17 +9,18 @@
 
 namespace crema {
 
-struct MatMatrix {
-  int64_t height = 0, width = 0;
-  std::vector<double> values;  // column after column
-  double at(int64_t row, int64_t column) const {
-    return values[static_cast<size_t>(column * height + row)];
-  }
+struct MatArray {
+  std::vector<int64_t> extents;  // at least two
+  std::vector<double> values;    // the first extent varies fastest
 };
 
 // `file`: the content of a file. `name` is a variable, or a field of a struct, "GTcls.Segmentation";
 // of a cell or an array of structs it is the first element. The Error gives the reason, and the
 // names that there are.
-MatMatrix read_mat(std::string_view file, const std::string& name);
+MatArray read_mat(std::string_view file, const std::string& name);
+
+// The content of a file with one variable of class single.
+std::string mat_of(const std::string& name, const std::vector<int64_t>& extents,
+                   const float* values);
 
 }  // namespace crema

@@ -62,10 +62,13 @@ Values label_values(const NamedFile& part, const std::string& file) {
     for (const uint8_t number : image.pixels) to.values.push_back(label(number));
     return to;
   }
-  const MatMatrix matrix = read_mat(file, part.variable);
-  to = {matrix.height, matrix.width, {}};
-  for (int64_t y = 0; y < matrix.height; ++y) {
-    for (int64_t x = 0; x < matrix.width; ++x) to.values.push_back(label(matrix.at(y, x)));
+  const MatArray array = read_mat(file, part.variable);
+  require(array.extents.size() == 2, "variable ", part.variable, ": it has ", array.extents.size(),
+          " axes, but a label map has height and width");
+  to = {array.extents[0], array.extents[1], {}};
+  for (int64_t y = 0; y < to.height; ++y) {
+    for (int64_t x = 0; x < to.width; ++x)
+      to.values.push_back(label(array.values[static_cast<size_t>(x * to.height + y)]));
   }
   return to;
 }

@@ -1,4 +1,4 @@
-// DenseImageData: images and label images from files in a list (SegNet).
+// DenseImageData: images and label images from files in a list (SegNet, ENet).
 //
 //   data[i,c,y,x]  = transform(image of line (n * batch_size + i) mod lines)
 //   label[i,0,y,x] = floor(pixel of the line's label image / label_divider), cropped and mirrored
@@ -6,7 +6,8 @@
 //   where n counts the batches
 //
 // Shapes: no bottoms; tops data (batch_size, C, H, W) and label (batch_size, 1, H, W), or three
-// channels of label with is_label_color.
+// channels of label with is_label_color. With label_divide_factor f the label map has H / f rows
+// and W / f columns, rounded down, each the nearest pixel of the whole one.
 //
 // Parameters: dense_image_data_param: source, a list with lines `image label-image`; root_folder,
 // prefixed to every path; new_height and new_width, to which images are resized bilinearly, label
@@ -38,6 +39,9 @@ class DenseImageDataLayer : public LabelImageLayer {
     labels.color = data.is_label_color();
     labels.divider = static_cast<int>(data.label_divider());
     require(labels.divider > 0, "label_divider is 0; labels are divided by it");
+    labels.shrink = data.label_divide_factor();
+    require(labels.shrink > 0,
+            "label_divide_factor is 0; height and width of the label map are divided by it");
     start_reading(context, data, transform, labels);
   }
 };

@@ -12,7 +12,8 @@
 // IMAGE if the second column is one class for all pixels, NONE if there is none (all are 255);
 // root_folder, prefixed to every path; new_height and new_width, to which images are resized
 // bilinearly, label images to the nearest pixel; is_color, false for grey; batch_size, shuffle,
-// rand_skip; cache, as for ImageData, of both images. transform_param: crop, mirror, mean_value,
+// rand_skip; ignore_label, 255 by default, of pixels whose class is not known; cache, as for
+// ImageData, of both images. transform_param: crop, mirror, mean_value,
 // scale; scale_factors, of which one is chosen at random for each sample: both images are resized
 // by it; augment, which moves both: what lies outside the image has the label 255.
 //
@@ -39,6 +40,9 @@ class ImageSegDataLayer : public LabelImageLayer {
                     : data.label_type() == ImageDataParameter::IMAGE ? Column::number
                                                                      : Column::none;
     labels.pad = true;
+    labels.ignore = data.ignore_label();
+    require(labels.ignore >= 0 && labels.ignore <= 255, "ignore_label is ", labels.ignore,
+            ", but pixels of label images are 0 to 255");
     require(params<TransformationParameter>().mean_file().empty(),
             "ImageSegData takes no mean_file, because its images differ in size; give mean_value");
     start_reading(context, data, params<TransformationParameter>(), labels);

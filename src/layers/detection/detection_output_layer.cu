@@ -6,7 +6,9 @@
 // With nms_param.eta below 1, each box kept multiplies a threshold above 0.5 by eta.
 // Shapes: predictions (N, P*L*4) for P priors and L = 1 box for all classes (share_location) or one
 // per class; scores (N, P*num_classes); priors (1, 2, P*4), boxes and then their variances, which
-// variance_encoded_in_target makes unused; a fourth bottom, the image, is not read. The top is (1,
+// variance_encoded_in_target makes unused; with normalized: false (OpenVINO) (1, 2, P*5): before its
+// box a prior has the number of an image, which is not read, and the box is in pixels of an image of
+// input_width x input_height. A fourth bottom, the image, is not read. The top is (1,
 // 1, M, 7), for each object image, class, score, left, top, right, bottom, the last four relative
 // to the image and not clipped; if no image has any, N rows of image and -1. With
 // save_output_param, files of VOC, COCO or ILSVRC are written after num_test_image images.
@@ -34,6 +36,8 @@ struct PredictedBoxes {
   int64_t count, positions;
   const T *predictions, *priors;
   Box* boxes;
+  int64_t numbers;  // of a prior: 4, or 5 with the box behind the number of an image
+  float width, height;
   CREMA_HD static Box box_at(const T* at) {
     return {static_cast<float>(at[0]), static_cast<float>(at[1]), static_cast<float>(at[2]),
             static_cast<float>(at[3])};
@@ -42,8 +46,10 @@ struct PredictedBoxes {
     const int64_t prior = i / positions % count;
     BoxVariances variances;
     for (int k = 0; k < 4 && with_variances; ++k)
-      variances.v[k] = static_cast<float>(priors[(count + prior) * 4 + k]);
-    boxes[i] = decode(coding, box_at(priors + prior * 4), variances, box_at(predictions + i * 4));
+      variances.v[k] = static_cast<float>(priors[count * numbers + prior * 4 + k]);
+    Box box = box_at(priors + prior * numbers + (numbers - 4));
+    box = {box.x1 / width, box.y1 / height, box.x2 / width, box.y2 / height};
+    boxes[i] = decode(coding, box, variances, box_at(predictions + i * 4));
   }
 };
 
@@ -75,6 +81,10 @@ class DetectionOutputLayer : public Layer {
     threshold_ = p().has_confidence_threshold() ? p().confidence_threshold()
                                                 : -std::numeric_limits<float>::max();
     classes_ = p().num_classes();
+    require(
+        p().normalized() || (p().input_width() > 0 && p().input_height() > 0),
+        "with normalized: false the priors are pixels; input_width and input_height must say of "
+        "which image");
     positions_ = p().share_location() ? 1 : classes_;
     open_files(context);
   }
@@ -94,10 +104,13 @@ class DetectionOutputLayer : public Layer {
 
   Inference infer(const std::vector<Shape>& bottoms) const override {
     const Shape &predictions = bottoms[0], &scores = bottoms[1], &priors = bottoms[2];
-    require(priors.axes() >= 3 && priors[1] == 2 && priors[2] % 4 == 0,
-            "the third bottom, the priors, is ", priors.brief(),
-            ", but must be 1 x 2 x 4 numbers for each prior, as PriorBox makes it");
-    const int64_t count = priors[2] / 4, images = predictions.axes() > 0 ? predictions[0] : 1;
+    const int64_t numbers = numbers_of_prior();
+    const int64_t parts = p().variance_encoded_in_target() ? 1 : 2;  // boxes, and variances if read
+    require(priors.axes() >= 3 && priors[1] >= parts && priors[1] <= 2 && priors[2] % numbers == 0,
+            "the third bottom, the priors, is ", priors.brief(), ", but must be 1 x 2 x ", numbers,
+            " numbers for each prior, as ",
+            p().normalized() ? "PriorBox makes it" : "normalized: false says");
+    const int64_t count = priors[2] / numbers, images = predictions.axes() > 0 ? predictions[0] : 1;
     const auto check = [&](const Shape& shape, int64_t each, const char* what) {
       require(shape.axes() >= 1 && shape[0] == images && shape.count(1) == count * each, "the ",
               what, " are ", shape.brief(), ", but ", count, " priors need ", count * each,
@@ -112,11 +125,14 @@ class DetectionOutputLayer : public Layer {
     return {{{1, 1, images * std::max<int64_t>(maximum, 1), kDetectionValues}}, {}};
   }
 
+  float size(int side) const { return p().normalized() ? 1 : static_cast<float>(side); }
+  int64_t numbers_of_prior() const { return p().normalized() ? 4 : 5; }
+
   NmsInput nms_input(const Shape& predictions, const Shape& priors) const {
     NmsInput input;
     input.groups = predictions[0];
     input.lists_per_group = classes_;
-    input.boxes_per_list = priors[2] / 4;
+    input.boxes_per_list = priors[2] / numbers_of_prior();
     input.shared_boxes = p().share_location();
     input.skipped_list = p().background_label_id();
     input.min_score = threshold_;
@@ -154,7 +170,8 @@ class DetectionOutputLayer : public Layer {
       parallel_for(context, input.groups * input.boxes_per_list * positions_,
                    PredictedBoxes<T>{box_coding(p().code_type()), !p().variance_encoded_in_target(),
                                      input.boxes_per_list, positions_, bottoms[0].data<T>(),
-                                     bottoms[2].data<T>(), boxes});
+                                     bottoms[2].data<T>(), boxes, numbers_of_prior(),
+                                     size(p().input_width()), size(p().input_height())});
       input.scores = scores;
       if constexpr (std::is_same_v<T, float>) {
         input.scores = bottoms[1].data<float>();

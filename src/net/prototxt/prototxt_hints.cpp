@@ -4,6 +4,7 @@
 #include <set>
 
 #include "base/strings.h"
+#include "layers/absent.h"
 #include "net/prototxt/upgrade_strip.h"
 #include "proto/solver.pb.h"
 
@@ -69,6 +70,8 @@ std::string unknown_field(std::string_view word, const std::vector<OpenBlock>& b
   const pb::Descriptor& type = *blocks.back().type;
   const std::string name(word);
   const std::string what = cat(type.name(), " has no field \"", word, '"');
+  if (const char* instead = instead_of(cat(type.name(), ".", word)))
+    return cat(what, ", which a fork has: ", instead);
   for (size_t i = blocks.size() - 1; i-- > 0;) {
     if (blocks[i].type != &type && blocks[i].type->FindFieldByName(name)) {
       return what + brace_hint(blocks, *blocks[i].type);

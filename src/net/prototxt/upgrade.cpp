@@ -175,6 +175,7 @@ Upgrade upgrade_net(NetParameter* net, const std::string& file, const Locate& wh
   upgrade_v1(net, file, place, &upgrade);
   upgrade_inputs(net, file, place, &upgrade);
   upgrade_batch_norms(net, file, place, &upgrade);
+  rename_fork_fields(net, upgrade.origins, place);
   unfold_layers(net, &upgrade.origins, place);
   warn_of_fields_without_effect(*net, place, &upgrade);
   return upgrade;

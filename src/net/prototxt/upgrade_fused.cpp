@@ -9,14 +9,14 @@ namespace crema {
 
 namespace {
 
-LayerParameter layer_behind(const LayerParameter& convolution, const std::string& type,
+LayerParameter layer_behind(const LayerParameter& fused, const std::string& type,
                             const std::string& suffix) {
   LayerParameter layer;
-  layer.set_name(cat(convolution.name(), "/", suffix));
+  layer.set_name(cat(fused.name(), "/", suffix));
   layer.set_type(type);
-  *layer.mutable_include() = convolution.include();
-  *layer.mutable_exclude() = convolution.exclude();
-  if (convolution.has_phase()) layer.set_phase(convolution.phase());
+  *layer.mutable_include() = fused.include();
+  *layer.mutable_exclude() = fused.exclude();
+  if (fused.has_phase()) layer.set_phase(fused.phase());
   return layer;
 }
 
@@ -27,6 +27,25 @@ LayerParameter relu_behind(const LayerParameter& layer, const std::string& top,
   relu.add_top(top);
   *relu.mutable_relu_param() = relu_param;
   return relu;
+}
+
+// An LRN alone, followed by the pooling that it contained.
+std::vector<LayerParameter> unfolded_lrn(LayerParameter lrn, const std::string& place) {
+  const bool pools = lrn.lrn_param().fuse_type() == LRNParameter::FUSED_POOL_MAX;
+  const PoolingParameter pooling_param = lrn.lrn_param().pooling_param();
+  lrn.mutable_lrn_param()->clear_fuse_type();
+  lrn.mutable_lrn_param()->clear_pooling_param();
+  if (!pools) return {lrn};
+  require(lrn.top_size() == 1, place, ": with this fuse_type an LRN has one top, but there are ",
+          lrn.top_size());
+  LayerParameter pooling = layer_behind(lrn, "Pooling", "pool");
+  const std::string between = cat(lrn.name(), "/lrn");
+  pooling.add_bottom(between);
+  pooling.add_top(lrn.top(0));
+  lrn.set_top(0, between);
+  *pooling.mutable_pooling_param() = pooling_param;
+  pooling.mutable_pooling_param()->set_pool(PoolingParameter::MAX);
+  return {lrn, pooling};
 }
 
 // The convolution alone, followed by the layers that it contained.
@@ -90,7 +109,8 @@ std::vector<LayerParameter> without_relu(LayerParameter layer, const std::string
 
 void unfold_layers(NetParameter* net, std::vector<std::string>* origins, const Locate& where) {
   const auto is_fused = [](const LayerParameter& layer) {
-    return layer.convolution_param().has_fuse_type() || has_relu(layer);
+    return layer.convolution_param().has_fuse_type() || layer.lrn_param().has_fuse_type() ||
+           has_relu(layer);
   };
   if (std::none_of(net->layer().begin(), net->layer().end(), is_fused)) return;
   NetParameter result = *net;
@@ -101,6 +121,8 @@ void unfold_layers(NetParameter* net, std::vector<std::string>* origins, const L
     std::vector<LayerParameter> layers = {net->layer(i)};
     if (layers[0].convolution_param().has_fuse_type()) {
       layers = unfolded(layers[0], where(cat(origin, ".convolution_param.fuse_type")));
+    } else if (layers[0].lrn_param().has_fuse_type()) {
+      layers = unfolded_lrn(layers[0], where(cat(origin, ".lrn_param.fuse_type")));
     } else if (has_relu(layers[0])) {
       layers = without_relu(layers[0], where(origin));
     }

@@ -24,6 +24,10 @@ void upgrade_v1_layers(NetParameter* net);
 // `origins` each of these has the layer's block.
 void unfold_layers(NetParameter* net, std::vector<std::string>* origins, const Locate& where);
 
+// Fields by which forks say what Caffe's own fields say: hole is dilation.
+void rename_fork_fields(NetParameter* net, const std::vector<std::string>& origins,
+                        const Locate& where);
+
 // Today's name of a V1 type: SOFTMAX_LOSS -> "SoftmaxWithLoss".
 std::string layer_type(V1LayerParameter::LayerType type);
 // Today's name of a V0 type: "innerproduct" -> "InnerProduct"; "" when there is none.
