@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "tools/flag_reader.h"
+#include "tools/old_programs.h"
 #include "tools/settings_flag.h"
 #include "tools/shell_words.h"
 #include "tools/verb.h"
@@ -120,15 +121,18 @@ void set_shared_flags(CommandLine* line) {
 
 CommandLine parse_command_line(int argc, const char* const* argv) {
   gflags::SetArgv(argc, const_cast<const char**>(argv));
-  const FlagWords words = flags_of_command_line(argc, argv);
+  FlagWords words = flags_of_command_line(argc, argv);
 
   CommandLine line;
   line.arguments = words.arguments;
   // Caffe's makefile gave its programs this suffix, and scripts use it.
   std::string program = std::string(argv[0]).substr(std::string(argv[0]).rfind('/') + 1);
   if (ends_with(program, ".bin")) program.resize(program.size() - 4);
+  const std::string old = verb_of_old_program(program, line.arguments, words.flags);
   if (VerbRegistry::has(program)) {
     line.verb = program;
+  } else if (!old.empty()) {
+    line.verb = old;
   } else if (!line.arguments.empty()) {
     line.verb = line.arguments[0];
     line.arguments.erase(line.arguments.begin());
@@ -152,6 +156,8 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   for (const FlagUse& use : words.flags) {
     set_flag(use, line.verb);
     line.given.insert(use.name);
+    if (const char* why = flag_without_effect(use.name))
+      line.warnings.push_back(cat("-", use.name, " has no effect here: ", why));
   }
 
   const Verb& verb = *VerbRegistry::find(line.verb);

@@ -11,8 +11,9 @@ struct CommandLine {
   std::string verb;  // "" when none is given
   std::vector<std::string> arguments;
   bool help = false, version = false;
-  std::set<std::string> given;     // flags of the command line itself
-  std::vector<std::string> notes;  // which flags came from elsewhere, for the log
+  std::set<std::string> given;          // flags of the command line itself
+  std::vector<std::string> notes;       // which flags came from elsewhere, for the log
+  std::vector<std::string> warnings{};  // which flags have no effect
 };
 
 // Parses argv and sets the flags. The verb is the program's own name (a link called `train`) or the

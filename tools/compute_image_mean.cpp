@@ -12,10 +12,15 @@ namespace {
 
 int run_compute_image_mean(const VerbCall& call) {
   const std::string& path = call.arguments[0];
+  // Caffe of 2014 took the kind of database as a third argument.
+  const bool named = call.arguments.size() > 2;
+  require(!named || call.given.count("backend") == 0, "-backend ", FLAGS_backend, " and \"",
+          named ? call.arguments[2] : "", "\" name the kind of database twice; keep one of them");
+  if (named) FLAGS_backend = call.arguments[2];
   const Backend wanted = backend_named(FLAGS_backend);
   const FoundDatabase found = find_database(path);
-  require(call.given.count("backend") == 0 || found.backend == wanted, path, ": is of kind ",
-          title_of(found.backend), ", but -backend is ", FLAGS_backend,
+  require((!named && call.given.count("backend") == 0) || found.backend == wanted, path,
+          ": is of kind ", title_of(found.backend), ", but -backend is ", FLAGS_backend,
           "; without it any kind is read");
   call.log.info(cat("Opened ", name_of(found.backend), " ", path));
   const Mean mean = compute_mean(*found.source, threads_of_flag(), call.log);
@@ -31,10 +36,10 @@ int run_compute_image_mean(const VerbCall& call) {
 }
 
 REGISTER_VERB(compute_image_mean, {.summary = "computes the mean image of a database",
-                                   .usage = "[flags] DB [OUT.binaryproto]",
+                                   .usage = "[flags] DB [OUT.binaryproto [KIND]]",
                                    .flags = {"backend", "threads"},
                                    .min_arguments = 1,
-                                   .max_arguments = 2,
+                                   .max_arguments = 3,
                                    .run = run_compute_image_mean});
 
 }  // namespace

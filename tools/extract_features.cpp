@@ -104,8 +104,10 @@ int run_extract_features(const VerbCall& call) {
   FLAGS_weights = words[0];
   FLAGS_model = words[1];
   const int batches = number_in(words[4], "number of batches", 1);
-  const FeatureFormat format = feature_format(words[5], FLAGS_overwrite);
-  take_device({words.begin() + 6, words.end()}, call.given.count("gpu") > 0);
+  // Caffe of 2014 wrote LevelDBs and took no kind.
+  const bool has_kind = words.size() > 5 && words[5] != "CPU" && words[5] != "GPU";
+  const FeatureFormat format = feature_format(has_kind ? words[5] : "leveldb", FLAGS_overwrite);
+  take_device({words.begin() + (has_kind ? 6 : 5), words.end()}, call.given.count("gpu") > 0);
 
   const std::unique_ptr<Context> context = make_context(call.log);
   call.log.info(context->device() == Device::gpu ? cat("Using GPU ", context->ordinal())
@@ -146,11 +148,11 @@ int run_extract_features(const VerbCall& call) {
 REGISTER_VERB(extract_features,
               {.summary = "writes blobs of a trained net as databases or NumPy files",
                .usage = "[flags] WEIGHTS NET.prototxt BLOB[,BLOB...] DB[,DB...] BATCHES "
-                        "lmdb|leveldb|hdf5|npy [CPU|GPU [N|DEVICE_ID=N]]",
+                        "[lmdb|leveldb|hdf5|npy] [CPU|GPU [N|DEVICE_ID=N]]",
                .flags = {"weights_mode", "gpu", "phase", "level", "stage", "batch", "assume",
                          "implementation", "precision", "gpu_memory", "tune", "deterministic",
                          "overwrite"},
-               .min_arguments = 6,
+               .min_arguments = 5,
                .max_arguments = 8,
                .run = run_extract_features});
 

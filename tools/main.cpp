@@ -52,6 +52,7 @@ int run(int argc, char** argv) {
   crema::ProgramLog log;
   log.verbosity = FLAGS_v;
   for (const std::string& note : line.notes) log.info(note);
+  for (const std::string& warning : line.warnings) log.warning(warning);
   crema::offer_python(log);
   return crema::VerbRegistry::find(line.verb)->run(
       {line.arguments, log, line.given, {argv, argv + argc}});

@@ -124,13 +124,22 @@ void log_metrics(ProgramLog& log, const ClassMetrics& metrics, const ClassNames&
   }
 }
 
+// -detection and what goes with it, as a solver says it.
+SolverParameter evaluation_of_flags() {
+  SolverParameter solver;
+  if (FLAGS_detection) solver.set_eval_type("detection");
+  solver.set_ap_version(FLAGS_ap_version);
+  check_evaluation(solver);
+  return solver;
+}
+
 void test(ProgramLog& log, Net& net, const std::vector<std::string>& asked,
           const ClassNames& names) {
   Context& context = net.context();
   const int iterations = batches_of_flags(net);
   log.info(cat("Running for ", iterations, " iterations."));
   const TestBatches mine = test_batches(net, iterations);
-  TestScores scores(SolverParameter(), net);
+  TestScores scores(evaluation_of_flags(), net);
   std::optional<ClassMetrics> metrics;
   if (!asked.empty()) {
     metrics.emplace(net, asked);
@@ -148,6 +157,7 @@ void test(ProgramLog& log, Net& net, const std::vector<std::string>& asked,
     if (metrics) metrics->add();
     const std::vector<OutputValue> values = values_of(net);
     for (const OutputValue& output : values) {
+      if (FLAGS_detection) break;  // rows of boxes
       results.lines.push_back(cat("Batch ", i, ", ", output.name, " = ", output.value));
       log.info(results.lines.back());
     }
@@ -164,6 +174,10 @@ void test(ProgramLog& log, Net& net, const std::vector<std::string>& asked,
   }
   log.info(cat("Loss: ", results.mean_loss()));
   log_means(log, scores);
+  if (FLAGS_show_per_class_result) {
+    for (const event::ClassPrecision& found : scores.classes())
+      log.info(cat("class", found.label, ": ", found.precision));
+  }
   if (metrics) log_metrics(log, *metrics, names, first);
   if (!results.not_finite.empty()) fail(results.not_finite);
 }
@@ -209,6 +223,9 @@ int run_test(const VerbCall& call) {
           FLAGS_iterations,
           ": a test is one pass over the data, or so many batches; give one of them");
   require(!FLAGS_weights.empty(), "weights are needed: -weights FILE.caffemodel");
+  require(
+      FLAGS_detection || !FLAGS_show_per_class_result,
+      "-show_per_class_result goes with -detection; -metrics per_class is for classes of images");
   const std::optional<Launch> launch = launch_of_environment();
   if (!launch) {
     const std::vector<int> gpus = gpus_of_ranks(call.log, SolverFile());
@@ -224,12 +241,31 @@ int run_test(const VerbCall& call) {
 REGISTER_VERB(
     test, {.summary = "runs a net with trained weights over some batches and prints its results",
            .usage = "-model NET.prototxt -weights FILE [flags]",
-           .flags = {"model",       "weights",    "weights_mode", "iterations",
-                     "epoch",       "gpu",        "phase",        "level",
-                     "stage",       "batch",      "assume",       "implementation",
-                     "precision",   "gpu_memory", "tune",         "deterministic",
-                     "off",         "dump_plan",  "set",          "metrics",
-                     "rank_timeout"},
+           .flags = {"model",
+                     "weights",
+                     "weights_mode",
+                     "iterations",
+                     "epoch",
+                     "gpu",
+                     "phase",
+                     "level",
+                     "stage",
+                     "batch",
+                     "assume",
+                     "implementation",
+                     "precision",
+                     "gpu_memory",
+                     "tune",
+                     "deterministic",
+                     "off",
+                     "dump_plan",
+                     "set",
+                     "metrics",
+                     "detection",
+                     "ap_version",
+                     "show_per_class_result",
+                     "rank_timeout",
+                     "engine"},
            .run = run_test});
 
 }  // namespace

@@ -164,13 +164,14 @@ int run_time(const VerbCall& call) {
   return 0;
 }
 
-REGISTER_VERB(time,
-              {.summary = "measures how long a net's layers, or whole training steps, take",
-               .usage = "-model NET.prototxt [-train_step] [flags]",
-               .flags = {"model", "iterations", "train_step", "batch", "assume", "gpu", "phase",
-                         "level", "stage", "weights", "implementation", "precision", "gpu_memory",
-                         "tune", "deterministic", "off", "recompute", "dump_plan", "set"},
-               .run = run_time});
+REGISTER_VERB(time, {.summary = "measures how long a net's layers, or whole training steps, take",
+                     .usage = "-model NET.prototxt [-train_step] [flags]",
+                     .flags = {"engine",    "model",      "iterations", "train_step",
+                               "batch",     "assume",     "gpu",        "phase",
+                               "level",     "stage",      "weights",    "implementation",
+                               "precision", "gpu_memory", "tune",       "deterministic",
+                               "off",       "recompute",  "dump_plan",  "set"},
+                     .run = run_time});
 
 }  // namespace
 
