@@ -47,9 +47,9 @@ std::vector<FoundRuns> files_of(const std::vector<std::string>& arguments) {
 // What lies beside the metrics of one run.
 void add_folder(const FoundRuns& file, PageRun* run) {
   run->folder = file.folder;
-  run->pictures = read_pictures(file.folder);
   run->classes = class_names_of_run(*run->run, file.folder, FLAGS_labels,
                                     classes_of_confusion(*run->run, file.folder));
+  run->pictures = read_pictures(file.folder, run->classes);
 }
 
 void write_report(ProgramLog& log, const Report& report) {
@@ -115,8 +115,9 @@ void report_several(const VerbCall& call, const std::vector<FoundRuns>& files,
       const std::string name = files.size() == 1       ? run.id
                                : chosen[i].size() == 1 ? files[i].name
                                                        : files[i].name + " " + run.id;
-      report.runs.push_back({.name = name, .run = &run});
-      report.texts.emplace_back("Solver of " + name, texts_of(run, files[i].folder).solver);
+      const RunTexts texts = texts_of(run, files[i].folder);
+      report.runs.push_back({.name = name, .run = &run, .texts = texts});
+      report.texts.emplace_back("Solver of " + name, texts.solver);
       names.push_back(name);
     }
   }

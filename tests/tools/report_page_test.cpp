@@ -2,6 +2,7 @@
 // HTML.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <regex>
 
 #include "tools/program.h"
@@ -44,13 +45,13 @@ TEST(ReportPage, ShowsTheFiguresOfARun) {
   folder.write("metrics.jsonl", metrics("aaaaaaaa", "0.9"));
   const std::string page = page_of(folder, "metrics.jsonl");
   for (const char* part :
-       {"<b>50.00 %</b><span>last test: accuracy",
-        "<b>90.00 %</b><span>best test: accuracy, "
+       {"<b>50.00%</b><span>last test: accuracy",
+        "<b>90.00%</b><span>best test: accuracy, "
         "iteration 100",
-        "<b>200</b><span>iterations<", "<b>4.0 s</b>", "<b>25.00 %</b><span>of the time waited",
+        "<b>200</b><span>iterations<", "<b>4.0 s</b>", "<b>25.00%</b><span>of the time waited",
         "<h2>Loss</h2>", "<h2>Test results</h2>", "<h2>Learning rate</h2>",
         "<h2>Iterations per second</h2>", "<h2>Waiting for data</h2>",
-        "data-name=\"training: loss\" data-points=\"0,2.5 200,0.5\""})
+        "data-name=\"training: loss\" data-points=\"0,2.5 100,- 200,0.5\" data-seconds=\"1 2 3\""})
     expect_part(page, part);
   // The loss that is no number leaves a gap.
   EXPECT_TRUE(std::regex_search(
@@ -79,14 +80,101 @@ TEST(ReportPage, ComparesRuns) {
     expect_part(page, std::to_string(row.names.size()) + " runs compared");
     for (size_t i = 0; i < row.names.size(); ++i) {
       const std::string colour = "<i class=\"s" + std::to_string(i) + "\"></i>";
-      expect_part(page, "<td>" + colour + row.names[i] + "</td><td>ended</td><td>200</td>");
+      expect_part(page, "<td>" + colour + row.names[i] +
+                            "</td><td><span class=\"state ended\">ended</span>");
       expect_part(page, "<path class=\"curve s" + std::to_string(i));
     }
-    expect_part(page, "<small class=\"best\">best 90.00 % at 100</small>");
-    expect_part(page, "<small>best 60.00 % at 100</small>");
+    expect_part(page, "<small class=\"best\">best 90.00% at 100</small>");
+    expect_part(page, "<small>best 60.00% at 100</small>");
     for (const char* title : {"Training: loss", "Test: loss", "Accuracy", "Learning rate"})
       EXPECT_EQ(times(page, std::string("<h2>") + title + "</h2>"), 1u) << row.arguments;
   }
+}
+
+std::string solver(const std::string& rate, const std::string& folder) {
+  return "base_lr: " + rate + " momentum: 0.9 snapshot_prefix: \"" + folder + "/s\" net: \"" +
+         folder + "/train_val.prototxt\"\n";
+}
+std::string net(int outputs) {
+  return "name: \"n\" layer { name: \"ip\" type: \"InnerProduct\" bottom: \"data\" top: \"ip\" "
+         "inner_product_param { num_output: " +
+         std::to_string(outputs) + " } }\n";
+}
+
+TEST(ReportPage, ShowsInWhichSettingsRunsDiffer) {
+  const Folder folder;
+  struct Row {
+    const char *name, *rate, *accuracy;
+    int outputs;
+  };
+  const std::vector<Row> runs = {
+      {"a", "0.1", "0.25", 5}, {"b", "0.01", "0.75", 5}, {"c", "0.01", "0.5", 7}};
+  for (const Row& run : runs) {
+    const std::string at = std::string("runs/") + run.name;
+    std::string text = metrics(std::string(8, run.name[0]), "0.9");
+    text = std::regex_replace(text, std::regex("\"accuracy\":0.5"),
+                              std::string("\"accuracy\":") + run.accuracy);
+    folder.write(at + "/metrics.jsonl", text);
+    folder.write(at + "/run.json", "{}");
+    folder.write(at + "/solver.prototxt", solver(run.rate, at));
+    folder.write(at + "/train_val.prototxt", net(run.outputs));
+  }
+  const std::string page = page_of(folder, "runs");
+  expect_part(page, "<th>run</th><th>base_lr</th><th>ip num_output</th><th>state</th>");
+  // The best first.
+  const std::regex order(
+      "b</td><td data-value=\"0.01\">0.01</td><td data-value=\"5\">5</td>[^]*"
+      "c</td><td data-value=\"0.01\">0.01</td><td data-value=\"7\">7</td>[^]*"
+      "a</td><td data-value=\"0.1\">0.1</td><td data-value=\"5\">5</td>");
+  EXPECT_TRUE(std::regex_search(page, order));
+  expect_part(page, "<title>b\nbase_lr 0.01\nip num_output 5\naccuracy 0.75</title>");
+  EXPECT_EQ(page.find("momentum</th>"), std::string::npos);
+}
+
+TEST(ReportPage, SaysHowRunsEnded) {
+  const Folder folder;
+  const std::string whole = metrics("aaaaaaaa", "0.9");
+  const std::string cut = whole.substr(0, whole.find("{\"iteration\":200,\"kind\":\"end\""));
+  const std::string head = R"({"iteration":200,"run":"aaaaaaaa","time":4,"kind":)";
+  const std::vector<std::array<std::string, 3>> rows = {
+      {"a", whole, "ended\">ended<"},
+      {"b", cut, "silent\">no end recorded<"},
+      {"c", cut + head + "\"end\",\"why\":\"stopped on request\"}\n",
+       "stopped\">stopped on request<"},
+      {"d", cut + head + "\"early_stop\",\"output\":\"accuracy\"}\n" + head + "\"end\"}\n",
+       "stopped\">stopped early<"},
+      {"e", cut + head + "\"train\",\"values\":{\"loss\":null}}\n", "diverged\">diverged<"}};
+  for (const auto& row : rows) folder.write("runs/" + row[0] + "/metrics.jsonl", row[1]);
+  const std::string page = page_of(folder, "runs");
+  for (const auto& row : rows) {
+    const std::regex cell("</i>" + row[0] + "</td><td><span class=\"state " + row[2]);
+    EXPECT_TRUE(std::regex_search(page, cell)) << row[0];
+  }
+  expect_part(page, "</i>e (diverged)</span>");
+}
+
+TEST(ReportPage, DrawsAConstantInTheMiddleOfItsAxis) {
+  const Folder folder;
+  folder.write("metrics.jsonl", metrics("aaaaaaaa", "0.5"));
+  const std::string page = page_of(folder, "metrics.jsonl");
+  for (const char* name : {"learning rate", "accuracy"}) {
+    const std::regex curve(std::string(" d=\"M[0-9.]+ 120.0L[^\"]*\" data-name=\"") + name);
+    EXPECT_TRUE(std::regex_search(page, curve)) << name;
+  }
+}
+
+TEST(ReportPage, KnowsTimeAndEpochsOfEachPoint) {
+  const Folder folder;
+  std::string text = metrics("aaaaaaaa", "0.9");
+  text.insert(text.find("}\n"), ",\"values\":{\"epoch\":40}");
+  // A resumed run: its clock starts anew.
+  text = text.substr(0, text.find("{\"iteration\":200,\"kind\":\"train\""));
+  text += R"({"iteration":101,"kind":"start","run":"aaaaaaaa","time":0,"values":{"epoch":40}}
+{"iteration":200,"kind":"train","run":"aaaaaaaa","time":1.5,"values":{"loss":0.5}}
+)";
+  folder.write("metrics.jsonl", text);
+  expect_part(page_of(folder, "metrics.jsonl"),
+              "data-points=\"0,2.5 100,- 200,0.5\" data-seconds=\"1 2 3.5\" data-epoch=\"40\"");
 }
 
 TEST(ReportPage, HasALineOfItsOwnForEachOfManyRuns) {
@@ -190,9 +278,9 @@ TEST(ReportPage, ShowsAConfusion) {
                                 R"({"iteration":200,"kind":"confusion","net":0,"run":"aaaaaaaa",)" +
                                 few + "\n");
   const std::string page = page_of(folder, "few.jsonl");
-  for (const char* part : {"<td class=\"right q9\" title=\"0 → 0: 8 of 10 (80.0 %)\">8</td>",
-                           "<td class=\"wrong q5\" title=\"0 → 1: 2 of 10 (20.0 %)\">2</td>",
-                           "<td class=\"none q0\"", "<td>100.0 %</td>"})
+  for (const char* part : {"<td class=\"right q9\" title=\"0 → 0: 8 of 10 (80.0%)\">8</td>",
+                           "<td class=\"wrong q5\" title=\"0 → 1: 2 of 10 (20.0%)\">2</td>",
+                           "<td class=\"none q0\"", "<td>100.0%</td>"})
     expect_part(page, part);
   std::string csv;
   for (int label = 0; label < 21; ++label) {
@@ -209,7 +297,8 @@ TEST(ReportPage, ShowsAConfusion) {
                    R"("file":"elsewhere/n_confusion.csv"})"
                    "\n");
   const std::string list = page_of(folder, "many");
-  expect_part(list, "<tr><td>3</td><td>17</td><td>2</td><td>25.0 %</td></tr></table>");
+  expect_part(list, "<tr><td>3</td><td>8</td><td>100.0%</td><td>75.0%</td></tr>");
+  expect_part(list, "<tr><td>3</td><td>17</td><td>2</td><td>25.0%</td></tr></table>");
 }
 
 }  // namespace report_page_test

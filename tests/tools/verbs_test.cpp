@@ -148,8 +148,8 @@ TEST(Report, ShowsCurvesOfTheRunThatCounts) {
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   const std::string page = folder.read("page.html");
   expect_part(page, "<!doctype html>");
-  expect_part(page, "91.00 %");
-  expect_part(page, "data-name=\"training: loss\" data-points=\"0,2.3 50,1.5\"");
+  expect_part(page, "91.00%");
+  expect_part(page, "data-name=\"training: loss\" data-points=\"0,2.3 50,1.5 60,-\"");
   expect_part(page, "Learning rate");
   EXPECT_EQ(page.find("777"), std::string::npos)
       << "the resumed run replaces what came after its start";

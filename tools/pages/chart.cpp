@@ -78,11 +78,14 @@ struct Range {
   bool empty() const { return low > high; }
 };
 
-// Of each part of a long series its first, its lowest, its highest point and its first gap, so that
-// no peak is lost.
-Points thinned(const Points& points) {
-  if (points.size() <= 2 * parts_of_a_curve) return points;
-  Points kept;
+// Which points are drawn: of each part of a long series its lowest, its highest point and its first
+// gap, so that no peak is lost, and the last.
+std::vector<size_t> thinned(const Points& points) {
+  std::vector<size_t> kept;
+  if (points.size() <= 2 * parts_of_a_curve) {
+    for (size_t i = 0; i < points.size(); ++i) kept.push_back(i);
+    return kept;
+  }
   for (size_t part = 0; part < parts_of_a_curve; ++part) {
     const size_t from = part * points.size() / parts_of_a_curve,
                  to = (part + 1) * points.size() / parts_of_a_curve;
@@ -100,11 +103,11 @@ Points thinned(const Points& points) {
     std::sort(chosen.begin(), chosen.end());
     chosen.erase(std::unique(chosen.begin(), chosen.end()), chosen.end());
     for (const size_t i : chosen) {
-      if (i < to) kept.push_back(points[i]);
+      if (i < to) kept.push_back(i);
     }
   }
-  if (kept.back() != points.back() && std::isfinite(points.back().second))
-    kept.push_back(points.back());
+  if (kept.back() != points.size() - 1 && std::isfinite(points.back().second))
+    kept.push_back(points.size() - 1);
   return kept;
 }
 
@@ -112,7 +115,8 @@ Points thinned(const Points& points) {
 std::string path_of(const Points& points, const Axis& x, const Axis& y) {
   std::string path;
   bool down = false;
-  for (const auto& [at, value] : points) {
+  for (const size_t i : thinned(points)) {
+    const auto& [at, value] = points[i];
     if (std::isfinite(value))
       path += cat(down ? "L" : "M", coordinate(x.at(at)), " ", coordinate(y.at(value)));
     down = std::isfinite(value);
@@ -121,18 +125,23 @@ std::string path_of(const Points& points, const Axis& x, const Axis& y) {
 }
 
 // A line, its values for the script, and dots where points are few: lines of no length, which stay
-// round however the box is stretched.
+// round however the box is stretched. A gap has the value "-", which is no number.
 std::string curve(const Series& series, const Axis& x, const Axis& y, int colour, bool dotted) {
-  const Points points = thinned(series.points);
-  std::string values, dots;
-  for (const auto& [at, value] : points) {
-    if (!std::isfinite(value)) continue;
-    values += cat(values.empty() ? "" : " ", digits(at, "%.10g"), ",", digits(value, "%.5g"));
-    if (dotted) dots += cat("M", coordinate(x.at(at)), " ", coordinate(y.at(value)), "h0");
+  std::string values, seconds, dots;
+  for (const size_t i : thinned(series.points)) {
+    const auto& [at, value] = series.points[i];
+    const bool drawn = std::isfinite(value);
+    const char* apart = values.empty() ? "" : " ";
+    values += cat(apart, digits(at, "%.10g"), ",", drawn ? digits(value, "%.5g") : "-");
+    if (i < series.seconds.size()) seconds += cat(apart, digits(series.seconds[i], "%.6g"));
+    if (dotted && drawn) dots += cat("M", coordinate(x.at(at)), " ", coordinate(y.at(value)), "h0");
   }
   const std::string classes = colour_class(colour);
-  return cat("<path class=\"curve ", classes, "\" d=\"", path_of(points, x, y), "\" data-name=\"",
-             html_text(series.name), "\" data-points=\"", values, "\"/>",
+  return cat("<path class=\"curve ", classes, "\" d=\"", path_of(series.points, x, y),
+             "\" data-name=\"", html_text(series.name), "\" data-points=\"", values, "\"",
+             seconds.empty() ? "" : cat(" data-seconds=\"", seconds, "\""),
+             series.epoch > 0 ? cat(" data-epoch=\"", digits(series.epoch, "%.10g"), "\"") : "",
+             "/>",
              dots.empty() ? "" : cat("<path class=\"dots ", classes, "\" d=\"", dots, "\"/>"));
 }
 
@@ -149,20 +158,19 @@ bool widen(Range& ys) {
     ys.high *= 1.1;
     return true;
   }
-  if (ys.low == ys.high && ys.low >= 0 && ys.low <= 1) {  // a share, or nothing at all
-    ys = {0, 1};
-    return false;
-  }
-  const double margin =
-      ys.high > ys.low ? 0.05 * (ys.high - ys.low) : std::max(0.5 * std::abs(ys.high), 0.01);
-  // Quantities that start at zero keep zero as the lower limit.
+  // A constant is in the middle.
+  const bool constant = ys.low == ys.high;
+  const double margin = !constant     ? 0.05 * (ys.high - ys.low)
+                        : ys.low == 0 ? 1
+                                      : 0.1 * std::abs(ys.low);
+  const bool share = !constant && ys.low >= 0 && ys.high <= 1;
+  // Quantities that start near zero keep zero as the lower limit, shares one as the upper.
   ys.low = ys.low >= 0 && ys.low < 0.3 * ys.high ? 0 : ys.low - margin;
-  ys.high += margin;
+  ys.high = share ? std::min(1.0, ys.high + margin) : ys.high + margin;
   return false;
 }
 
 std::string legend_of(const std::vector<Series>& series) {
-  if (series.size() < 2) return "";
   std::string legend = "<p class=\"legend\">";
   for (size_t i = 0; i < series.size(); ++i) {
     legend += cat("<span><i class=\"", colour_class(colour_of(series, i)), "\"></i>",
@@ -214,7 +222,8 @@ std::string short_number(double value) {
   return digits(shown(value), "%.4g");
 }
 
-std::string line_chart(const std::string& x_name, double x_end, const std::vector<Series>& series) {
+std::string line_chart(const std::string& x_name, double x_end, const std::vector<Series>& series,
+                       bool legend) {
   Range xs, ys;
   xs.add(0);
   xs.add(x_end);
@@ -245,9 +254,10 @@ std::string line_chart(const std::string& x_name, double x_end, const std::vecto
   }
   for (size_t i = 0; i < series.size(); ++i)
     curves += curve(series[i], x, y, colour_of(series, i), count <= few_points);
-  return cat(legend_of(series), "<div class=\"chart\"><svg class=\"y\">", y_texts,
+  return cat(legend ? legend_of(series) : "", "<div class=\"chart\"><svg class=\"y\">", y_texts,
              "</svg><div class=\"plot\" data-low=\"", digits(xs.low, "%.10g"), "\" data-high=\"",
-             digits(xs.high, "%.10g"), "\" data-x=\"", html_text(x_name), "\"><svg>", grid,
+             digits(xs.high, "%.10g"), "\" data-end=\"", digits(x_end, "%.10g"), "\" data-x=\"",
+             html_text(x_name), "\"", logarithmic ? " data-log" : "", "><svg>", grid,
              "<line class=\"axis\" x1=\"0\" x2=\"100%\" y1=\"", box_height, "\" y2=\"", box_height,
              "\"/></svg><svg viewBox=\"0 0 ", box_width, " ", box_height,
              "\" preserveAspectRatio=\"none\">", curves, "</svg></div><svg class=\"x\">", x_texts,
@@ -256,9 +266,8 @@ std::string line_chart(const std::string& x_name, double x_end, const std::vecto
 }
 
 std::string sparkline(const Series& series) {
-  const Points points = thinned(series.points);
   Range xs, ys;
-  for (const auto& [x, y] : points) {
+  for (const auto& [x, y] : series.points) {
     if (std::isfinite(y)) xs.add(x);
     ys.add(y);
   }
@@ -269,7 +278,8 @@ std::string sparkline(const Series& series) {
   return cat(
       "<svg class=\"spark\" viewBox=\"0 0 100 24\" preserveAspectRatio=\"none\"><path "
       "class=\"curve ",
-      colour_class(std::max(series.colour, 0)), "\" d=\"", path_of(points, x, y), "\"/></svg>");
+      colour_class(std::max(series.colour, 0)), "\" d=\"", path_of(series.points, x, y),
+      "\"/></svg>");
 }
 
 }  // namespace crema

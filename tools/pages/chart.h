@@ -13,6 +13,9 @@ struct Series {
   // Ascending in x; values that are not finite leave a gap.
   std::vector<std::pair<double, double>> points;
   int colour = -1;  // -1: its place in the chart
+  // For the page's script, which draws the same values over time or epochs:
+  std::vector<double> seconds{};  // of each point; empty: not known
+  double epoch = 0;               // what an epoch is in x; 0: not known
 };
 
 // The colours of the style sheet, s0, s1...; from then on they repeat, with dashed lines.
@@ -20,10 +23,11 @@ constexpr int kColours = 8;
 // "s1 d1": the classes that give an element colour and dashes.
 std::string colour_class(int colour);
 
-// A chart with a legend (for two or more series) whose x axis extends from 0 to at least x_end; as
-// wide as there is room. The y axis is logarithmic when the values are positive and span more than two
+// A chart whose x axis extends from 0 to at least x_end; as wide as there is room. `legend`: names of
+// the series above it. The y axis is logarithmic when the values are positive and span more than two
 // decades. Of a long series about a thousand points are drawn, the extremes of each part among them.
-std::string line_chart(const std::string& x_name, double x_end, const std::vector<Series>& series);
+std::string line_chart(const std::string& x_name, double x_end, const std::vector<Series>& series,
+                       bool legend);
 
 // A line without axes, as small as a word.
 std::string sparkline(const Series& series);

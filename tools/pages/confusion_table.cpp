@@ -19,13 +19,22 @@ std::string name_of_class(const std::vector<std::string>& classes, size_t count,
 
 std::string one_decimal(double share) {
   char text[16];
-  std::snprintf(text, sizeof text, "%.1f %%", 100 * share);
+  std::snprintf(text, sizeof text, "%.1f%%", 100 * share);
   return text;
 }
 
 // The shade of a cell: small shares are to be seen, too.
 int shade(double share) {
   return share <= 0 ? 0 : std::clamp(static_cast<int>(std::ceil(9 * std::sqrt(share))), 1, 9);
+}
+
+int64_t total_of(const std::vector<int64_t>& row) {
+  return std::accumulate(row.begin(), row.end(), int64_t{0});
+}
+
+// "": there is nothing to take a share of.
+std::string share_of(int64_t part, int64_t all) {
+  return all > 0 ? one_decimal(static_cast<double>(part) / static_cast<double>(all)) : "";
 }
 
 std::string most_confused(const std::vector<std::vector<int64_t>>& counts,
@@ -46,13 +55,37 @@ std::string most_confused(const std::vector<std::vector<int64_t>>& counts,
   if (pairs.size() > kMostConfusions) pairs.resize(kMostConfusions);
   std::string rows = "<tr><th>label</th><th>answer</th><th>samples</th><th>of its label</th></tr>";
   for (const auto& [count, label, answer] : pairs) {
-    const auto all = std::accumulate(counts[label].begin(), counts[label].end(), int64_t{0});
+    const int64_t all = total_of(counts[label]);
     rows += cat("<tr><td>", name_of_class(classes, counts.size(), label), "</td><td>",
                 name_of_class(classes, counts.size(), answer), "</td><td>",
-                short_number(static_cast<double>(count)), "</td><td>",
-                one_decimal(static_cast<double>(count) / static_cast<double>(all)), "</td></tr>");
+                short_number(static_cast<double>(count)), "</td><td>", share_of(count, all),
+                "</td></tr>");
   }
   return "<div class=\"wide\"><table class=\"rows\">" + rows + "</table></div>";
+}
+
+// How often the net gave each answer.
+std::vector<int64_t> answers_of(const std::vector<std::vector<int64_t>>& counts) {
+  std::vector<int64_t> answers(counts.size());
+  for (const auto& row : counts) {
+    for (size_t answer = 0; answer < row.size(); ++answer) answers[answer] += row[answer];
+  }
+  return answers;
+}
+
+std::string classes_table(const std::vector<std::vector<int64_t>>& counts,
+                          const std::vector<std::string>& classes) {
+  const std::vector<int64_t> answers = answers_of(counts);
+  std::string rows = "<tr><th>class</th><th>samples</th><th>precision</th><th>recall</th></tr>";
+  for (size_t label = 0; label < counts.size(); ++label) {
+    const int64_t all = total_of(counts[label]), right = counts[label][label];
+    rows +=
+        cat("<tr><td>", name_of_class(classes, counts.size(), label), "</td><td>", all, "</td><td>",
+            share_of(right, answers[label]), "</td><td>", share_of(right, all), "</td></tr>");
+  }
+  return "<details><summary>Precision and recall of each class</summary><div class=\"wide\"><table "
+         "class=\"rows sortable\" data-name=\"classes\">" +
+         rows + "</table></div></details>";
 }
 
 }  // namespace
@@ -60,13 +93,16 @@ std::string most_confused(const std::vector<std::vector<int64_t>>& counts,
 std::string confusion_table(const std::vector<std::vector<int64_t>>& counts,
                             const std::vector<std::string>& classes) {
   const size_t count = counts.size();
-  if (count > kTableLimit) return most_confused(counts, classes);
-  std::string rows = "<tr><th></th>";
-  for (size_t answer = 0; answer < count; ++answer)
+  if (count > kTableLimit) return most_confused(counts, classes) + classes_table(counts, classes);
+  const std::vector<int64_t> answers = answers_of(counts);
+  std::string rows = "<tr><th></th>", precision = "<tr><th>precision</th>";
+  for (size_t answer = 0; answer < count; ++answer) {
     rows += cat("<th>", name_of_class(classes, count, answer), "</th>");
-  rows += "<th></th></tr>";
+    precision += cat("<td>", share_of(counts[answer][answer], answers[answer]), "</td>");
+  }
+  rows += "<th>recall</th></tr>";
   for (size_t label = 0; label < count; ++label) {
-    const auto all = std::accumulate(counts[label].begin(), counts[label].end(), int64_t{0});
+    const int64_t all = total_of(counts[label]);
     const std::string name = name_of_class(classes, count, label);
     rows += "<tr><th>" + name + "</th>";
     for (size_t answer = 0; answer < count; ++answer) {
@@ -80,13 +116,10 @@ std::string confusion_table(const std::vector<std::vector<int64_t>>& counts,
               " q", shade(share), "\" title=\"", name, " → ", name_of_class(classes, count, answer),
               ": ", cell, " of ", all, " (", one_decimal(share), ")\">", cell, "</td>");
     }
-    rows += cat(
-        "<td>",
-        all > 0 ? one_decimal(static_cast<double>(counts[label][label]) / static_cast<double>(all))
-                : "",
-        "</td></tr>");
+    rows += cat("<td>", share_of(counts[label][label], all), "</td></tr>");
   }
-  return "<div class=\"wide\"><table class=\"confusion\">" + rows + "</table></div>";
+  return "<div class=\"wide\"><table class=\"confusion\">" + rows + precision +
+         "<td></td></tr></table></div>";
 }
 
 }  // namespace crema

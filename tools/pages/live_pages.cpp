@@ -24,7 +24,7 @@ namespace crema {
 
 namespace {
 
-constexpr size_t kLogBytes = 16 << 10;
+constexpr size_t kLogBytes = 16 << 10, kMostSettings = 5;
 
 PageRun page_run(const WatchedRun& run) {
   return {.name = run.name, .run = run.run, .folder = run.folder};
@@ -32,10 +32,6 @@ PageRun page_run(const WatchedRun& run) {
 
 RunState state_now(const WatchedRun& run) {
   return state_of(page_run(run), run.metrics, std::time(nullptr));
-}
-
-std::string pill(const RunState& state) {
-  return cat("<span class=\"state ", state.word, "\">", html_text(state.text), "</span>");
 }
 
 // "/?run=NAME&run=NAME&token=...", not yet escaped for HTML.
@@ -55,23 +51,28 @@ std::string hidden(const char* name, const std::string& value) {
   return cat("<input type=\"hidden\" name=\"", name, "\" value=\"", html_text(value), "\">");
 }
 
-// The cells before and after the state, which changes by itself.
+// The cells before and after the settings and the state, which change by themselves.
 std::vector<PagePart> row_of(const WatchedRun& run, const std::string& token) {
   const RunFigures figures = figures_of(*run.run);
   std::string tests;
-  for (const TestFigure& test : figures.tests) {
-    if (tests.size() > 400 || starts_with(test.name, "accuracy_of_class_")) continue;
-    tests += cat(tests.empty() ? "" : "<br>", html_text(test.name), " ", short_number(test.last));
+  for (const TestFigure& test : main_tests(figures)) {
+    if (tests.size() > 400) break;
+    tests += cat(tests.empty() ? "" : "<br>", html_text(test.name), " ",
+                 html_text(test_value(test.name, test.last)));
   }
-  return {
-      {"before", cat("<td><input type=\"checkbox\" name=\"run\" value=\"", html_text(run.name),
-                     "\" aria-label=\"compare ", html_text(run.name), "\"> ",
-                     link(address_of("/", {run.name}, token), run.name), "</td><td>",
-                     sparkline(loss_of(*run.run)), "</td>")},
-      {"after", cat("<td>", short_number(static_cast<double>(figures.iterations)), "</td><td>",
-                    html_text(duration(figures.seconds)), "</td><td>",
-                    std::isfinite(figures.speed) ? short_number(figures.speed) : "", "</td><td>",
-                    html_text(short_number(figures.loss)), "</td><td>", tests, "</td>")}};
+  return {{"before", cat("<td><input type=\"checkbox\" name=\"run\" value=\"", html_text(run.name),
+                         "\" aria-label=\"compare ", html_text(run.name), "\"> ",
+                         link(address_of("/", {run.name}, token), run.name), "</td><td>",
+                         sparkline(loss_of(*run.run)), "</td><td data-value=\"",
+                         html_text(run.run->identity("started")), "\">",
+                         html_text(started_text(*run.run, std::time(nullptr))), "</td>")},
+          {"after",
+           cat("<td data-value=\"", figures.iterations, "\">",
+               short_number(static_cast<double>(figures.iterations)), "</td><td data-value=\"",
+               figures.seconds, "\">", html_text(duration(figures.seconds)), "</td><td>",
+               speed_text(figures.speed), "</td><td data-value=\"", figures.loss, "\">",
+               html_text(short_number(figures.loss)), "</td><td data-value=\"",
+               figures.tests.empty() ? "" : cat(figures.tests[0].last), "\">", tests, "</td>")}};
 }
 
 std::time_t changed(const std::string& path) {
@@ -103,12 +104,13 @@ std::string progress(const WatchedRun& run, bool running) {
 
 std::string state_part(const WatchedRun& run, const std::string& token) {
   const RunState state = state_now(run);
-  std::string html = cat("<div class=\"bar\">", pill(state), progress(run, state.may_stop));
+  std::string html = cat("<div class=\"bar\">", state_pill(state), progress(run, state.may_stop));
   const bool can_be_asked = state.may_stop && file_exists(run.folder + "/run.json");
   if (can_be_asked && file_exists(run.folder + "/stop")) {
     html += "<span class=\"note\">asked to end with a snapshot</span>";
   } else if (can_be_asked && !token.empty()) {
-    html += cat("<form method=\"post\" action=\"/stop\">", hidden("run", run.name),
+    html += cat("<form method=\"post\" action=\"/stop\" data-question=\"Stop ", html_text(run.name),
+                " now? It writes a snapshot first.\">", hidden("run", run.name),
                 hidden("token", token), "<button>Stop with a snapshot</button></form>");
   }
   return html + "</div>";
@@ -148,25 +150,47 @@ bool LivePages::chosen(const std::vector<std::string>& names,
   return true;
 }
 
+void LivePages::read_settings() {
+  std::string key;
+  for (const WatchedRun& run : list_) key += run.folder + "\n";
+  if (key == settings_key_) return;
+  settings_key_ = key;
+  std::vector<RunTexts> texts;
+  for (const WatchedRun& run : list_) texts.push_back(texts_in(run.folder));
+  settings_ = differing_settings(texts);
+  if (settings_.size() > kMostSettings) settings_.resize(kMostSettings);
+}
+
 std::vector<PagePart> LivePages::list_parts(const std::string& token) {
+  read_settings();
   std::string rows;
-  for (const WatchedRun& run : list_) {
+  for (size_t i = 0; i < list_.size(); ++i) {
+    const WatchedRun& run = list_[i];
     Rendered& row = rendered_["row of " + run.name];
     const std::string key = cat(run.version, " ", token);
     if (row.key != key) row = {key, row_of(run, token)};
-    rows += cat("<tr>", row.parts[0].html, "<td>", pill(state_now(run)), "</td>", row.parts[1].html,
-                "</tr>\n");
+    const RunState state = state_now(run);
+    rows += cat("<tr class=\"", state.word, "\">", row.parts[0].html);
+    for (const SettingColumn& column : settings_)
+      rows += cat("<td>", html_text(column.values[i]), "</td>");
+    rows += cat("<td>", state_pill(state), "</td>", row.parts[1].html, "</tr>\n");
   }
   if (rows.empty()) {
     rows = cat("<section><p class=\"note\">There is no run in ", html_text(runs_.folder()),
                " yet. `crema train -run` makes one; this page shows it once it is there.</p>"
                "</section>");
   } else {
+    std::string titles = "<th>run</th><th>loss</th><th>started</th>";
+    for (const SettingColumn& column : settings_)
+      titles += "<th>" + html_text(column.name) + "</th>";
+    titles +=
+        "<th>state</th><th>iterations</th><th>time</th><th>iterations/s</th><th>training "
+        "loss</th><th>last test</th>";
     rows = cat("<form method=\"get\" action=\"/\">", token.empty() ? "" : hidden("token", token),
-               "<section class=\"wide\"><table class=\"rows\"><tr><th>run</th><th>loss</th>"
-               "<th>state</th><th>iterations</th><th>time</th><th>iterations/s</th><th>training "
-               "loss</th><th>last test</th></tr>\n",
-               rows, "</table></section><button>Compare the ticked runs</button></form>");
+               "<section class=\"wide\"><table class=\"rows runs sortable\" "
+               "data-name=\"runs\"><tr>",
+               titles, "</tr>\n", rows,
+               "</table></section><button>Compare the ticked runs</button></form>");
   }
   return {{"runs", warnings_of(runs_.errors()) + rows}};
 }
@@ -177,7 +201,6 @@ std::vector<PagePart> LivePages::run_parts(const WatchedRun& run, const std::str
                               changed(cat(run.folder, "/", kClassNamesFile)));
   if (own.key != key) {
     PageRun page = page_run(run);
-    page.pictures = read_pictures(run.folder);
     std::string problem;
     try {
       page.classes =
@@ -185,6 +208,7 @@ std::vector<PagePart> LivePages::run_parts(const WatchedRun& run, const std::str
     } catch (const Error& error) {  // the rest of the page is right without them
       problem = error.what();
     }
+    page.pictures = read_pictures(run.folder, page.classes);
     own = {key, parts_of({page}, {})};
     if (!problem.empty()) own.parts.insert(own.parts.begin(), {"names", warnings_of({problem})});
   }
@@ -197,11 +221,12 @@ std::vector<PagePart> LivePages::run_parts(const WatchedRun& run, const std::str
 std::vector<PagePart> LivePages::compared_parts(const std::vector<const WatchedRun*>& runs,
                                                 const std::string& token) {
   std::vector<PageRun> pages;
-  std::vector<std::string> states;
+  std::vector<RunState> states;
   std::string links;
   for (const WatchedRun* run : runs) {
     pages.push_back(page_run(*run));
-    states.push_back(pill(state_now(*run)));
+    pages.back().texts = texts_in(run->folder);
+    states.push_back(state_now(*run));
     links += link(address_of("/", {run->name}, token), run->name) + " ";
   }
   std::vector<PagePart> parts = parts_of(pages, states);
@@ -222,13 +247,17 @@ bool LivePages::page(const Question& question, std::string* html) {
   std::vector<PagePart> now;
   if (!parts(question, &now)) return false;
   const auto& names = question.names;
-  const std::string title = names.empty()       ? "Trainings in " + runs_.folder()
+  const std::string title = names.empty()       ? "Runs in " + runs_.folder()
                             : names.size() == 1 ? names[0]
                                                 : cat(names.size(), " runs compared");
   std::string head, tail;
   if (!names.empty())
     head = cat("<p class=\"note\">", link(address_of("/", {}, question.token), "All runs"), "</p>");
   head += cat("<h1>", html_text(title), "</h1>\n");
+  if (names.empty() && list_.size() > 1)
+    head +=
+        "<p><input type=\"search\" data-filter=\"runs\" placeholder=\"Filter the runs\" "
+        "aria-label=\"Filter the runs\"></p>\n";
   if (names.size() == 1) {
     const WatchedRun& run = *WatchedRuns::find(list_, names[0]);
     head += cat("<p class=\"note\">", html_text(described(*run.run)), "</p>");

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tools/pages/page.h"
+#include "tools/pages/run_settings.h"
 #include "tools/pages/watched_runs.h"
 
 namespace crema {
@@ -17,7 +18,7 @@ class LivePages {
   // What an address asks for.
   struct Question {
     std::vector<std::string> names;  // of runs; none: all, as a list
-    std::string token;               // goes into links; "": whoever asks may not stop a training
+    std::string token;               // goes into links; "": the pages are read-only
   };
   // Whole pages, and their parts of now. False: there is no run of such a name.
   bool page(const Question& question, std::string* html);
@@ -36,6 +37,7 @@ class LivePages {
     std::string key;
     std::vector<PagePart> parts;
   };
+  void read_settings();
   std::vector<PagePart> list_parts(const std::string& token);
   std::vector<PagePart> run_parts(const WatchedRun& run, const std::string& token);
   std::vector<PagePart> compared_parts(const std::vector<const WatchedRun*>& runs,
@@ -45,6 +47,8 @@ class LivePages {
   WatchedRuns runs_;
   std::vector<WatchedRun> list_;
   std::map<std::string, Rendered> rendered_;  // by name: what depends on a run's records only
+  std::string settings_key_;                  // the runs that settings_ are of
+  std::vector<SettingColumn> settings_;       // in which the runs of the list differ
 };
 
 // For the query of an address.

@@ -15,7 +15,7 @@ namespace crema {
 namespace {
 
 constexpr double kMargin = 24;
-constexpr double kAboveBlock = 24, kBesideBlock = 12, kBelowBlock = 9;
+constexpr double kAboveBlock = 24, kBesideBlock = 12, kBelowBlock = 9, kBesideLine = 6;
 
 std::string line_svg(const LayoutLine& line) {
   std::string path = cat("M", svg_number(line.points[0].x), " ", svg_number(line.points[0].y));
@@ -38,7 +38,39 @@ std::string line_svg(const LayoutLine& line) {
 // Blocks of a kind are named by a letter: "A", ..., "Z", then numbers.
 std::string kind_name(int kind) { return kind < 26 ? std::string(1, 'A' + kind) : cat(kind + 1); }
 
-// The frame of a block goes below the lines, its name above them.
+// The widest gap between what lines cover from `left` to `right` in the band above a block.
+std::pair<double, double> gap_above(const Layout& layout, double left, double right, double top) {
+  std::vector<std::pair<double, double>> covered;
+  for (const LayoutLine& line : layout.lines) {
+    for (size_t i = 1; i < line.points.size(); ++i) {
+      const LayoutPoint &a = line.points[i - 1], &b = line.points[i];
+      if (std::max(a.y, b.y) < top - kAboveBlock || std::min(a.y, b.y) > top) continue;
+      covered.emplace_back(std::min(a.x, b.x) - kBesideLine, std::max(a.x, b.x) + kBesideLine);
+    }
+  }
+  std::sort(covered.begin(), covered.end());
+  std::pair<double, double> widest = {left, left};
+  double free = left;
+  for (const auto& [from, to] : covered) {
+    if (std::min(from, right) - free > widest.second - widest.first)
+      widest = {free, std::min(from, right)};
+    free = std::max(free, to);
+  }
+  if (right - free > widest.second - widest.first) widest = {free, right};
+  return widest;
+}
+
+// The name of a block in full, "res2a · block A 1 of 16", and shorter.
+std::vector<std::string> block_titles(const NetBlock& block) {
+  const std::string kind = kind_name(block.kind);
+  std::vector<std::string> titles = {cat("block ", kind, " ", block.number, " of ", block.of),
+                                     cat(kind, " ", block.number, "/", block.of), kind};
+  if (!block.name.empty())
+    titles.insert(titles.begin(), cat(shortened(block.name, 30), " · ", titles[0]));
+  return titles;
+}
+
+// The frame of a block goes below the lines, its name beside them.
 struct BlockFrame {
   std::string frame, name;
 };
@@ -69,13 +101,16 @@ BlockFrame block_svg(const NetBlock& block, const Layout& layout) {
   left -= kBesideBlock;
   right += kBesideBlock;
   const std::string kind = cat("k", block.kind % 4);
-  return {svg_rectangle("block " + kind, left, top - kAboveBlock, right - left,
-                        bottom - top + kAboveBlock + kBelowBlock, 10) +
-              "\n",
-          svg_text("block " + kind, left + 10, top - kAboveBlock + 16,
-                   cat(shortened(block.name, 30), block.name.empty() ? "" : " · ", "block ",
-                       kind_name(block.kind), " ", block.number, " of ", block.of)) +
-              "\n"};
+  const auto [from, to] = gap_above(layout, left + 10, right - 4, top);
+  const std::vector<std::string> titles = block_titles(block);
+  const auto fits = std::find_if(
+      titles.begin(), titles.end() - 1,
+      [&, room = to - from](const std::string& title) { return text_width(title, 11.5) <= room; });
+  return {cat("<g><title>", html_text(titles[0]), "</title>",
+              svg_rectangle("block " + kind, left, top - kAboveBlock, right - left,
+                            bottom - top + kAboveBlock + kBelowBlock, 10),
+              "</g>\n"),
+          svg_text("block " + kind, from, top - kAboveBlock + 16, *fits) + "\n"};
 }
 
 // What the colours mean, of those that are there.
@@ -167,14 +202,13 @@ std::string net_svg(const NetBoxes& net, const std::string& note) {
   widest = std::max({widest, text_width(totals(net), 11.5), text_width(title, 19), 560.0});
   const double width = widest + 2 * kMargin + kBesideBlock;
   const double height = layout.height + above + kMargin + kBelowBlock;
-  return without_noncharacters(cat(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"net\" role=\"img\" viewBox=\"0 0 ",
-      svg_number(width), " ", svg_number(height), "\" width=\"", svg_number(width), "\" height=\"",
-      svg_number(height), "\" style=\"width:", svg_number(width), "px;height:", svg_number(height),
-      "px;max-width:none\">\n<title>", html_text(title), "</title>\n<style>", net_style(),
-      "</style>\n", svg_rectangle("page", 0, 0, width, height, 0), head,
-      "\n<g transform=\"translate(", svg_number((width - layout.width) / 2), " ", svg_number(above),
-      ")\">\n", svg, "</g>\n</svg>\n"));
+  return without_noncharacters(
+      cat("<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"net\" role=\"img\" viewBox=\"0 0 ",
+          svg_number(width), " ", svg_number(height), "\" width=\"", svg_number(width),
+          "\" height=\"", svg_number(height), "\">\n<title>", html_text(title), "</title>\n<style>",
+          net_style(), "</style>\n", svg_rectangle("page", 0, 0, width, height, 0), head,
+          "\n<g transform=\"translate(", svg_number((width - layout.width) / 2), " ",
+          svg_number(above), ")\">\n", svg, "</g>\n</svg>\n"));
 }
 
 }  // namespace crema

@@ -129,9 +129,10 @@ void NetGrouping::add_row(int i) {
   NetBox& box = result_.boxes[box_of[i]];
   const NetBoxKind kind = kind_of(message);
   // A box is named for what it does first, a normalization that ends in a sum for the sum.
-  if (box.rows.empty() || (kind == NetBoxKind::join && box.kind == NetBoxKind::norm))
-    box.kind = kind;
-  box.rows.push_back({message.name(), message.type(), layer_detail(message), layers[i].step});
+  const bool sum = kind == NetBoxKind::join && box.kind == NetBoxKind::norm && !box.rows.empty();
+  if (box.rows.empty() || sum) box.kind = kind;
+  box.rows.insert(sum ? box.rows.begin() : box.rows.end(),
+                  {message.name(), message.type(), layer_detail(message), layers[i].step});
 }
 
 void NetGrouping::connect() {

@@ -33,7 +33,7 @@ constexpr const char* light = R"css(
 .net rect.k3 { fill: #f0e8f3; }
 )css";
 constexpr const char* dark = R"css(
-@media (prefers-color-scheme: dark) {
+@media screen and (prefers-color-scheme: dark) {
 .net { background: #171614; } .net text { fill: #eceae6; } .net rect.page { fill: #171614; }
 .net text.soft, .net text.far, .net text.block { fill: #a19b93; } .net text.note { fill: #f09a62; }
 .net rect.box { fill: #201f1c; stroke: #474339; } .net rect.fused { fill: #232b36; stroke: #4c6a92; }

@@ -1,6 +1,8 @@
 #include "tools/pages/page_run.h"
 
 #include <algorithm>
+#include <cinttypes>
+#include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -29,7 +31,18 @@ bool is_picture(const std::string& source) {
          });
 }
 
-PagePictures pictures_of(const Json& object) {
+// "3 > 5 98%", as a training records its mistakes, as pages write it.
+std::string shown_caption(const std::string& caption, const std::vector<std::string>& classes) {
+  int64_t label = 0, answer = 0;
+  int percent = 0, length = 0;
+  if (std::sscanf(caption.c_str(), "%" SCNd64 " > %" SCNd64 " %d%%%n", &label, &answer, &percent,
+                  &length) != 3 ||
+      length != static_cast<int>(caption.size()))
+    return caption;
+  return mistake_caption(label, answer, percent, classes);
+}
+
+PagePictures pictures_of(const Json& object, const std::vector<std::string>& classes) {
   PagePictures pictures{.title = object.value("title", "Pictures"),
                         .iteration = object.value("iteration", int64_t{-1})};
   std::set<std::string> seen;  // the same sample twice is shown once
@@ -37,7 +50,7 @@ PagePictures pictures_of(const Json& object) {
     const std::string source = entry.at("src");
     if (pictures.pictures.size() == kMostPictures) break;
     if (!is_picture(source) || !seen.insert(source).second) continue;
-    pictures.pictures.push_back({source, entry.value("caption", "")});
+    pictures.pictures.push_back({source, shown_caption(entry.value("caption", ""), classes)});
   }
   return pictures;
 }
@@ -59,7 +72,17 @@ bool is_square(const Counts& counts) {
 
 }  // namespace
 
-std::vector<PagePictures> read_pictures(const std::string& folder) {
+std::string mistake_caption(int64_t label, int64_t answer, int percent,
+                            const std::vector<std::string>& classes) {
+  const auto name = [&](int64_t number) {
+    return number >= 0 && number < static_cast<int64_t>(classes.size()) ? classes[number]
+                                                                        : cat(number);
+  };
+  return cat(name(label), " → ", name(answer), " ", percent, "%");
+}
+
+std::vector<PagePictures> read_pictures(const std::string& folder,
+                                        const std::vector<std::string>& classes) {
   std::vector<std::string> paths;
   std::error_code error;
   for (fs::directory_iterator at(folder + "/pictures", error), end; !error && at != end;
@@ -70,7 +93,7 @@ std::vector<PagePictures> read_pictures(const std::string& folder) {
   std::vector<PagePictures> all;
   for (const std::string& path : paths) {
     try {
-      all.push_back(pictures_of(Json::parse(text_if_there(path))));
+      all.push_back(pictures_of(Json::parse(text_if_there(path)), classes));
     } catch (const Json::exception&) {
       continue;
     }

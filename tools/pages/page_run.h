@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "solver/readers/metrics_file.h"
+#include "tools/pages/run_texts.h"
 
 namespace crema {
 
@@ -27,11 +28,16 @@ struct PageRun {
   std::string folder{};      // "": no folder of its own
   std::vector<PagePictures> pictures{};
   std::vector<std::string> classes{};  // their names; empty: they have numbers only
+  RunTexts texts{};                    // where runs are compared
 };
 
 // pictures/*.json of a run's folder. A file that is damaged or half copied is left out, and so is a
-// picture that is not in the file itself.
-std::vector<PagePictures> read_pictures(const std::string& folder);
+// picture that is not in the file itself. `classes`: their names, for captions.
+std::vector<PagePictures> read_pictures(const std::string& folder,
+                                        const std::vector<std::string>& classes);
+// "cat → dog 98%": the label, the net's answer and its confidence. Classes without names have numbers.
+std::string mistake_caption(int64_t label, int64_t answer, int percent,
+                            const std::vector<std::string>& classes);
 
 // The names of the classes of a run: what it recorded when it began, or labels.txt in its run folder.
 // Those of `flag` (-labels) instead, if not "". Error when they are not as many as `classes`, where

@@ -7,7 +7,7 @@ const char* page_style() {
 :root { color-scheme: light dark; --page: #f7f6f3; --card: #ffffff; --line: #e6e3de; --text: #22201d; --soft: #6f6a64;
   --good: 43, 110, 190; --bad: 214, 96, 24; --accent: #2463b5;
   --s0: #2463b5; --s1: #c2571a; --s2: #2b8a5f; --s3: #8a4fb0; --s4: #b3397a; --s5: #8a6d00; --s6: #0f8296; --s7: #6b6560; }
-@media (prefers-color-scheme: dark) { :root { --page: #161513; --card: #1f1e1b; --line: #37342f; --text: #eceae6;
+@media screen and (prefers-color-scheme: dark) { :root { --page: #161513; --card: #1f1e1b; --line: #37342f; --text: #eceae6;
   --soft: #a39d95; --good: 96, 156, 232; --bad: 236, 132, 70; --accent: #74a9ee;
   --s0: #74a9ee; --s1: #f09a62; --s2: #6ccb9f; --s3: #c394e6; --s4: #f08cc0; --s5: #d9bb4a; --s6: #5cc6d8; --s7: #b3ada6; } }
 * { box-sizing: border-box; }
@@ -38,6 +38,11 @@ section { margin: 0 0 16px; }
 .grid { stroke: var(--line); } .axis { stroke: var(--soft); }
 .curve, .dots { fill: none; stroke-width: 2; stroke-linejoin: round; vector-effect: non-scaling-stroke; }
 .dots { stroke-width: 6; stroke-linecap: round; }
+.curve.raw { opacity: .28; stroke-width: 1; } .clipped svg { overflow: hidden; }
+.zoom { position: absolute; top: 0; bottom: 0; background: rgba(var(--good), .18); pointer-events: none; }
+.tools { display: flex; flex-wrap: wrap; gap: 6px 18px; align-items: center; margin: 0 0 12px; font-size: 13px; color: var(--soft); }
+.tools label { display: flex; gap: 7px; align-items: center; } .tools input[type=range] { width: 110px; accent-color: var(--accent); }
+select, input[type=search] { font: inherit; color: var(--text); background: var(--card); border: 1px solid var(--soft); border-radius: 8px; padding: 3px 8px; }
 .curve.d1 { stroke-dasharray: 6 4; } .curve.d2 { stroke-dasharray: 2 4; }
 .s0 { --own: var(--s0); } .s1 { --own: var(--s1); } .s2 { --own: var(--s2); } .s3 { --own: var(--s3); }
 .s4 { --own: var(--s4); } .s5 { --own: var(--s5); } .s6 { --own: var(--s6); } .s7 { --own: var(--s7); }
@@ -58,6 +63,14 @@ th:first-child, td:first-child { text-align: left; }
 .rows { width: 100%; } .rows td, .rows th { border-bottom: 1px solid var(--line); } .rows tr:last-child td { border-bottom: 0; }
 .rows small { color: var(--soft); display: block; }
 .best { font-weight: 650; }
+.sortable th { cursor: pointer; } .sortable th:hover { color: var(--accent); }
+th[aria-sort]::after { content: " \2191"; } th[aria-sort=descending]::after { content: " \2193"; }
+main:has(.runs) { max-width: 1500px; } .runs { font-size: 13px; } .runs th, .runs td { padding: 5px 8px; }
+.runs th { white-space: normal; } .runs td:first-child { white-space: normal; overflow-wrap: anywhere; min-width: 150px; }
+tr.diverged td { color: var(--s1); }
+.parallel { display: block; width: 100%; height: auto; } .parallel text { fill: var(--text); font-size: 12px; }
+.parallel text.tick { fill: var(--soft); font-size: 11px; paint-order: stroke; stroke: var(--card); stroke-width: 4px; stroke-linejoin: round; } .parallel line { stroke: var(--line); }
+.parallel path { fill: none; stroke: var(--own); stroke-width: 2; opacity: .75; } .parallel path:hover { stroke-width: 5; opacity: 1; }
 .confusion { font-size: 13px; } .confusion td, .confusion th { padding: 4px 7px; text-align: right; border-radius: 4px; }
 .confusion th:first-child { text-align: right; }
 .confusion td { background: rgba(var(--own), var(--strength)); min-width: 34px; }
@@ -71,9 +84,11 @@ th:first-child, td:first-child { text-align: left; }
 summary { cursor: pointer; font-weight: 600; } .note summary { font-weight: 400; }
 pre { margin: 12px 0 0; overflow: auto; font: 13px/1.45 ui-monospace, monospace; tab-size: 2; }
 .log pre { max-height: 380px; }
-.drawing { overflow: auto; max-height: 640px; } .drawing svg { display: block; }
+.drawing svg, .drawing img { display: block; max-width: 100%; max-height: 640px; height: auto; margin: 0 auto; cursor: zoom-in; }
+.drawing.large { position: fixed; inset: 0; z-index: 3; overflow: auto; background: var(--page); }
+.drawing.large svg, .drawing.large img { max-width: none; max-height: none; cursor: zoom-out; }
 .state { border-radius: 20px; padding: 1px 10px; font-size: 13px; border: 1px solid var(--line); white-space: nowrap; }
-.state.running { color: var(--s2); border-color: var(--s2); } .state.diverged, .state.silent { color: var(--s1); border-color: var(--s1); }
+.state.running { color: var(--s2); border-color: var(--s2); } .state.diverged, .state.silent, .state.stopped { color: var(--s1); border-color: var(--s1); }
 progress { width: 160px; accent-color: var(--accent); }
 .bar { display: flex; flex-wrap: wrap; gap: 8px 14px; align-items: center; margin: 8px 0 0; } .bar form { margin: 0; }
 button { font: inherit; color: var(--text); background: var(--card); border: 1px solid var(--soft); border-radius: 8px; padding: 4px 14px; cursor: pointer; }
@@ -83,91 +98,12 @@ button:hover { border-color: var(--accent); color: var(--accent); }
 @media (max-width: 560px) { main { padding: 20px 12px 48px; } .tile, section { padding: 12px; } .tile b { font-size: 19px; }
   .chart { grid-template-columns: 44px minmax(0, 1fr); margin-right: 8px; } .y { width: 38px; } h1 { font-size: 22px; }
   .confusion { font-size: 12px; } .confusion td, .confusion th { padding: 4px 3px; } .confusion td { min-width: 25px; } }
+@media print { body { background: #fff; font-size: 10pt; -webkit-print-color-adjust: exact; print-color-adjust: exact; }
+  main { max-width: none; padding: 0; } .tools, button, input, form, .lost, progress { display: none; }
+  section, .tile, figure, tr { break-inside: avoid; } h2, .note { break-after: avoid; }
+  .charts { grid-template-columns: 1fr 1fr; } .wide, pre, .log pre { overflow: visible; max-height: none; }
+  pre { white-space: pre-wrap; overflow-wrap: anywhere; } .drawing svg, .drawing img { max-height: 24cm; } }
 )css";
-}
-
-const char* page_script() {
-  return R"js(
-(() => {
-  const tip = document.createElement("div"), line = document.createElement("div"), known = new WeakMap();
-  tip.id = "tip";
-  line.className = "cursor";
-  const element = (name, text) => Object.assign(document.createElement(name), {textContent: text});
-  const number = value => value.toLocaleString("en-US", {maximumSignificantDigits: 5});
-  const points = path => {
-    if (!known.has(path)) known.set(path, path.dataset.points.split(" ").map(pair => pair.split(",").map(Number)));
-    return known.get(path);
-  };
-  const nearest = (all, x) => {
-    let low = 0, high = all.length - 1;
-    while (high - low > 1) {
-      const middle = (low + high) >> 1;
-      if (all[middle][0] < x) low = middle; else high = middle;
-    }
-    return Math.abs(all[low][0] - x) <= Math.abs(all[high][0] - x) ? all[low] : all[high];
-  };
-  const hide = () => { tip.remove(); line.remove(); };
-  const show = event => {
-    const plot = event.target.closest(".plot");
-    if (!plot) return hide();
-    const box = plot.getBoundingClientRect(), low = +plot.dataset.low, span = plot.dataset.high - low;
-    const x = low + (event.clientX - box.left) / box.width * span;
-    const rows = [...plot.querySelectorAll(".curve")].filter(path => path.dataset.points)
-      .map(path => ({path, point: nearest(points(path), x)}));
-    if (!rows.length) return hide();
-    const at = rows.map(row => row.point[0]).reduce((a, b) => Math.abs(a - x) <= Math.abs(b - x) ? a : b);
-    tip.replaceChildren(element("p", plot.dataset.x + " " + number(at)));
-    for (const {path, point} of rows) {
-      if (Math.abs(point[0] - at) > span / 50) continue;
-      const row = element("div", ""), mark = element("i", "");
-      mark.className = path.getAttribute("class").replace("curve ", "");
-      row.append(mark, element("span", path.dataset.name), element("b", number(point[1])));
-      tip.append(row);
-    }
-    line.style.left = 100 * (at - low) / span + "%";
-    plot.append(line);
-    document.body.append(tip);
-    tip.style.left = Math.max(8, Math.min(event.clientX + 16, innerWidth - tip.offsetWidth - 8)) + "px";
-    tip.style.top = Math.max(8, Math.min(event.clientY + 16, innerHeight - tip.offsetHeight - 8)) + "px";
-  };
-  document.addEventListener("pointermove", show);
-  document.addEventListener("pointerdown", show);
-  document.addEventListener("pointerleave", hide);
-})();
-)js";
-}
-
-const char* live_script() {
-  return R"js(
-(() => {
-  const main = document.querySelector("main[data-poll]");
-  const parts = () => [...main.querySelectorAll("[data-part]")];
-  const replace = (place, part) => {
-    const ticked = [...place.querySelectorAll("input:checked")].map(box => box.value);
-    place.innerHTML = part.html;
-    place.dataset.version = part.version;
-    for (const box of place.querySelectorAll("input[type=checkbox]")) box.checked = ticked.includes(box.value);
-    for (const log of place.querySelectorAll(".log pre")) log.scrollTop = log.scrollHeight;
-  };
-  const ask = async () => {
-    const have = parts().map(place => place.dataset.part + ":" + place.dataset.version).join(",");
-    const answer = await fetch(main.dataset.poll + (main.dataset.poll.includes("?") ? "&" : "?") + "have=" + have);
-    if (!answer.ok) throw answer.status;
-    for (const part of await answer.json()) {
-      const place = parts().find(place => place.dataset.part === part.name);
-      if (place) replace(place, part);
-    }
-  };
-  const poll = async () => {
-    let lost = false;
-    if (!document.hidden) await ask().catch(() => { lost = true; });
-    document.body.classList.toggle("unanswered", lost);
-    setTimeout(poll, 3000);
-  };
-  for (const log of document.querySelectorAll(".log pre")) log.scrollTop = log.scrollHeight;
-  setTimeout(poll, 3000);
-})();
-)js";
 }
 
 }  // namespace crema

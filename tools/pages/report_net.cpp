@@ -15,23 +15,19 @@ namespace {
 constexpr size_t most_mistakes = 40;
 constexpr int64_t usual_batches = 50;
 
-std::string class_text(const std::vector<std::string>& classes, int64_t label) {
-  return label >= 0 && label < static_cast<int64_t>(classes.size()) ? classes[label] : cat(label);
-}
-
 std::string judgement(const Mistakes& mistakes) {
   char share[32];
   std::snprintf(
-      share, sizeof share, "%.2f %%",
+      share, sizeof share, "%.2f%%",
       100 * static_cast<double>(mistakes.wrong()) / static_cast<double>(mistakes.tested()));
   std::string note =
       cat(short_number(static_cast<double>(mistakes.wrong())), " of ",
           short_number(static_cast<double>(mistakes.tested())), " test samples (", share, ")");
   const auto shown = static_cast<int64_t>(mistakes.samples().size());
   if (shown == 0) return note + ".";
-  note += mistakes.wrong() > shown ? cat("; the ", shown, " that the net was surest of. ")
-                                   : ", the surest mistakes first. ";
-  return note + "Below each: its label → the net's answer, and how sure the net was.";
+  note += mistakes.wrong() > shown ? cat("; the ", shown, " most confident ones are shown. ")
+                                   : ", the most confident ones first. ";
+  return note + "Below each: label → the net's answer, and its confidence.";
 }
 
 }  // namespace
@@ -62,8 +58,8 @@ PagePictures mistakes_of(Net& net, int batches, bool rgb, const std::vector<std:
   for (const Mistakes::Sample& sample : mistakes.samples()) {
     shown.pictures.push_back(
         {picture_address(sample.picture),
-         cat(class_text(classes, sample.label), " → ", class_text(classes, sample.predicted), " ",
-             std::lround(100 * sample.confidence), " %")});
+         mistake_caption(sample.label, sample.predicted,
+                         static_cast<int>(std::lround(100 * sample.confidence)), classes)});
   }
   return shown;
 }

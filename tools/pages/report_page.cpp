@@ -8,7 +8,7 @@
 namespace crema {
 
 std::vector<PagePart> parts_of(const std::vector<PageRun>& runs,
-                               const std::vector<std::string>& states) {
+                               const std::vector<RunState>& states) {
   if (runs.size() > 1)
     return {{"runs", runs_table(runs, states)}, {"charts", chart_sections(runs)}};
   const PageRun& run = runs[0];
@@ -21,7 +21,9 @@ std::vector<PagePart> parts_of(const std::vector<PageRun>& runs,
 }
 
 std::string drawing_section(const std::string& svg) {
-  return svg.empty() ? "" : section("Net", "", "<div class=\"drawing\">" + svg + "</div>");
+  return svg.empty() ? ""
+                     : section("Net", "Click on it for its full size.",
+                               "<div class=\"drawing\">" + svg + "</div>");
 }
 
 std::string warnings_of(const std::vector<std::string>& notes) {
@@ -35,9 +37,9 @@ std::string report_page(const Report& report) {
   std::string body =
       cat("<h1>", html_text(report.title), "</h1>\n<p class=\"note\">Training report by Crema. ",
           html_text(report.about), "</p>\n", warnings_of(report.notes));
-  std::vector<std::string> states;
+  std::vector<RunState> states;
   for (const PageRun& run : report.runs) {
-    states.push_back(html_text(recorded_state(*run.run)));
+    states.push_back(recorded_state(*run.run));
     if (report.runs.size() == 1) continue;
     std::vector<std::string> notes;
     for (const std::string& note : incidents(*run.run)) notes.push_back(run.name + ": " + note);

@@ -7,6 +7,7 @@
 
 #include "tools/pages/page.h"
 #include "tools/pages/page_run.h"
+#include "tools/pages/run_state.h"
 
 namespace crema {
 
@@ -22,11 +23,11 @@ struct Report {
 std::string report_page(const Report& report);
 
 // What a page says of runs, without a heading: of one its figures, charts, confusion and pictures;
-// of several a table with `states` (HTML, one a run) and the charts of all.
+// of several a table with their states and the charts of all.
 std::vector<PagePart> parts_of(const std::vector<PageRun>& runs,
-                               const std::vector<std::string>& states);
+                               const std::vector<RunState>& states);
 
-// A drawing with the room to move in it; `svg` is HTML.
+// A drawing as wide as the page, which a click shows in full size; `svg` is HTML.
 std::string drawing_section(const std::string& svg);
 
 std::string warnings_of(const std::vector<std::string>& notes);

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "base/strings.h"
+#include "tools/pages/run_state.h"
 
 namespace crema {
 
@@ -29,7 +30,12 @@ class Quantities {
       for (const Metric& metric : run.run->metrics) nets_ = std::max(nets_, metric.net + 1);
     }
     for (size_t i = 0; i < runs.size(); ++i) {
+      begun_ = before_ = epoch_ = 0;
       for (const Metric& metric : runs[i].run->metrics) {
+        // Each start counts time from zero.
+        if (metric.time < before_) begun_ += before_;
+        before_ = metric.time;
+        if (metric.kind == "start") epoch_ = value_of(metric, "epoch");
         if (metric.kind != "train" && metric.kind != "test") continue;
         for (const auto& [name, value] : metric.values) add(i, metric, name, value);
       }
@@ -54,6 +60,15 @@ class Quantities {
     const bool in_percent = all_[at->second].group == Group::waiting;
     series.points.emplace_back(static_cast<double>(metric.iteration),
                                in_percent ? 100 * value : value);
+    series.seconds.push_back(begun_ + metric.time);
+    series.epoch = epoch_;
+  }
+
+  static double value_of(const Metric& metric, const std::string& wanted) {
+    for (const auto& [name, value] : metric.values) {
+      if (name == wanted) return value;
+    }
+    return 0;
   }
 
   Quantity quantity(const std::string& name, bool training, int net) const {
@@ -70,6 +85,7 @@ class Quantities {
   }
 
   int nets_ = 1;
+  double begun_ = 0, before_ = 0, epoch_ = 0;  // of the run that is read
   std::map<std::string, size_t> index_;
   std::vector<Quantity> all_;
 };
@@ -154,7 +170,8 @@ std::vector<RunChart> charts_of_several(const std::vector<Quantity>& quantities,
         alone ? title_of(quantity.group) : capital(quantity.name), note_of(quantity.group), {}};
     for (const auto& [run, series] : quantity.of) {
       chart.series.push_back(series);
-      chart.series.back().name = runs[run].name;
+      chart.series.back().name =
+          runs[run].name + (has_diverged(*runs[run].run) ? " (diverged)" : "");
       chart.series.back().colour = static_cast<int>(run);
     }
     charts.push_back(chart);

@@ -15,21 +15,23 @@ namespace crema {
 
 namespace {
 
-constexpr size_t kMostTestTiles = 6, kMostTestColumns = 5;
+constexpr size_t kMostTestTiles = 6;
+
+std::string tile(const std::string& value, const std::string& name) {
+  return cat("<div class=\"tile\"><b>", html_text(value), "</b><span>", html_text(name),
+             "</span></div>");
+}
+
+}  // namespace
 
 std::string percent(double fraction) {
   char text[32];
-  std::snprintf(text, sizeof text, "%.2f %%", 100 * fraction);
+  std::snprintf(text, sizeof text, "%.2f%%", 100 * fraction);
   return text;
 }
 
 std::string test_value(const std::string& name, double value) {
   return is_accuracy(name) && std::isfinite(value) ? percent(value) : short_number(value);
-}
-
-std::string tile(const std::string& value, const std::string& name) {
-  return cat("<div class=\"tile\"><b>", html_text(value), "</b><span>", html_text(name),
-             "</span></div>");
 }
 
 // Without those of single classes, which have a chart.
@@ -41,26 +43,9 @@ std::vector<TestFigure> main_tests(const RunFigures& figures) {
   return tests;
 }
 
-std::string cell(const std::string& html) { return "<td>" + html + "</td>"; }
-
 std::string speed_text(double speed) {
   return std::isfinite(speed) ? short_number(speed < 10 ? speed : std::round(speed)) : "";
 }
-
-// The column of a test output, with the best of all runs marked.
-std::string test_cell(const std::vector<TestFigure>& tests, const std::string& name, double best) {
-  for (const TestFigure& test : tests) {
-    if (test.name != name) continue;
-    if (!std::isfinite(test.best)) return cell(html_text(short_number(test.last)));
-    return cell(cat(html_text(test_value(name, test.last)), "<small",
-                    test.best == best ? " class=\"best\"" : "", ">best ",
-                    html_text(test_value(name, test.best)), " at ",
-                    short_number(static_cast<double>(test.best_at)), "</small>"));
-  }
-  return cell("");
-}
-
-}  // namespace
 
 std::string figure_tiles(const Run& run) {
   const RunFigures figures = figures_of(run);
@@ -78,49 +63,19 @@ std::string figure_tiles(const Run& run) {
   text += tile(short_number(static_cast<double>(figures.iterations)), "iterations");
   if (figures.seconds > 0) text += tile(duration(figures.seconds), "training time, tests included");
   if (std::isfinite(figures.speed))
-    text += tile(speed_text(figures.speed), "iterations per second, of late");
+    text += tile(speed_text(figures.speed), "iterations per second");
   if (std::isfinite(figures.waiting) && figures.waiting >= 0.0005)
     text += tile(percent(figures.waiting), "of the time waited for data");
   return "<div class=\"tiles\">" + text + "</div>\n";
-}
-
-std::string runs_table(const std::vector<PageRun>& runs, const std::vector<std::string>& states) {
-  std::vector<std::vector<TestFigure>> tests;
-  std::vector<std::string> columns;
-  std::map<std::string, double> best;
-  for (const PageRun& run : runs) {
-    tests.push_back(main_tests(figures_of(*run.run)));
-    for (const TestFigure& test : tests.back()) {
-      if (std::find(columns.begin(), columns.end(), test.name) == columns.end())
-        columns.push_back(test.name);
-      const auto [at, added] = best.try_emplace(test.name, test.best);
-      if (!added && is_better(test.name, test.best, at->second)) at->second = test.best;
-    }
-  }
-  if (columns.size() > kMostTestColumns) columns.resize(kMostTestColumns);
-  std::string text =
-      "<section class=\"wide\"><table class=\"rows\"><tr><th>run</th><th>state</th>"
-      "<th>iterations</th><th>time</th><th>iterations/s</th><th>training loss</th>";
-  for (const std::string& name : columns) text += "<th>" + html_text(name) + "</th>";
-  text += "</tr>\n";
-  for (size_t i = 0; i < runs.size(); ++i) {
-    const RunFigures figures = figures_of(*runs[i].run);
-    text += cat("<tr><td><i class=\"", colour_class(static_cast<int>(i)), "\"></i>",
-                html_text(runs[i].name), "</td>", cell(states[i]),
-                cell(short_number(static_cast<double>(figures.iterations))),
-                cell(html_text(duration(figures.seconds))), cell(speed_text(figures.speed)),
-                cell(short_number(figures.loss)));
-    for (const std::string& name : columns) text += test_cell(tests[i], name, best[name]);
-    text += "</tr>\n";
-  }
-  return text + "</table></section>\n";
 }
 
 std::string chart_sections(const std::vector<PageRun>& runs) {
   const double end = end_of(runs);
   std::string text;
   for (const RunChart& chart : charts_of(runs))
-    text += section(chart.title, chart.note, line_chart("iteration", end, chart.series));
+    text += section(
+        chart.title, chart.note,
+        line_chart("iteration", end, chart.series, runs.size() > 1 || chart.series.size() > 1));
   return text.empty() ? "" : "<div class=\"charts\">" + text + "</div>\n";
 }
 
@@ -140,8 +95,7 @@ std::string confusion_sections(const PageRun& run) {
                               "iteration ",
                               when, ".")
                         : cat("The test of iteration ", when,
-                              ": a row for each label, a column for each answer. The last column "
-                              "is the share of the label's samples that were right."),
+                              ": a row for each label, a column for each answer."),
                     confusion_table(counts, run.classes));
   }
   return text;

@@ -5,18 +5,27 @@
 #include <vector>
 
 #include "tools/pages/page_run.h"
+#include "tools/pages/run_state.h"
 
 namespace crema {
 
 // The figures of one run side by side.
 std::string figure_tiles(const Run& run);
-// Of several: a row each with last and best values, and the colour that its lines have. states:
-// HTML, one a run.
-std::string runs_table(const std::vector<PageRun>& runs, const std::vector<std::string>& states);
+// Of several: a row each with the settings in which they differ, last and best values, and the colour
+// that its lines have, the best run first; from three runs on also a drawing of settings and results.
+std::string runs_table(const std::vector<PageRun>& runs, const std::vector<RunState>& states);
+std::string state_pill(const RunState& state);
 std::string chart_sections(const std::vector<PageRun>& runs);
 // The last confusion of each of its test nets.
 std::string confusion_sections(const PageRun& run);
 std::string picture_section(const PagePictures& pictures);
+// "98.52%"
+std::string percent(double fraction);
+// A value of a test as its name suggests: accuracies in percent.
+std::string test_value(const std::string& name, double value);
+// Tests without those of single classes, which have a chart.
+std::vector<TestFigure> main_tests(const RunFigures& figures);
+std::string speed_text(double speed);
 // What happened on the way: rollbacks, updates left out, an early stop. Plain text.
 std::vector<std::string> incidents(const Run& run);
 // A run in words, from its first start: net, files, when; "" where it recorded none.

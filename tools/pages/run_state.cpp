@@ -28,19 +28,18 @@ std::time_t changed_at(const std::string& path) {
   return stat(path.c_str(), &status) == 0 ? status.st_mtime : 0;
 }
 
-// A run that a loss ends has that as its last line, without a learning rate.
-bool has_diverged(const Run& run) {
-  if (run.metrics.empty()) return false;
-  const Metric& last = run.metrics.back();
-  return last.kind == "train" && last.values.size() == 1 && std::isnan(last.values[0].second);
-}
-
-bool has_ended(const Run& run) {
+// How the last start of a run ended; no word: it has recorded no end.
+RunState end_of_run(const Run& run) {
+  if (has_diverged(run)) return {"diverged", "diverged", false};
+  const Metric* end = nullptr;
   for (auto metric = run.metrics.rbegin(); metric != run.metrics.rend(); ++metric) {
-    if (metric->kind == "end") return true;
-    if (metric->kind == "start") return false;
+    if (metric->kind == "end") end = &*metric;
+    if (metric->kind == "early_stop" && end) return {"stopped", "stopped early", false};
+    if (metric->kind == "start") break;
   }
-  return false;
+  if (!end) return {};
+  if (!end->text("why").empty()) return {"stopped", end->text("why"), false};
+  return {"ended", "ended", false};
 }
 
 // The longest time between two of the last lines: displays may be far apart.
@@ -103,18 +102,32 @@ void add_test(RunFigures& figures, const Metric& metric) {
 
 }  // namespace
 
-std::string recorded_state(const Run& run) {
-  return has_diverged(run) ? "diverged" : has_ended(run) ? "ended" : "no end recorded";
+// Such a run has the loss as its last line, without a learning rate.
+bool has_diverged(const Run& run) {
+  if (run.metrics.empty()) return false;
+  const Metric& last = run.metrics.back();
+  return last.kind == "train" && last.values.size() == 1 && std::isnan(last.values[0].second);
+}
+
+RunState recorded_state(const Run& run) {
+  const RunState end = end_of_run(run);
+  return end.word.empty() ? RunState{"silent", "no end recorded", false} : end;
 }
 
 RunState state_of(const PageRun& run, const std::string& metrics, std::time_t now) {
-  if (has_diverged(*run.run)) return {"diverged", "diverged", false};
-  if (has_ended(*run.run)) return {"ended", "ended", false};
+  const RunState end = end_of_run(*run.run);
+  if (!end.word.empty()) return end;
   const std::time_t last = std::max(changed_at(metrics), changed_at(run.folder + "/train.log"));
   const double silent = static_cast<double>(now - last);
   if (silent < kPatience + 3 * usual_pause(*run.run) && !process_is_gone(run.folder))
     return {"running", "running", true};
   return {"silent", "silent since " + clock_text(last, now), false};
+}
+
+std::string started_text(const Run& run, std::time_t now) {
+  std::tm fields{};
+  if (!strptime(run.identity("started").c_str(), "%Y-%m-%dT%H:%M:%SZ", &fields)) return "";
+  return clock_text(timegm(&fields), now);
 }
 
 RunFigures figures_of(const Run& run) {

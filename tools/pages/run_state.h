@@ -11,15 +11,20 @@
 namespace crema {
 
 struct RunState {
-  std::string word;  // running, ended, diverged, silent
-  std::string text;  // "running", "silent since 12:03"
+  std::string word;  // running, ended, stopped (early), diverged, silent
+  std::string text;  // "running", "stopped on request", "silent since 12:03"
   bool may_stop = false;
 };
 
 // Of a run that may be going on. now: seconds since 1970, as files' times are.
 RunState state_of(const PageRun& run, const std::string& metrics, std::time_t now);
 // Of one that is looked at afterwards: what it recorded, nothing of its process.
-std::string recorded_state(const Run& run);
+RunState recorded_state(const Run& run);
+// A loss that is not finite ended it.
+bool has_diverged(const Run& run);
+
+// When it was first started, in local time; "": not recorded.
+std::string started_text(const Run& run, std::time_t now);
 
 // An output of a test net over the tests.
 struct TestFigure {
@@ -34,7 +39,7 @@ struct RunFigures {
   double loss = 0;     // the last in training; nan: none
   double speed = 0;    // iterations per second: the median of the last displays; nan: none
   double waiting = 0;  // share of the whole time; nan: none
-  std::vector<TestFigure> tests;
+  std::vector<TestFigure> tests{};
 };
 
 RunFigures figures_of(const Run& run);

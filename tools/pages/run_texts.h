@@ -10,8 +10,8 @@
 namespace crema {
 
 struct RunTexts {
-  std::string solver, net;  // "": not there
-  std::string net_file;     // the path of `net`
+  std::string solver{}, net{};  // "": not there
+  std::string net_file{};       // the path of `net`
 };
 
 RunTexts texts_in(const std::string& folder);

@@ -19,7 +19,7 @@ constexpr const char* kStyle =
     ".title{font-size:16px;font-weight:600}.grid{stroke:#e4e1dc}.axis{stroke:#75706a}"
     ".dot{fill:#a8b8ce}.curve{fill:none;stroke:#2463b5;stroke-width:2.2}"
     ".mark{stroke:#c2571a;stroke-dasharray:4 3}.of_mark{fill:#a8410f}"
-    "@media(prefers-color-scheme:dark){svg{background:#201f1c}text{fill:#eceae6}"
+    "@media screen and (prefers-color-scheme:dark){svg{background:#201f1c}text{fill:#eceae6}"
     ".grid{stroke:#383530}.axis{stroke:#a19b93}.dot{fill:#52678a}.curve{stroke:#74a9ee}"
     ".mark{stroke:#f09a62}.of_mark{fill:#f09a62}}</style>";
 

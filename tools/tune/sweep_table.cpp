@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "solver/test_watch.h"
+#include "tools/pages/run_settings.h"
 
 namespace crema {
 
@@ -85,13 +86,6 @@ const SweepValue* find_value(const SweepResult& result, const std::string& name)
   return nullptr;
 }
 
-// "layer[conv1].convolution_param.num_output" without what needs no saying in a table.
-std::string short_path(const std::string& path) {
-  const size_t layer = path.find("layer["), end = path.find(']'), dot = path.rfind('.');
-  if (layer != 0 || end == std::string::npos || dot == std::string::npos || dot < end) return path;
-  return path.substr(6, end - 6) + " " + path.substr(dot + 1);
-}
-
 std::string csv_cell(const std::string& text) {
   if (text.find_first_of(",\"\n") == std::string::npos) return text;
   std::string quoted = "\"";
@@ -142,7 +136,7 @@ std::vector<std::vector<std::string>> table_of(const std::vector<SweepResult>& r
   if (outputs.size() > shown_outputs) outputs.resize(shown_outputs);
   const std::vector<std::string> paths = paths_of(results);
   std::vector<std::vector<std::string>> rows = {{"run"}};
-  for (const std::string& path : paths) rows[0].push_back(short_path(path));
+  for (const std::string& path : paths) rows[0].push_back(setting_title(path));
   for (const std::string& output : outputs) {
     rows[0].push_back(output);
     rows[0].emplace_back("best");

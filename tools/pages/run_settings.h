@@ -1,0 +1,23 @@
+// The settings in which runs differ: fields of their solvers and nets, by the path that -set takes.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tools/pages/run_texts.h"
+
+namespace crema {
+
+struct SettingColumn {
+  std::string name;                 // "base_lr", "conv1 num_output"
+  std::vector<std::string> values;  // of each run; "": not given
+};
+
+// Of runs in their order; a run whose texts are not there has no values. Names of files differ in any
+// two runs and are left out. If nets differ in many fields, one column has their names.
+std::vector<SettingColumn> differing_settings(const std::vector<RunTexts>& runs);
+
+// "layer[conv1].convolution_param.num_output" as a title: "conv1 num_output".
+std::string setting_title(const std::string& path);
+
+}  // namespace crema
