@@ -95,9 +95,9 @@ int64_t EpochLength::updates_to_complete(float epochs) const {
   return static_cast<int64_t>(std::min(9e18, std::ceil(exact)));
 }
 
-EpochLength epoch_length(const Net& net, int iter_size) {
+EpochLength epoch_length(const Net& net, int iter_size, bool may_read) {
   for (const Node& node : net.graph().nodes) {
-    const int64_t records = node.layer->count_records();
+    const int64_t records = may_read ? node.layer->count_records() : node.layer->records();
     if (records <= 0) continue;
     const int64_t batch = net.graph().values[node.tops[0]].shape[0];
     const int64_t of_ranks = node.layer->share().all;

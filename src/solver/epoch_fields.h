@@ -22,8 +22,9 @@ struct EpochLength {
   int64_t updates_to_complete(float epochs) const;
 };
 
-// Of the net's first source that has epochs; may have to read through it.
-EpochLength epoch_length(const Net& net, int iter_size);
+// Of the net's first source that has epochs. `may_read`: reads through a source that would not know
+// its length otherwise.
+EpochLength epoch_length(const Net& net, int iter_size, bool may_read = true);
 
 // The field that says so: "max_epoch" of such a solver, for "max_iter"; else the field itself. The
 // same for "stepvalue[1]".

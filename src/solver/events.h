@@ -40,6 +40,9 @@ struct Start {
   int iter_size = 1;
   uint64_t seed = 0;
   RunIdentity run = {};
+  double epoch = 0;  // updates that read each record of the training data once; 0: not known
+  // The solver's fields of one value that are given, by name; texts without quotes.
+  std::vector<std::pair<std::string, std::string>> settings = {};
 };
 
 // An update is done; `iteration` counts the updates. Sent after every update: readers that draw

@@ -1,5 +1,7 @@
 #include "solver/run_identity.h"
 
+#include <google/protobuf/text_format.h>
+
 #include <cstdio>
 #include <ctime>
 
@@ -35,5 +37,21 @@ std::string hash_of_recipe(const NetParameter& net, const SolverParameter& solve
 }
 
 std::string hash_of_weights(Net& net) { return hex_of(weights_checksum(net)); }
+
+std::vector<std::pair<std::string, std::string>> settings_in(const SolverParameter& solver) {
+  using google::protobuf::FieldDescriptor;
+  std::vector<const FieldDescriptor*> fields;
+  solver.GetReflection()->ListFields(solver, &fields);
+  std::vector<std::pair<std::string, std::string>> settings;
+  for (const FieldDescriptor* field : fields) {
+    if (field->is_repeated() || field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) continue;
+    std::string text;
+    google::protobuf::TextFormat::PrintFieldValueToString(solver, field, -1, &text);
+    if (field->cpp_type() == FieldDescriptor::CPPTYPE_STRING)
+      text = solver.GetReflection()->GetString(solver, field);
+    settings.emplace_back(field->name(), text);
+  }
+  return settings;
+}
 
 }  // namespace crema

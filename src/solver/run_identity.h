@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "net/net.h"
 #include "proto/solver.pb.h"
@@ -22,5 +24,7 @@ std::string hash_of_recipe(const NetParameter& net, const SolverParameter& solve
 // Hash of the values of all parameters: equal for equal weights of nets with equal
 // fingerprint_of().
 std::string hash_of_weights(Net& net);
+// The fields of one value that are given, by name; texts without quotes.
+std::vector<std::pair<std::string, std::string>> settings_in(const SolverParameter& solver);
 
 }  // namespace crema

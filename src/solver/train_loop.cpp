@@ -94,8 +94,12 @@ void Solver::begin_run() {
   identity_.weights = hash_of_weights(*net_);
   if (context_.rank() == 0)
     identity_.classes = join(class_names_of_run(*net_, context_.log()).names, "\n");
+  const EpochLength length = epoch_length_.records > 0
+                                 ? epoch_length_
+                                 : crema::epoch_length(*net_, solver.iter_size(), false);
   send(event::Start{net_->name(), solver.type(), solver.lr_policy(), iteration_, solver.max_iter(),
-                    solver.iter_size(), seed_, identity_});
+                    solver.iter_size(), seed_, identity_,
+                    length.records > 0 ? length.updates(1) : 0, settings_in(solver)});
   send(net_graph(net_->graph()));
   if (epochs_) epochs_->begin(iteration_);
   keep_start();

@@ -1,6 +1,8 @@
 // TensorboardReader: a recorded stream of events, and the files that it gives.
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "event_file.h"
 #include "solver/readers/pictures_reader.h"
 #include "solver/readers/tensorboard_reader.h"
@@ -16,8 +18,10 @@ std::vector<std::string> lines_of(const std::vector<tensorboard::Event>& records
       EXPECT_EQ(record.session_log().status(), tensorboard::SessionLog::START);
       lines.push_back(cat(record.step(), " START"));
     }
-    for (const auto& value : record.summary().value())
+    for (const auto& value : record.summary().value()) {
+      if (value.has_metadata()) continue;  // of HParams, below
       lines.push_back(cat(record.step(), " ", value.tag(), " ", value.simple_value()));
+    }
   }
   return lines;
 }
@@ -95,6 +99,41 @@ TEST(Tensorboard, WritesTheScalarsOfEachEvent) {
     lines.erase(lines.begin());
     EXPECT_EQ(lines, row.lines);
     EXPECT_EQ(log.all.size(), 0u);
+  }
+}
+
+TEST(Tensorboard, GivesSettingsAndTheEndToThePluginThatComparesRuns) {
+  for (const bool diverges : {false, true}) {
+    const Folder folder;
+    Lines log;
+    {
+      TensorboardReader reader(log, folder.path());
+      event::Start start = start_at(0);
+      start.settings = {{"base_lr", "0.01"}, {"type", "Adam"}, {"test_initialization", "false"}};
+      reader.read(start);
+      if (diverges) {
+        reader.read(event::NonFiniteLoss{9, 1e30, true});
+      } else {
+        reader.read(event::End{10});
+      }
+    }
+    std::map<std::string, tensorboard::HParamsPluginData> found;
+    for (const tensorboard::Event& record : only_file(folder)) {
+      for (const auto& value : record.summary().value()) {
+        if (!value.has_metadata()) continue;
+        EXPECT_EQ(value.metadata().plugin_data().plugin_name(), "hparams");
+        EXPECT_EQ(value.tensor().dtype(), 1);
+        ASSERT_TRUE(found[value.tag()].ParseFromString(value.metadata().plugin_data().content()));
+      }
+    }
+    ASSERT_EQ(found.size(), 2u);
+    const auto& hparams = found["_hparams_/session_start_info"].session_start_info().hparams();
+    EXPECT_EQ(hparams.at("base_lr").number_value(), 0.01);
+    EXPECT_EQ(hparams.at("type").string_value(), "Adam");
+    EXPECT_TRUE(hparams.at("test_initialization").has_bool_value());
+    EXPECT_EQ(found["_hparams_/session_end_info"].session_end_info().status(),
+              diverges ? tensorboard::SessionEndInfo::STATUS_FAILURE
+                       : tensorboard::SessionEndInfo::STATUS_SUCCESS);
   }
 }
 

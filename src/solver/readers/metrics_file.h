@@ -10,8 +10,9 @@
 // iterations_per_second since the last line, tests included, and data_wait, the share of that time,
 // 0 to 1, that training waited for data. A "start" also says what is trained: net_name,
 // net_file, solver_file, started (UTC); net_text, recipe (hashes of the net, of net and solver),
-// parameters (of their names and shapes), weights (of their values); resumed_from; and the names of
-// the classes, one a line.
+// parameters (of their names and shapes), weights (of their values); resumed_from; the names of the
+// classes, one a line; and among its values epoch, the iterations that read each record of the
+// training data once. An "end" that was asked for says why.
 #pragma once
 
 #include <map>

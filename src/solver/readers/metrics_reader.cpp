@@ -67,6 +67,7 @@ void MetricsReader::begin(const event::Start& start) {
                   {"parameters", run.parameters},   {"weights", run.weights}};
   if (!run.classes.empty()) metric.texts.emplace_back("classes", run.classes);
   if (!run.resumed_from.empty()) metric.texts.emplace_back("resumed_from", run.resumed_from);
+  if (start.epoch > 0) metric.values.emplace_back("epoch", start.epoch);
   write(std::move(metric));
 }
 
@@ -150,7 +151,9 @@ void MetricsReader::read(const Event& event) {
     metric.values.emplace_back("loss", last->loss);
     write(metric);
   } else if (const auto* end = std::get_if<event::End>(&event)) {
-    write({.iteration = end->iteration, .kind = "end"});
+    Metric metric{.iteration = end->iteration, .kind = "end"};
+    if (end->early) metric.texts.emplace_back("why", "stopped on request");
+    write(std::move(metric));
   }
 }
 

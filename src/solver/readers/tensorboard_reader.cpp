@@ -1,6 +1,8 @@
 #include "solver/readers/tensorboard_reader.h"
 
 #include <algorithm>
+#include <chrono>
+#include <cstdlib>
 
 #include "base/error.h"
 #include "base/png.h"
@@ -122,6 +124,52 @@ tensorboard::Event of(const event::NetGraph& net) {
   return event;
 }
 
+double seconds_now() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+// For the plugin that compares settings.
+tensorboard::Event for_hparams(const std::string& tag, const tensorboard::HParamsPluginData& data) {
+  tensorboard::Event event = at(0);
+  tensorboard::Summary::Value* value = add_value(event, "_hparams_/" + tag);
+  value->mutable_metadata()->mutable_plugin_data()->set_plugin_name("hparams");
+  value->mutable_metadata()->mutable_plugin_data()->set_content(data.SerializeAsString());
+  value->mutable_tensor()->set_dtype(1);
+  value->mutable_tensor()->mutable_tensor_shape();
+  value->mutable_tensor()->add_float_val(0);
+  return event;
+}
+
+tensorboard::Event settings_of(const event::Start& start) {
+  tensorboard::HParamsPluginData data;
+  data.set_version(0);
+  auto& hparams = *data.mutable_session_start_info()->mutable_hparams();
+  for (const auto& [name, text] : start.settings) {
+    tensorboard::HParamValue& value = hparams[name];
+    char* end = nullptr;
+    const double number = std::strtod(text.c_str(), &end);
+    if (text == "true" || text == "false") {
+      value.set_bool_value(text == "true");
+    } else if (!text.empty() && *end == '\0') {
+      value.set_number_value(number);
+    } else {
+      value.set_string_value(visible(text));
+    }
+  }
+  data.mutable_session_start_info()->set_start_time_secs(seconds_now());
+  return for_hparams("session_start_info", data);
+}
+
+tensorboard::Event end_of(bool diverged) {
+  tensorboard::HParamsPluginData data;
+  data.set_version(0);
+  data.mutable_session_end_info()->set_status(diverged
+                                                  ? tensorboard::SessionEndInfo::STATUS_FAILURE
+                                                  : tensorboard::SessionEndInfo::STATUS_SUCCESS);
+  data.mutable_session_end_info()->set_end_time_secs(seconds_now());
+  return for_hparams("session_end_info", data);
+}
+
 }  // namespace
 
 void TensorboardReader::write(tensorboard::Event event) {
@@ -138,6 +186,7 @@ void TensorboardReader::write(tensorboard::Event event) {
 void TensorboardReader::read(const Event& event) {
   if (const auto* start = std::get_if<event::Start>(&event)) {
     write(beginning(start->iteration));
+    write(settings_of(*start));
   } else if (const auto* net = std::get_if<event::NetGraph>(&event)) {
     write(of(*net));
   } else if (const auto* display = std::get_if<event::Display>(&event)) {
@@ -161,6 +210,9 @@ void TensorboardReader::read(const Event& event) {
     tensorboard::Event last = at(bad->iteration);
     add_scalar(last, "train/loss", bad->loss);
     write(last);
+    write(end_of(true));
+  } else if (std::holds_alternative<event::End>(event)) {
+    write(end_of(false));
   } else if (const auto* final = std::get_if<event::FinalLoss>(&event)) {
     tensorboard::Event last = at(final->iteration);
     add_scalar(last, "train/loss", final->loss);

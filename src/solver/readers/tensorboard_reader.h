@@ -4,6 +4,7 @@
 //   images      filters, mistakes
 //   graph       the layers of the training net
 //   histograms  weights/LAYER/INDEX, gradients/LAYER/INDEX
+//   hparams     the solver's fields, to compare runs by; how the run ended
 // A folder is for one run: each start writes a file of its own, and what the folder's files hold of
 // iterations from that of the start on is outdated, which TensorBoard minds.
 #pragma once
