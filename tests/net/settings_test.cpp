@@ -39,6 +39,12 @@ const Row kSolverRows[] = {
     {"train_state={level: 2}", "level: 2", ""},
     {"train_state.level=3", "level: 3", "Set train_state.level: 3 (was 0)"},
     {"debug_info=true", "debug_info: true", ""},
+    {"base_lr=1/8", "base_lr: 0.125", ""},
+    // What the file says in another form goes.
+    {"stepvalue_epoch=2", "stepvalue_epoch: 2",
+     "Set stepvalue_epoch: 2 (was []) in place of stepvalue"},
+    {"train_net=t.prototxt", "train_net: \"t.prototxt\"",
+     "Set train_net: \"t.prototxt\" (was \"\") in place of net"},
 };
 const Row kNetRows[] = {
     {"layer[a/b.c].convolution_param.num_output=64", "num_output: 64",
@@ -51,6 +57,9 @@ const Row kNetRows[] = {
     {"layer[a/b.c].param[0].lr_mult=0", "lr_mult: 0", ""},
     {"layer[data].input_param.shape[0].dim=1,2,3", "dim: 3", ""},
     {"net.debug_info=true", "debug_info: true", ""},
+    // One side keeps what both had.
+    {"layer[a/b.c].convolution_param.kernel_h=5", "kernel_h: 5\n    kernel_w: 3",
+     "Set layer[a/b.c].convolution_param.kernel_h: 5 (was 0) in place of kernel_size"},
     {"width=16", "name: \"16 wide\"", ""},
     {"$width=16", "num_output: 16", ""},
     {"width=very wide", "name: \"very wide wide\"", ""},
@@ -91,6 +100,64 @@ TEST(Settings, OfANet) {
   }
 }
 
+// Pairs of which a file may have one: what is set replaces the other.
+TEST(Settings, ReplaceWhatSaysTheSame) {
+  struct Pair {
+    const char *file, *setting, *after;
+  };
+  for (const Pair& pair :
+       {Pair{"max_iter: 9", "max_epoch=1", "max_epoch: 1\n"},
+        Pair{"max_epoch: 9", "max_iter=1", "max_iter: 1\n"},
+        Pair{"max_iter: 9", "max_epoch=0", "max_iter: 9\nmax_epoch: 0\n"},
+        Pair{"test_interval: 9", "test_interval_epoch=0.5", "test_interval_epoch: 0.5\n"},
+        Pair{"test_iter: 9 test_iter: 8", "test_epoch=true", "test_epoch: true\n"},
+        Pair{"test_epoch: true", "test_iter=3", "test_iter: 3\n"},
+        Pair{"snapshot: 9", "snapshot_epoch=2", "snapshot_epoch: 2\n"},
+        Pair{"stepsize: 9", "stepsize_epoch=2", "stepsize_epoch: 2\n"},
+        Pair{"warmup_iter: 9", "rampup_interval=2", "rampup_interval: 2\n"},
+        Pair{"net_param { }", "net=n", "net: \"n\"\n"},
+        Pair{"larc: true", "local_lr_auto=true", "local_lr_auto: true\n"}}) {
+    Settings settings({pair.setting});
+    SolverParameter solver = parse_solver_text(pair.file, "s").solver;
+    solver.clear_snapshot_prefix();
+    settings.apply(&solver);
+    SolverParameter after = parse_solver_text(pair.after, "s").solver;
+    after.clear_snapshot_prefix();
+    EXPECT_EQ(solver.DebugString(), after.DebugString()) << pair.setting;
+  }
+  for (const Pair& pair :
+       {Pair{"transform_param { mean_file: \"m\" }", "transform_param.mean_value=1,2",
+             "transform_param { mean_value: [1, 2] }"},
+        Pair{"transform_param { mean_value: 1 }", "transform_param.mean_file=m",
+             "transform_param { mean_file: \"m\" }"},
+        Pair{"transform_param { crop_size: 4 }", "transform_param.crop_w=2",
+             "transform_param { crop_w: 2 crop_h: 4 }"},
+        Pair{"transform_param { crop_h: 3 crop_w: 2 }", "transform_param.crop_size=4",
+             "transform_param { crop_size: 4 }"},
+        Pair{"pooling_param { kernel_size: 3 stride: 2 }", "pooling_param.stride_h=1",
+             "pooling_param { kernel_size: 3 stride_h: 1 stride_w: 2 }"},
+        Pair{"pooling_param { kernel_h: 3 kernel_w: 2 }", "pooling_param.kernel_size=4",
+             "pooling_param { kernel_size: 4 }"},
+        Pair{"pooling_param { kernel_size: 3 }", "pooling_param.global_pooling=true",
+             "pooling_param { global_pooling: true }"},
+        Pair{"loss_param { normalization: FULL }", "loss_param.normalize=false",
+             "loss_param { normalize: false }"},
+        Pair{"include { phase: TRAIN }", "exclude={phase: TRAIN}", "exclude { phase: TRAIN }"}}) {
+    const auto net = [](const std::string& fields) {
+      return cat("layer { name: \"a\" type: \"ReLU\" ", fields, " }");
+    };
+    Settings settings({cat("layer[a].", pair.setting)});
+    EXPECT_EQ(parse_net_text(net(pair.file), "n", &settings).net.DebugString(),
+              parse_net_text(net(pair.after), "n").net.DebugString())
+        << pair.setting;
+  }
+}
+
+TEST(Settings, MayUseTheOldNameOfTheRule) {
+  const auto settings = std::make_shared<Settings>(std::vector<std::string>{"solver_type=ADAM"});
+  EXPECT_EQ(parse_solver_text("type: \"SGD\"", "s", settings).solver.type(), "Adam");
+}
+
 TEST(Settings, MeanAllLayersOfAName) {
   Settings settings({"layer[data].top=z"});
   const NetFile file = parse_net_text(kNet, "n", &settings);
@@ -108,6 +175,10 @@ const Mistake kMistakes[] = {
     {"base_lr=fast", "-set base_lr=fast: \"base_lr\" expects a number, found fast"},
     {"base_lr=nan", "-set base_lr=nan: base_lr is nan, but must be a number"},
     {"base_lr=1 gamma: 2", "-set base_lr=1 gamma: 2: expected one value for base_lr"},
+    {"base_lr=0,01",
+     "-set base_lr=0,01: \"base_lr\" expects a number, found 0,01; write "
+     "base_lr: 0.01"},
+    {"max_iter=10k", "found 10k; write max_iter: 10000"},
     {"max_iter=1.5", "\"max_iter\" expects a whole number, found 1.5"},
     {"base_lr[0]=1", "base_lr is no list, so it takes no index"},
     {"base_lr.x=1", "base_lr is a value, it has no fields"},

@@ -109,7 +109,10 @@ SolverFile parse_solver_text(const std::string& text, const std::string& name,
     file.notes.insert(file.notes.end(), notes.begin(), notes.end());
   };
   add(upgrade_solver(&file.solver, name, where).notes);
-  if (settings) add(settings->apply(&file.solver));
+  if (settings) {
+    add(settings->apply(&file.solver));
+    add(upgrade_solver(&file.solver, name, where).notes);  // -set solver_type=ADAM
+  }
   file.settings = std::move(settings);
   add(complete_snapshot_prefix(&file.solver, name));
   return file;

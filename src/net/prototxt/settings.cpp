@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "net/expand/expression.h"
+#include "net/prototxt/exclusive_fields.h"
 #include "net/prototxt/prototxt_parse.h"
 
 namespace crema {
@@ -111,6 +112,15 @@ std::string quoted(const std::string& value) {
   return out + "\"";
 }
 
+Literal variable_of(const std::string& text);
+
+// "1/255" is a number.
+std::string without_fraction(const std::string& value) {
+  if (value.find('/') == std::string::npos) return value;
+  const Literal literal = variable_of(value);
+  return literal.is_number() || literal.as<Literal::List>() ? written(literal) : value;
+}
+
 // A message of this type that has only this field, read from `value`.
 std::unique_ptr<pb::Message> parsed(const pb::Message& owner, const pb::FieldDescriptor* field,
                                     const std::string& value, const std::string& setting) {
@@ -118,9 +128,9 @@ std::unique_ptr<pb::Message> parsed(const pb::Message& owner, const pb::FieldDes
   const bool text = field->cpp_type() == pb::FieldDescriptor::CPPTYPE_STRING;
   const bool list = field->is_repeated() && value.find(',') != std::string::npos &&
                     trim(value)[0] != '[' && trim(value)[0] != '{';
-  parse_value(
-      cat(field->name(), ": ", list ? "[" : "", text ? quoted(value) : value, list ? "]" : ""),
-      setting, message.get());
+  parse_value(cat(field->name(), ": ", list ? "[" : "",
+                  text ? quoted(value) : without_fraction(value), list ? "]" : ""),
+              setting, message.get());
   std::vector<const pb::FieldDescriptor*> fields;
   message->GetReflection()->ListFields(*message, &fields);
   require(fields.size() == 1 && fields[0] == field, setting, ": expected one value for ",
@@ -156,7 +166,7 @@ class Assignment {
       reflection->ClearField(message, field);
       message->MergeFrom(*value);
       after = shown(*message, field);
-      done = true;
+      finish(message, field);
     } else {
       require(field->message_type(), setting_, ": ", step.name, " is a value, it has no fields");
       require(!field->is_repeated(), setting_, ": ", step.name, " is a list: write ", step.name,
@@ -167,6 +177,7 @@ class Assignment {
 
   bool done = false;
   std::string before, after, problem;
+  std::vector<std::string> replaced;  // fields that said the same in another form
 
  private:
   void descend(const pb::Reflection* reflection, pb::Message* message,
@@ -189,6 +200,13 @@ class Assignment {
       reflection->RemoveLast(message, field);
     }
     after = shown(*message, field);
+    finish(message, field);
+  }
+
+  void finish(pb::Message* message, const pb::FieldDescriptor* field) {
+    for (const std::string& name : clear_alternatives(message, field)) {
+      if (std::count(replaced.begin(), replaced.end(), name) == 0) replaced.push_back(name);
+    }
     done = true;
   }
 
@@ -264,8 +282,10 @@ std::vector<Note> Settings::apply(Target target, pb::Message* message) {
     setting.used |= assignment.done;
     if (!assignment.done || setting.told) continue;
     setting.told = true;
-    notes.push_back({Severity::info, cat("Set ", setting.path, ": ", assignment.after, " (was ",
-                                         assignment.before, ")")});
+    const std::vector<std::string>& replaced = assignment.replaced;
+    notes.push_back({Severity::info,
+                     cat("Set ", setting.path, ": ", assignment.after, " (was ", assignment.before,
+                         ")", replaced.empty() ? "" : cat(" in place of ", join(replaced, ", ")))});
   }
   return notes;
 }
