@@ -57,6 +57,14 @@ const Mistake kMistakes[] = {
      "missing before it? (\"pooling_param\" of line 2 is still open)"},
     {"layer {\n  relu_param {\n}", "f:1:1: the block \"layer\" is not closed"},
     {"layer { } }", "f:1:11: this \"}\" closes nothing: one too many"},
+    {"layer { inner_product_param { num_output: 3 } }\nweight_filler { } }",
+     "f:2:1: NetParameter has no field \"weight_filler\"; it belongs to InnerProductParameter: is "
+     "there "
+     "one \"}\" too many before it? (\"inner_product_param\" of line 1 is closed already)"},
+    {"layer { name: \"a\" } type: \"ReLU\" }",
+     "f:1:21: NetParameter has no field \"type\"; it belongs to LayerParameter: is there one \"}\" "
+     "too "
+     "many before it?"},
     {"layer < >>", "f:1:10: this \">\" closes nothing"},
     {"layer { relu_param < } }", "f:1:22: found \"}\" where \">\" should close the block"},
     // Values of the wrong kind.
@@ -72,8 +80,41 @@ const Mistake kMistakes[] = {
     {"@max_iter: 1.5", "f:1:11: \"max_iter\" expects a whole number, found 1.5"},
     {"@max_iter: 99999999999", "f:1:11: \"max_iter\" is at most 2147483647, found 99999999999"},
     {"@base_lr: fast", "f:1:10: \"base_lr\" expects a number, found fast"},
+    {"@base_lr: \"fast\"", "f:1:10: \"base_lr\" expects a number, found \"fast\""},
+    {"@base_lr: \"0.1\"", "found \"0.1\"; write base_lr: 0.1"},
+    {"@base_lr: \"1/10\"", "found \"1/10\"; write base_lr: 1/10"},
+    {"@base_lr: \"0,1\"", "found \"0,1\"; write base_lr: 0.1"},
+    {"@display: 1\nbase_lr: 0,01",
+     "f:2:10: \"base_lr\" expects a number, found 0,01; write "
+     "base_lr: 0.01"},
+    {"@base_lr: 1,5e-3 momentum: 0.9",
+     "f:1:10: \"base_lr\" expects a number, found 1,5e-3; write "
+     "base_lr: 1.5e-3"},
+    {"@base_lr: -0,01", "found -0,01; write base_lr: -0.01"},
+    {"@base_lr: +0.01", "f:1:10: \"base_lr\" expects a number, found +; write base_lr: 0.01"},
+    {"@max_iter: 10,000",
+     "f:1:11: \"max_iter\" expects a whole number, found 10,000; write "
+     "max_iter: 10000"},
+    {"@stepvalue: 100,200",
+     "f:1:12: \"stepvalue\" expects a whole number, found 100,200; write "
+     "stepvalue: [100,200]"},
+    {"@max_iter: 10k",
+     "f:1:11: \"max_iter\" expects a whole number, found 10k; write max_iter: "
+     "10000"},
+    {"@max_iter: 1.5M", "found 1.5M; write max_iter: 1500000"},
+    {"@max_iter: 10_000", "found 10_000; write max_iter: 10000"},
+    {"@max_iter: 1e4",
+     "f:1:11: \"max_iter\" expects a whole number, found 1e4; write max_iter: "
+     "10000"},
+    {"@max_iter: \"10k\"", "found \"10k\"; write max_iter: 10000"},
+    {"@base_lr: 1/0", "f:1:11: "},
     {"@test_initialization: yes",
-     "f:1:22: \"test_initialization\" expects true or false, found yes"},
+     "f:1:22: \"test_initialization\" expects true or false, found yes; write "
+     "test_initialization: true"},
+    {"@test_initialization: FALSE", "found FALSE; write test_initialization: false"},
+    {"@test_initialization: \"False\"", "found \"False\"; write test_initialization: false"},
+    {"@solver_mode: \"gpu\"", "expects CPU or GPU, found \"gpu\"; write solver_mode: GPU"},
+    {"@solver_mode: \"TPU\"", "expects CPU or GPU, found \"TPU\""},
     {"layer { convolution_param { pad: -1 } }",
      "f:1:34: \"pad\" expects a whole number, 0 or more, found -1"},
     {"@solver_mode: gpu",
@@ -117,7 +158,8 @@ const Mistake kMistakes[] = {
     {"name: \"n\"\n<<<<<<< HEAD\n", "f:2:1: a merge conflict was left in this file"},
     {"name: \"n\"\n=======\n", "f:2:1: a merge conflict was left in this file"},
     {"\xE5\xB1\x82 { }", "f:1:1: a character outside ASCII may stand only in comments"},
-    {"layer { loss_weight: 1x }", "a number ends here and letters follow"},
+    {"layer { loss_weight: 1x }", "f:1:22: \"loss_weight\" expects a number, found 1x"},
+    {"1x", "a number ends here and letters follow"},
     {"28", "f:1:1: found 28 where the name of a field should stand"},
     {"\xFF\xFEl\0a", "f: this text is UTF-16; save it as UTF-8"},
     // Tabs and carriage returns count as one column.
@@ -166,6 +208,7 @@ TEST(Prototxt, AcceptsEveryFormOfTheTextFormat) {
       "layer {\r\n\tname: \"a\"\r\n}",
       "layer { name: \"a\" } # no newline at the end, \xB2\xE3 not UTF-8",
       "layer { name: \"\xE5\xB1\x82\" }",
+      "layer { transform_param { scale: 1/255 mean_value: [1, 1/2] } } # a // b",
       "layer { denseblock_param { BN_Bias_Filler { value: 1 } } }",
   };
   for (const char* text : texts) EXPECT_EQ(message_of(text), "") << text;

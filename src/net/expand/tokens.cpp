@@ -130,10 +130,20 @@ bool starts_error(const std::vector<Token>& tokens, size_t at) {
          tokens[at + 2].kind == Token::Kind::text;
 }
 
+namespace {
+
+// 1/255 as the value of a field. A "//" is no division here: it may start a comment of C++.
+bool is_fraction(const std::vector<Token>& tokens, size_t at) {
+  return tokens[at].is("/") && at > 0 && tokens[at - 1].kind == Token::Kind::number &&
+         tokens[at + 1].kind == Token::Kind::number;
+}
+
+}  // namespace
+
 bool has_expansions(const std::vector<Token>& tokens) {
   for (size_t i = 0; i + 1 < tokens.size(); ++i) {
     if (tokens[i].kind == Token::Kind::variable || starts_include(tokens, i) ||
-        starts_repeat(tokens, i) || starts_if(tokens, i))
+        starts_repeat(tokens, i) || starts_if(tokens, i) || is_fraction(tokens, i))
       return true;
   }
   return false;

@@ -25,8 +25,8 @@ struct Token {
 // protobuf's parser says what is wrong with it.
 std::vector<Token> tokens_of(std::string_view text);
 
-// Whether a file has something to expand: a variable outside quotes, an include of a file, a repeat
-// or an if.
+// Whether a file has something to expand: a variable outside quotes, an include of a file, a repeat,
+// an if or a fraction.
 bool has_expansions(const std::vector<Token>& tokens);
 
 // Whether the token at `at` starts a statement of the expansion rather than a field: a layer has a

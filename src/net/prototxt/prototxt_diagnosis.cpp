@@ -4,11 +4,13 @@
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 
 #include <algorithm>
+#include <cctype>
 #include <limits>
 #include <map>
 #include <vector>
 
 #include "base/strings.h"
+#include "net/prototxt/number_hints.h"
 #include "net/prototxt/prototxt_hints.h"
 
 namespace crema {
@@ -74,10 +76,51 @@ class Diagnosis : private pb::io::ErrorCollector {
     if (what.find("non ascii") != std::string::npos) {
       stop(line, column, "a character outside ASCII may stand only in comments and in quotes");
     }
-    if (what.find("Need space") != std::string::npos) {
-      stop(line, column, "a number ends here and letters follow: a text needs quotes");
-    }
+    if (what.find("Need space") != std::string::npos) letters_after_number(line, column);
     stop(line, column, what);
+  }
+
+  // 10k, 5abc: the whole word is one value to a person.
+  [[noreturn]] void letters_after_number(int line, int column) const {
+    const size_t inside = std::min(source_.offset_of(line, column), text_.size());
+    const std::string_view word = word_around(inside);
+    const auto begin = static_cast<size_t>(word.data() - text_.data());
+    const int start = column - static_cast<int>(inside - begin);
+    if (current_ && takes_numbers(*current_)) {
+      stop(line, start,
+           cat('"', current_->name(), "\" expects ", wanted(*current_), ", found ", word,
+               write_hint(*current_, word)));
+    }
+    stop(line, column, "a number ends here and letters follow: a text needs quotes");
+  }
+
+  // The letters, digits and signs of a number around this place.
+  std::string_view word_around(size_t inside) const {
+    const auto belongs = [&](size_t at) {
+      return std::isalnum(static_cast<unsigned char>(text_[at])) || text_[at] == '_' ||
+             text_[at] == '.' || text_[at] == '-' || text_[at] == '+' ||
+             (text_[at] == ',' && at + 1 < text_.size() &&
+              std::isdigit(static_cast<unsigned char>(text_[at + 1])));
+    };
+    size_t begin = inside, end = inside;
+    while (begin > 0 && belongs(begin - 1)) --begin;
+    while (end < text_.size() && belongs(end)) ++end;
+    return text_.substr(begin, end - begin);
+  }
+
+  // 0,01 or 10,000: to the text format two values.
+  void no_comma_inside(const pb::FieldDescriptor& field, const Tokenizer::Token& start) const {
+    if (!at(",") || !takes_numbers(field)) return;
+    const size_t comma = offset_of(token());
+    const auto digit_at = [&](size_t i) {
+      return i < text_.size() && std::isdigit(static_cast<unsigned char>(text_[i]));
+    };
+    if (comma == 0 || !digit_at(comma - 1) || !digit_at(comma + 1)) return;
+    const std::string_view word = word_around(comma);
+    const std::string hint = field.is_repeated() ? cat("; write ", field.name(), ": [", word, "]")
+                                                 : write_hint(field, word);
+    stop(start.line, start.column,
+         cat('"', field.name(), "\" expects ", wanted(field), ", found ", word, hint));
   }
 
   // All fields up to `closing`; "" is the end of the file.
@@ -101,7 +144,8 @@ class Diagnosis : private pb::io::ErrorCollector {
     if (!at(Tokenizer::TYPE_IDENTIFIER)) stray();
     const Tokenizer::Token word = token();
     const pb::FieldDescriptor* field = blocks_.back().type->FindFieldByName(word.text);
-    if (!field) stop(unknown_field(word.text, blocks_));
+    if (!field) stop(unknown_field(word.text, blocks_, closed_));
+    closed_.clear();
     if (!field->is_repeated()) {
       const auto [first, is_new] = firsts->try_emplace(field, word);
       if (!is_new) {
@@ -113,8 +157,14 @@ class Diagnosis : private pb::io::ErrorCollector {
       consume(":");
       if (!field->is_repeated() || !list(*field, word)) block(*field, word);
     } else {
+      current_ = field;
       if (!consume(":")) no_colon(*field);
-      if (!field->is_repeated() || !list(*field, word)) value(*field);
+      if (!field->is_repeated() || !list(*field, word)) {
+        const Tokenizer::Token start = token();
+        value(*field);
+        no_comma_inside(*field, start);
+      }
+      current_ = nullptr;
     }
     if (!consume(";")) consume(",");
   }
@@ -143,6 +193,7 @@ class Diagnosis : private pb::io::ErrorCollector {
     blocks_.push_back({field.message_type(), field.name(), word.line, word.column, ""});
     next();
     fields(angle ? ">" : "}");
+    closed_.push_back(blocks_.back());
     blocks_.pop_back();
   }
 
@@ -229,8 +280,12 @@ class Diagnosis : private pb::io::ErrorCollector {
       if (field.full_name() == "crema.V1LayerParameter.type") {
         hint = cat("; blocks with type: \"", inside, "\" are called \"layer\", not \"layers\"");
       } else {
-        hint = cat("; write ", field.name(), ": ", inside);
+        hint = write_hint(field, inside);
       }
+    } else if (at("+")) {
+      hint = write_hint(field, word_around(offset_of(token())));
+    } else {
+      hint = write_hint(field, cat(negative ? "-" : "", token().text));
     }
     const std::string shown = cat(negative ? "-" : "", token().text);
     stop(start.line, start.column,
@@ -300,6 +355,8 @@ class Diagnosis : private pb::io::ErrorCollector {
   pb::io::ArrayInputStream stream_;
   mutable Tokenizer tokens_;  // reading the current token is not a const call in protobuf
   std::vector<OpenBlock> blocks_;
+  std::vector<OpenBlock> closed_;                 // since the last field, the innermost first
+  const pb::FieldDescriptor* current_ = nullptr;  // whose value is read
 };
 
 }  // namespace

@@ -66,7 +66,8 @@ std::string brace_hint(const std::vector<OpenBlock>& blocks, const pb::Descripto
 
 }  // namespace
 
-std::string unknown_field(std::string_view word, const std::vector<OpenBlock>& blocks) {
+std::string unknown_field(std::string_view word, const std::vector<OpenBlock>& blocks,
+                          const std::vector<OpenBlock>& closed) {
   const pb::Descriptor& type = *blocks.back().type;
   const std::string name(word);
   const std::string what = cat(type.name(), " has no field \"", word, '"');
@@ -76,6 +77,13 @@ std::string unknown_field(std::string_view word, const std::vector<OpenBlock>& b
     if (blocks[i].type != &type && blocks[i].type->FindFieldByName(name)) {
       return what + brace_hint(blocks, *blocks[i].type);
     }
+  }
+  for (const OpenBlock& block : closed) {
+    if (block.type == &type || !block.type->FindFieldByName(name)) continue;
+    return cat(what, "; it belongs to ", block.type->name(),
+               ": is there one \"}\" too many before it? "
+               "(\"",
+               block.field, "\" of line ", block.line + 1, " is closed already)");
   }
   const std::string inside = inner_blocks(type, name);
   const std::string near = did_you_mean(word, field_names(type));

@@ -18,8 +18,10 @@ struct OpenBlock {
   std::string layer;  // its "name", when it is a layer and the name has been read already
 };
 
-// `word` is where a field of the innermost block should be.
-std::string unknown_field(std::string_view word, const std::vector<OpenBlock>& blocks);
+// `word` is where a field of the innermost block should be. `closed`: blocks that ended right before
+// it.
+std::string unknown_field(std::string_view word, const std::vector<OpenBlock>& blocks,
+                          const std::vector<OpenBlock>& closed);
 
 // What a field accepts, for "expects ...": "a whole number", "true or false", "MAX, AVE or
 // STOCHASTIC".
