@@ -8,6 +8,7 @@
 #include "layers/python_hook.h"
 #include "net/graph_parameters.h"
 #include "net/needs_backward.h"
+#include "net/net_slips.h"
 #include "net/python_choice.h"
 #include "net/shapes.h"
 #include "net/splits.h"
@@ -107,18 +108,26 @@ class Builder {
       tops.push_back("(automatic)");
     }
     check_arity(*layer, static_cast<int>(bottoms.size()), static_cast<int>(tops.size()));
-    if (set_up_layer(context_, node, bottoms, options_.folder)) {
+    std::vector<std::string> blobs;
+    for (const int value : node.bottoms) blobs.push_back(graph_.values[value].blob);
+    const GivenBottoms given{message, blobs, bottoms, training, options_.folder};
+    with_order_hint(context_, given, [&] {
+      if (!set_up_layer(context_, node, bottoms, options_.folder)) return;
       layer = node.layer;
       layers_.back() = layer.get();
-    }
+    });
     if (options_.frozen && options_.frozen(message.name())) freeze(i, *layer);
     // Caffe's SoftmaxWithLoss creates its Softmax through the factory, which also logs.
     if (message.type() == "SoftmaxWithLoss") log.info(cat("Creating layer ", message.name()));
-    const Inference inference = layer->infer(bottoms);
+    Inference inference;
+    with_order_hint(context_, given, [&] { inference = layer->infer(bottoms); });
     check_tops(message, inference.tops);
     log.info(cat("Setting up ", message.name()));
     add_tops(i, tops, inference.tops, &node);
+    const size_t before = graph_.parameters.size();
     node.parameters = parameters_.add(message, *layer);
+    if (options_.training && graph_.parameters.size() > before)
+      warn_of_namesake(context_, graph_, node);
     graph_.views[i].bottoms = node.bottoms;
     graph_.views[i].tops = node.tops;
     graph_.views[i].parameters = node.parameters;
@@ -243,6 +252,7 @@ class Builder {
     }
     const BackwardNeeds needs =
         find_backward_needs(graph_, layers_, weights, options_.seed_outputs);
+    if (options_.training) refuse_swapped_losses(graph_, layers_, needs.wanted);
     for (int i = graph_.net.layer_size() - 1; i >= 0; --i) {
       graph_.views[i].backward = needs.layer[i];
       context_.log().info(cat(graph_.net.layer(i).name(),

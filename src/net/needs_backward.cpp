@@ -48,6 +48,7 @@ BackwardNeeds find_backward_needs(const Graph& graph, const std::vector<const La
                                   bool seed_outputs) {
   BackwardNeeds needs;
   find_wanted(graph, layers, &needs);
+  needs.wanted = needs.bottom;
   // In reverse order: only what reaches a loss, and not through a bottom that takes no gradient.
   std::set<std::string> under_loss, skipped;
   for (int i = graph.net.layer_size() - 1; i >= 0; --i) {

@@ -1,4 +1,6 @@
 // A net's parameters and their gradients: their memory, first values, and copies in 16 bits.
+#include <algorithm>
+#include <map>
 #include <utility>
 
 #include "base/error.h"
@@ -10,15 +12,68 @@
 
 namespace crema {
 
+namespace {
+
+// The step that has a parameter as its own; for messages.
+LayerPlace place_of_parameter(const Graph& graph, int parameter) {
+  for (const Node& node : graph.nodes) {
+    if (std::count(node.parameters.begin(), node.parameters.end(), parameter) > 0)
+      return node.place;
+  }
+  return {graph.parameters[parameter].layer, ""};
+}
+
+// For each parameter, how many before it have its layer's name and its index: of two layers of one
+// name the first shares with the first.
+std::vector<int> occurrences(const std::vector<Parameter>& parameters) {
+  std::map<std::pair<std::string, int>, int> seen;
+  std::vector<int> found;
+  for (const Parameter& parameter : parameters)
+    found.push_back(seen[{parameter.layer, parameter.index}]++);
+  return found;
+}
+
+// What made the shapes differ: most often inputs of another size.
+std::string other_inputs(const Graph& mine, const Graph& theirs) {
+  const auto input_of = [](const Graph& graph) {
+    for (const Node& node : graph.nodes) {
+      if (node.bottoms.empty() && !node.tops.empty()) return graph.values[node.tops[0]];
+    }
+    return Value();
+  };
+  const Value test = input_of(mine), train = input_of(theirs);
+  const auto sample = [](const Value& value) {
+    std::vector<int64_t> dims = value.shape.dims();
+    if (!dims.empty()) dims.erase(dims.begin());
+    return dims;
+  };
+  if (test.blob.empty() || train.blob.empty() || sample(test) == sample(train)) return "";
+  return cat(": the data differ, \"", test.blob, "\" is ", test.shape.brief(), " here and \"",
+             train.blob, "\" ", train.shape.brief(),
+             " there: give both phases samples of one size (crop_size, new_height, the database)");
+}
+
+}  // namespace
+
 void Net::share_parameters() {
   if (!options_.share) return;
-  Graph& other = options_.share->graph_;
-  for (Parameter& mine : graph_.parameters) {
-    for (const Parameter& theirs : other.parameters) {
-      if (theirs.layer != mine.layer || theirs.index != mine.index) continue;
-      require(theirs.shape == mine.shape, "layer \"", mine.layer, "\": parameter ", mine.index,
-              " has shape ", mine.shape.brief(), " in this net, but ", theirs.shape.brief(),
-              " in the training net that owns it");
+  const Graph& other = options_.share->graph_;
+  const std::vector<int> number = occurrences(graph_.parameters),
+                         their_number = occurrences(other.parameters);
+  for (size_t i = 0; i < graph_.parameters.size(); ++i) {
+    Parameter& mine = graph_.parameters[i];
+    for (size_t j = 0; j < other.parameters.size(); ++j) {
+      const Parameter& theirs = other.parameters[j];
+      if (theirs.layer != mine.layer || theirs.index != mine.index || number[i] != their_number[j])
+        continue;
+      const auto check = [&] {
+        require(
+            theirs.shape == mine.shape, "parameter ", mine.index, " has shape ", mine.shape.brief(),
+            " in this net, but ", theirs.shape.brief(), " in the training net that owns it (",
+            place_of_parameter(other, static_cast<int>(j)).where, ")", other_inputs(graph_, other));
+      };
+      if (theirs.shape != mine.shape)
+        at_layer(place_of_parameter(graph_, static_cast<int>(i)), check);
       mine.data = theirs.data;
       mine.diff = theirs.diff;
       mine.half = theirs.half;

@@ -3,27 +3,9 @@
 #include "layers/python_hook.h"
 #include "net/graph_builder.h"
 #include "net/graph_parameters.h"
+#include "net/silent_during.h"
 
 namespace crema {
-
-namespace {
-
-// What layers say in their setup was said once.
-class SilentDuring {
- public:
-  explicit SilentDuring(Context& context) : context_(context), log_(context.log()) {
-    context.set_log(silent_log());
-  }
-  ~SilentDuring() { context_.set_log(log_); }
-  SilentDuring(const SilentDuring&) = delete;
-  SilentDuring& operator=(const SilentDuring&) = delete;
-
- private:
-  Context& context_;
-  Log& log_;
-};
-
-}  // namespace
 
 void check_tops(const LayerParameter& message, const std::vector<Shape>& shapes) {
   for (int j = 0; j < static_cast<int>(shapes.size()); ++j)
@@ -67,7 +49,7 @@ void infer_shapes(Graph& graph, int first, int last) {
 }
 
 Graph with_own_layers(Context& context, const Graph& graph, const std::string& folder) {
-  const SilentDuring silent(context);
+  const SilentDuring silent(context);  // what layers say in their setup was said once
   Graph copy = graph;
   for (Node& node : copy.nodes) {
     if (node.bottoms.empty() || node.tops.empty()) continue;
