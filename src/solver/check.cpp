@@ -7,6 +7,7 @@
 #include "net/filter.h"
 #include "solver/divergence.h"
 #include "solver/epoch_fields.h"
+#include "solver/field_ranges.h"
 #include "solver/learning_rate.h"
 #include "solver/optimizer.h"
 #include "solver/schedules.h"
@@ -21,9 +22,12 @@ void check_refused(const SolverFile& file, const SolverFile& counted, Findings* 
     try {
       work();
     } catch (const Error& error) {
-      findings->push_back(finding_of(Severity::error, error.what(), file.where(field)));
+      findings->push_back(
+          finding_of(Severity::error, error.what(), place_of_message(file, error.what(), field)));
     }
   };
+  const Findings numbers = out_of_range(file);
+  findings->insert(findings->end(), numbers.begin(), numbers.end());
   note("max_epoch", [&] { check_epoch_fields(file); });
   note("lr_policy", [&] { check_learning_rate(counted.solver); });
   note("on_divergence", [&] { check_divergence(file); });
@@ -102,6 +106,7 @@ struct Sources {
       check_labels(net, i, *facts, findings);
       check_class_names(net, i, findings);
       check_values(net, i, *facts, findings);
+      check_centre(net, i, *facts, file.solver.base_lr(), findings);
       if (iterations > 0 && first)
         check_test_size(file, number, iterations, *facts, net.layer(i).name(), findings);
       first = false;

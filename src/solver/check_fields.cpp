@@ -58,6 +58,38 @@ void check_policy_fields(const SolverFile& file, Findings* findings) {
   }
 }
 
+// Numbers that are legal, and never meant.
+void check_numbers(const SolverFile& file, Findings* findings) {
+  const SolverParameter& s = file.solver;
+  static const std::vector<std::string> falling = {"step", "exp", "multistep", "stepearly",
+                                                   "plateau"};
+  if (s.gamma() > 1 && std::count(falling.begin(), falling.end(), s.lr_policy()) > 0)
+    add(findings, Severity::warning, file.where("gamma"), "gamma is ", s.gamma(), ": lr_policy \"",
+        s.lr_policy(), "\" multiplies the rate by it, so the rate grows; 0.1 is usual");
+  if (s.has_base_lr() && s.base_lr() == 0 && s.lr_policy() != "multifixed" &&
+      s.lr_policy() != "vstep")
+    add(findings, Severity::warning, file.where("base_lr"), "base_lr is 0: no weight will change");
+  for (const char* name :
+       {"clip_gradients", "clip_gradients_value", "clip_gradients_blob", "clip_gradients_layer"}) {
+    const auto* field = SolverParameter::descriptor()->FindFieldByName(name);
+    if (!is_given(s, name) || SolverParameter::GetReflection()->GetFloat(s, field) != 0) continue;
+    add(findings, Severity::warning, file.where(name), name,
+        " is 0: every gradient is cut to nothing; remove it, or give the largest norm");
+  }
+}
+
+// A test needs both: how often, and how long it is.
+void check_tests(const SolverFile& file, Findings* findings) {
+  const SolverParameter& s = file.solver;
+  if (s.test_interval() <= 0 || s.test_epoch() || s.test_iter_size() > 0) return;
+  if (s.test_net_size() + s.test_net_param_size() > 0) return;  // an error
+  const std::string given = given_field(s, "test_interval");
+  add(findings, Severity::warning, file.where(given), given, " is ",
+      given_value(s, "test_interval"),
+      ", but there is neither test_iter nor test_epoch, so nothing is ever tested: add "
+      "test_epoch: true, or the batches of a test, for example test_iter: 100");
+}
+
 // What is due after the last iteration, or never.
 void check_intervals(const SolverFile& file, Findings* findings) {
   const SolverParameter& s = file.solver;
@@ -144,6 +176,8 @@ void check_prefix(const SolverFile& file, Findings* findings) {
 void check_solver_fields(const SolverFile& file, bool sums_losses, bool compares_intervals,
                          Findings* findings) {
   check_policy_fields(file, findings);
+  check_numbers(file, findings);
+  check_tests(file, findings);
   if (compares_intervals) check_intervals(file, findings);
   check_rate(file, sums_losses, findings);
   check_prefix(file, findings);

@@ -169,6 +169,14 @@ void check_rates(const SolverParameter& s, const std::string& name) {
     require(count_a == count_b, a, " is given ", count_a, " times and ", b, " ", count_b,
             " times: lr_policy \"", name, "\" needs both once for each stage");
   };
+  // A factor on the rate, or on the iterations. For "sigmoid" a negative one is what lets it fall.
+  require(s.gamma() >= 0 || name == "sigmoid", "gamma is ", s.gamma(), ": lr_policy \"", name,
+          "\" needs at least 0; write gamma: ", -s.gamma());
+  require(s.power() >= 0 || name != "poly", "power is ", s.power(),
+          ": lr_policy \"poly\" needs at least 0, or the rate is infinite at the end");
+  require(s.p_mult() > 0 && s.lr_mult() >= 0, s.p_mult() > 0 ? "lr_mult is " : "p_mult is ",
+          s.p_mult() > 0 ? s.lr_mult() : s.p_mult(),
+          ": a factor on cycles and rates must not be negative, nor a cycle's be 0");
   if (name == "step") positive("stepsize", s.stepsize());
   if (name == "poly" || name == "cosine" || name == "onecycle") positive("max_iter", s.max_iter());
   if (name == "sgdr" && s.period() <= 0) positive("period", s.has_max_iter() ? 1 : s.period());

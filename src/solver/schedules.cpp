@@ -136,10 +136,7 @@ void check_schedules(const SolverParameter& s, UpdateRule rule) {
           "lookahead_steps is ", s.lookahead_steps(), " and lookahead_alpha ", s.lookahead_alpha(),
           ", but slow weights need at least one step, and a length above 0 and at most 1");
   if (rule == UpdateRule::rmsprop) decays("rms_decay", s.rms_decay());
-  if (rule >= UpdateRule::adam) {
-    decays("momentum", s.momentum());
-    decays("momentum2", s.momentum2());
-  }
+  if (rule >= UpdateRule::adam) decays("momentum2", s.momentum2());
   require(s.ema_decay() >= 0 && s.ema_decay() < 1, "ema_decay is ", s.ema_decay(),
           ": it must be at least 0 and less than 1, for example 0.999");
   require(!s.test_ema() || s.ema_decay() > 0,
@@ -148,8 +145,6 @@ void check_schedules(const SolverParameter& s, UpdateRule rule) {
 
 void check_momentum(const SolverFile& file, Log& log) {
   const SolverParameter& s = file.solver;
-  require(std::abs(s.momentum()) <= 1, file.where("momentum"), ": momentum is ", s.momentum(),
-          ", it must be at least -1 and at most 1");
   if (update_rule(s.type()) != UpdateRule::adam || s.has_momentum()) return;
   if (s.momentum_policy() != "fixed" && s.momentum_policy() != "step") return;  // these give one
   std::string place = file.where("type");

@@ -15,8 +15,7 @@ struct SolverFile;
 // Error when a policy is unknown or a value makes no sense for the rule.
 void check_schedules(const SolverParameter& solver, UpdateRule rule);
 
-// Error when momentum is beyond 1; a warning where Adam has none: it is Caffe's 0 then, which is
-// hardly meant.
+// A warning where Adam has no momentum: it is Caffe's 0 then, which is hardly meant.
 void check_momentum(const SolverFile& file, Log& log);
 
 // momentum2, or the rule's default where the solver does not set it.

@@ -18,6 +18,7 @@
 #include "solver/debug_info.h"
 #include "solver/divergence.h"
 #include "solver/epochs.h"
+#include "solver/field_ranges.h"
 #include "solver/freeze.h"
 #include "solver/gpu_iteration.h"
 #include "solver/optimizer.h"
@@ -130,22 +131,13 @@ void Solver::complete_parameter() {
 }
 
 void Solver::check_parameter(const SolverParameter& solver) {
-  const auto at_least = [&](const char* field, auto value, int minimum) {
-    require(value >= minimum, file_.where(field), ": ", field, " is ", value,
-            ", it must be at least ", minimum);
-  };
-  at_least("average_loss", solver.average_loss(), 1);
-  at_least("iter_size", solver.iter_size(), 1);
-  at_least("display", solver.display(), 0);
-  at_least("snapshot", solver.snapshot(), 0);
-  at_least("test_interval", solver.test_interval(), 0);
-  at_least("delta", solver.delta(), 0);
-  // Reports an Error of `work` at the position of the field.
+  for (const Finding& wrong : out_of_range(file_)) fail(wrong.where, ": ", wrong.text);
+  // Reports an Error of `work` at the position of the field that it names, or else of this one.
   const auto check = [&](const char* field, const auto& work) {
     try {
       work();
     } catch (const Error& error) {
-      fail(file_.where(field), ": ", error.what());
+      fail(place_of_message(file_, error.what(), field), ": ", error.what());
     }
   };
   check("lr_policy", [&] { check_learning_rate(solver); });

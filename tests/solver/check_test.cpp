@@ -105,6 +105,19 @@ INSTANTIATE_TEST_SUITE_P(
         of_solver("base_lr is 0.1, which is far above what type \"Adam\" takes",
                   "base_lr: 0.1 max_iter: 100 type: \"Adam\"" + kFixed,
                   "base_lr: 0.001 max_iter: 100 type: \"Adam\"" + kFixed),
+        of_solver("solver.prototxt:7:2: error: base_lr is -0.01, it must be at least 0; write",
+                  "max_iter: 100\n base_lr: -0.01 " + kFixed,
+                  "max_iter: 100\n base_lr: 0.01 " + kFixed),
+        of_solver("warning: base_lr is 0: no weight will change",
+                  "base_lr: 0 max_iter: 100 " + kFixed, kSolver + kFixed),
+        of_solver("warning: gamma is 10: lr_policy \"step\" multiplies the rate by it",
+                  kSolver + "lr_policy: \"step\" gamma: 10 stepsize: 50",
+                  kSolver + "lr_policy: \"step\" gamma: 0.1 stepsize: 50"),
+        of_solver("warning: clip_gradients is 0: every gradient is cut to nothing",
+                  kSolver + kFixed + "clip_gradients: 0", kSolver + kFixed + "clip_gradients: 1"),
+        of_solver("test_interval is 10, but there is neither test_iter nor test_epoch",
+                  kSolver + kFixed + "test_interval: 10",
+                  kSolver + kFixed + "test_iter: 1 test_interval: 10"),
         of_solver("base_lr is 1e-08, which is far below what type \"SGD\" takes",
                   "base_lr: 1e-8 max_iter: 100 " + kFixed,
                   "base_lr: 1e-5 max_iter: 100 " + kFixed)));
@@ -201,6 +214,8 @@ INSTANTIATE_TEST_SUITE_P(
         DataCase{"", mixed, "", "scale: 0.00390625", ""},
         DataCase{"mean_value does not fit the data", mixed, "", "mean_value: 1000", ""},
         DataCase{"", mixed, "", "mean_value: 104 mean_value: 117", ""},
+        DataCase{"the data are far from a mean of 0: they are 7", mixed, "",
+                 "mean_value: -600 scale: 0.01", ""},
         DataCase{
             "test_iter is 5: with batches of 10 a test reads 50 records, but \"in\" has 60: the "
             "rest is left",

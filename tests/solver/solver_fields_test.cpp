@@ -217,7 +217,26 @@ TEST(Fields, ThatDisagree) {
        "initial_momentum is 1"},
       {"momentum: 0.9 initial_momentum: 0.5", "initial_momentum is set, but momentum_policy is"},
       {"type: \"AdamW\" momentum: 1", "momentum is 1"},
-      {"momentum: 90", ": momentum is 90, it must be at least -1 and at most 1"},
+      {"\nmomentum: 90",
+       "solver.prototxt:19:1: momentum is 90, it must be at least 0 and less "
+       "than 1; 0.9 is usual"},
+      {"momentum: 1", ": momentum is 1, it must be at least 0 and less than 1"},
+      {"momentum: -0.5",
+       ": momentum is -0.5, it must be at least 0 and less than 1; write "
+       "momentum: 0.5"},
+      {"weight_decay: -0.0005",
+       ": weight_decay is -0.0005, it must be at least 0; write "
+       "weight_decay: 0.0005"},
+      {"\n max_iter: -10000",
+       "solver.prototxt:19:2: max_iter is -10000, it must be at least 0; "
+       "write max_iter: 10000"},
+      {"display: -1", ": display is -1, it must be at least 0; write display: 1"},
+      {"test_interval: -5 test_iter: 1", ": test_interval is -5, it must be at least 0"},
+      {"average_loss: 0", ": average_loss is 0, it must be at least 1"},
+      {"iter_size: 0", ": iter_size is 0, it must be at least 1"},
+      {"warmup_iter: -3", ": warmup_iter is -3, it must be at least 0"},
+      {"min_lr: -0.1", ": min_lr is -0.1, it must be at least 0; write min_lr: 0.1"},
+      {"stepvalue: [5, -6]", ": stepvalue is -6, it must be at least 0"},
       {"delta: -1e-8", ": delta is -1e-08, it must be at least 0"},
       {"ema_decay: 1", "ema_decay is 1"},
       {"test_ema: true", "set ema_decay"},
@@ -227,6 +246,20 @@ TEST(Fields, ThatDisagree) {
       {"snapshot_include_weights: false", "snapshot_include_state: false"},
   };
   for (const auto& [text, part] : rows) expect_part(solver_error(text), part);
+  // Of the policy; the place is that of the field, not of lr_policy.
+  const auto error = [](const std::string& text) {
+    Context context(Device::cpu);
+    return error_of([&] {
+      Solver solver(context, parse_solver_text(cat("net_param {", kNet, "}\n", text), "s"));
+    });
+  };
+  expect_part(error("base_lr: -0.01\nlr_policy: \"fixed\""),
+              "s:18:1: base_lr is -0.01, it must be at least 0; write base_lr: 0.01");
+  expect_part(error("base_lr: 1\nlr_policy: \"step\"\ngamma: -0.1\nstepsize: 5"),
+              "s:20:1: gamma is -0.1: lr_policy \"step\" needs at least 0; write gamma: 0.1");
+  expect_part(error("base_lr: 1\nlr_policy: \"step\"\ngamma: 0.1\nstepsize: 0"),
+              "s:21:1: stepsize is 0: lr_policy \"step\" needs a positive number");
+  EXPECT_EQ(error("base_lr: 1\nlr_policy: \"sigmoid\"\ngamma: -0.1\nstepsize: 5"), "");
 }
 
 }  // namespace solver_fields_test

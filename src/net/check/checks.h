@@ -40,6 +40,10 @@ void check_class_names(const CheckedNet& net, int layer, Findings* findings);
 // mean_value and scale that do not fit the stored values.
 void check_values(const CheckedNet& net, int layer, const SourceFacts& facts, Findings* findings);
 
+// Data far from a mean of zero, in a training with this rate.
+void check_centre(const CheckedNet& net, int layer, const SourceFacts& facts, double rate,
+                  Findings* findings);
+
 // Layers of a weights file that the net does not have; an error where none fits.
 void check_weights(const CheckedNet& net, const std::string& path, const std::string& where,
                    Findings* findings);

@@ -8,6 +8,7 @@
 #include "base/files.h"
 #include "data/databases/source.h"
 #include "data/databases/tar_shards.h"
+#include "data/images/record.h"
 
 namespace crema {
 namespace {
@@ -18,22 +19,39 @@ constexpr int64_t kLines = 200000;      // of a list
 constexpr int64_t kBytes = 32 << 20;    // of records, as images of some databases are large
 constexpr int64_t kValues = 4'000'000;  // of the records whose values are looked at
 
-void add_values(const Datum& datum, std::vector<SourceFacts::Channel>* channels) {
-  if (datum.encoded() || datum.channels() <= 0) return;
+void add_value(SourceFacts::Channel* channel, double value) {
+  ++channel->count;
+  channel->sum += value;
+  channel->squares += value * value;
+}
+
+// The pixels of an encoded image; returns how many values there are.
+int64_t add_pixels(const Datum& datum, std::vector<SourceFacts::Channel>* channels) {
+  Record record;
+  record.datum = datum;
+  decode(record, Color::as_stored);
+  if (!record.bytes || !record.interleaved || record.part.height > 0) return 0;
+  if (channels->empty()) channels->resize(record.channels);
+  if (static_cast<int64_t>(channels->size()) != record.channels) return 0;
+  const int64_t size = record.channels * record.height * record.width;
+  for (int64_t i = 0; i < size; ++i) add_value(&(*channels)[i % record.channels], record.bytes[i]);
+  return size;
+}
+
+int64_t add_values(const Datum& datum, std::vector<SourceFacts::Channel>* channels) {
+  if (datum.encoded()) return add_pixels(datum, channels);
+  if (datum.channels() <= 0) return 0;
   const bool bytes = !datum.data().empty();
   const auto size = bytes ? static_cast<int64_t>(datum.data().size()) : datum.float_data_size();
   const int64_t plane = size / datum.channels();
-  if (plane == 0) return;
+  if (plane == 0) return 0;
   if (channels->empty()) channels->resize(datum.channels());
-  if (static_cast<int>(channels->size()) != datum.channels()) return;
+  if (static_cast<int>(channels->size()) != datum.channels()) return 0;
   for (int64_t i = 0; i < plane * datum.channels(); ++i) {
-    const double value =
-        bytes ? static_cast<unsigned char>(datum.data()[i]) : datum.float_data(static_cast<int>(i));
-    SourceFacts::Channel& channel = (*channels)[i / plane];
-    ++channel.count;
-    channel.sum += value;
-    channel.squares += value * value;
+    add_value(&(*channels)[i / plane], bytes ? static_cast<unsigned char>(datum.data()[i])
+                                             : datum.float_data(static_cast<int>(i)));
   }
+  return size;
 }
 
 void read_database(const Source& source, bool counts, bool labelled, SourceFacts* facts) {
@@ -57,8 +75,7 @@ void read_database(const Source& source, bool counts, bool labelled, SourceFacts
     bytes += static_cast<int64_t>(datum.ByteSizeLong());
     if (labelled && datum.labels_size() == 0) facts->labels.push_back(datum.label());
     if (values >= kValues) continue;
-    add_values(datum, &facts->values);
-    values += static_cast<int64_t>(datum.data().size()) + datum.float_data_size();
+    values += add_values(datum, &facts->values);
   }
   // A part of a spread sample is still in order, but ends early.
   facts->all_labels = labelled && (whole || (counts && read == source.size()));

@@ -18,8 +18,8 @@ struct SourceFacts {
   // ones; none where the layer has no top for them.
   std::vector<int64_t> labels;
   bool all_labels = false;
-  // Sums over the values of some records, before transform_param, by channel; none for encoded
-  // images.
+  // Sums over the values of some records, before transform_param, by channel. Encoded images are
+  // decoded.
   struct Channel {
     double count = 0, sum = 0, squares = 0;
   };
