@@ -220,7 +220,8 @@ DEFINE_string(
     "numbers.");
 DEFINE_string(metrics, "",
               "What tests say of a classifier besides the net's outputs, with commas: confusion, "
-              "per_class, top5 (or another number), auc, map, f1, iou.");
+              "per_class, top5 (or another number), auc, map, f1, iou. Empty: `test` prints the "
+              "confusion, and precision and recall of each class, for up to 100 classes.");
 DEFINE_int32(top, 5, "How many classes to print for each image, the most probable first.");
 DEFINE_string(
     blob, "",

@@ -2,6 +2,7 @@
 // and their means. Several ranks share the batches.
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <iostream>
 #include <optional>
 
@@ -114,6 +115,56 @@ std::string legend_of(const ClassNames& names) {
   return "Classes: " + join(texts, ", ");
 }
 
+constexpr int64_t kMostClasses = 100;       // of which each is told without being asked
+constexpr int64_t kTableClasses = 20;       // whose confusion is shown as a table
+constexpr size_t kFrequentConfusions = 10;  // shown where the table would be too wide
+
+std::string right_aligned(const std::string& text, size_t width) {
+  return std::string(width - std::min(width, text.size()), ' ') + text;
+}
+
+std::string share_text(double value) {
+  if (std::isnan(value)) return "nan";
+  char text[16];
+  std::snprintf(text, sizeof text, "%.4f", value);
+  return text;
+}
+
+// Wrong answers by their number: "label 3 as 5: 12".
+std::vector<std::string> frequent_confusions(const event::Confusion& confusion) {
+  std::vector<std::pair<int64_t, int64_t>> wrong;  // count, position
+  for (int64_t i = 0; i < confusion.classes * confusion.classes; ++i) {
+    if (i / confusion.classes != i % confusion.classes && confusion.counts[i] > 0)
+      wrong.emplace_back(-confusion.counts[i], i);
+  }
+  std::sort(wrong.begin(), wrong.end());
+  if (wrong.size() > kFrequentConfusions) wrong.resize(kFrequentConfusions);
+  std::vector<std::string> lines;
+  for (const auto& [count, at] : wrong)
+    lines.push_back(
+        cat("  label ", at / confusion.classes, " as ", at % confusion.classes, ": ", -count));
+  return lines;
+}
+
+// Without -metrics: what a classifier's test should say of each class.
+void log_classes(ProgramLog& log, const ClassMetrics& metrics, const ClassNames& names) {
+  if (!names.empty()) log.info(legend_of(names));
+  const event::Confusion confusion = *metrics.confusion("");
+  if (metrics.classes() <= kTableClasses) {
+    for (const std::string& line : lines_of(confusion)) log.info(line);
+  } else if (const auto lines = frequent_confusions(confusion); !lines.empty()) {
+    log.info("Most frequent confusions (-metrics confusion writes all to confusion.csv):");
+    for (const std::string& line : lines) log.info(line);
+  }
+  log.info("Class  precision    recall        f1   records");
+  for (int64_t c = 0; c < metrics.classes(); ++c) {
+    const ClassMetrics::ClassResult result = metrics.result_of(c);
+    log.info(cat(right_aligned(cat(c), 5), right_aligned(share_text(result.precision), 11),
+                 right_aligned(share_text(result.recall), 10),
+                 right_aligned(share_text(result.f1), 10), right_aligned(cat(result.records), 10)));
+  }
+}
+
 void log_metrics(ProgramLog& log, const ClassMetrics& metrics, const ClassNames& names,
                  bool writes) {
   if (!names.empty()) log.info(legend_of(names));
@@ -141,10 +192,11 @@ void test(ProgramLog& log, Net& net, const std::vector<std::string>& asked,
   const TestBatches mine = test_batches(net, iterations);
   TestScores scores(evaluation_of_flags(), net);
   std::optional<ClassMetrics> metrics;
-  if (!asked.empty()) {
-    metrics.emplace(net, asked);
-    require_count(names, metrics->classes(), "the net");
-  }
+  const bool by_default = asked.empty() && random_inputs_of(net).empty() &&
+                          !ClassMetrics::values(net.graph(), kMostClasses).empty();
+  if (by_default) metrics.emplace(net, std::vector<std::string>{"confusion"});
+  if (!asked.empty()) metrics.emplace(net, asked);
+  if (metrics) require_count(names, metrics->classes(), "the net");
   BatchResults results;
   std::optional<RankPause> pause(context);  // the other ranks may have fewer batches
   for (int64_t i = mine.first; i < mine.end; ++i) {
@@ -178,7 +230,8 @@ void test(ProgramLog& log, Net& net, const std::vector<std::string>& asked,
     for (const event::ClassPrecision& found : scores.classes())
       log.info(cat("class", found.label, ": ", found.precision));
   }
-  if (metrics) log_metrics(log, *metrics, names, first);
+  if (by_default && first) log_classes(log, *metrics, names);
+  if (!by_default && metrics) log_metrics(log, *metrics, names, first);
   if (!results.not_finite.empty()) fail(results.not_finite);
 }
 
@@ -201,6 +254,11 @@ int test(const VerbCall& call, World* world) {
           "-phase TRAIN: ranks would have other data each; several test in phase TEST only");
   input.options.precision = precision;
   input.options.keep_blobs = input.options.keep_blobs || !asked.empty();
+  if (asked.empty()) {
+    input.options.kept = [](const Graph& graph) {
+      return ClassMetrics::values(graph, kMostClasses);
+    };
+  }
   input.options.whole_epochs = FLAGS_epoch;
   Net net(*context, input.net, input.options);
   load_weights_of_flag(net);

@@ -51,6 +51,24 @@ std::vector<std::string> parse_class_metrics(const std::string& list) {
   return asked;
 }
 
+std::vector<int> ClassMetrics::values(const Graph& graph, int64_t most) {
+  const LayerParameter* const layer = layer_that_compares(graph.net);
+  if (!layer) return {};
+  for (const Node& node : graph.nodes) {
+    if (node.message.name() != layer->name() || node.bottoms.size() < 2) continue;
+    const Shape &scores = graph.values[node.bottoms[0]].shape,
+                &labels = graph.values[node.bottoms[1]].shape;
+    int axis = layer->type() == "Accuracy" ? layer->accuracy_param().axis()
+                                           : layer->softmax_param().axis();
+    if (axis < 0) axis += scores.axes();
+    if (axis < 0 || axis >= scores.axes() || scores[axis] < 2 || scores[axis] > most ||
+        labels.count() * scores[axis] != scores.count())
+      return {};
+    return {node.bottoms[0], node.bottoms[1]};
+  }
+  return {};
+}
+
 ClassMetrics::ClassMetrics(Net& net, std::vector<std::string> asked)
     : net_(net), asked_(std::move(asked)) {
   const NetParameter& text = net.graph().net;
@@ -194,6 +212,12 @@ double ClassMetrics::f1(int64_t label) const {
   return all == 0 ? kNone : 2 * static_cast<double>(confusion_[label * classes_ + label]) / all;
 }
 
+ClassMetrics::ClassResult ClassMetrics::result_of(int64_t label) const {
+  const auto all = static_cast<double>(predicted(label));
+  const double right = static_cast<double>(confusion_[label * classes_ + label]);
+  return {all == 0 ? kNone : right / all, recall(label), f1(label), labelled(label)};
+}
+
 double ClassMetrics::intersection_over_union(int64_t label) const {
   const auto both = static_cast<double>(confusion_[label * classes_ + label]);
   const double either = static_cast<double>(labelled(label) + predicted(label)) - both;
@@ -278,7 +302,7 @@ std::vector<OutputValue> ClassMetrics::outputs() const {
 std::optional<event::Confusion> ClassMetrics::confusion(const std::string& csv) const {
   if (!asks("confusion")) return {};
   event::Confusion confusion{.classes = classes_, .counts = confusion_};
-  if (classes_ > kTableClasses) {
+  if (classes_ > kTableClasses && !csv.empty()) {
     std::string text;
     for (int64_t i = 0; i < classes_ * classes_; ++i)
       text += cat(confusion_[i], (i + 1) % classes_ == 0 ? "\n" : ",");

@@ -18,6 +18,10 @@ std::vector<std::string> parse_class_metrics(const std::string& list);
 
 class ClassMetrics {
  public:
+  // The scores and labels that it would compare, to be kept for it; none where the net has no such
+  // layer, or `most` classes are too few.
+  static std::vector<int> values(const Graph& graph, int64_t most);
+
   // `asked`: of confusion, per_class, topN, auc, map, f1, iou. The net must keep its blobs. Error when it
   // compares no scores with labels.
   ClassMetrics(Net& net, std::vector<std::string> asked);
@@ -36,8 +40,15 @@ class ClassMetrics {
   // A class that occurs nowhere is nan by itself and counts in no mean.
   std::vector<OutputValue> outputs() const;
   int64_t classes() const { return classes_; }
+  // Precision and recall are nan where nothing was predicted, or labelled, so.
+  struct ClassResult {
+    double precision = 0, recall = 0, f1 = 0;
+    int64_t records = 0;
+  };
+  ClassResult result_of(int64_t label) const;
+
   // If the confusion was asked for, without iteration and net. More than 20 classes are also written
-  // to the file `csv`.
+  // to the file `csv`, unless it is "".
   std::optional<event::Confusion> confusion(const std::string& csv) const;
 
  private:

@@ -69,6 +69,20 @@ TEST(TestVerb, MetricsOfAClassifierNeedNoChangeOfItsNet) {
   for (const char* part : {"] top3 = 1\n", "] accuracy_of_class_0 = nan\n",
                            "] Confusion (rows: labels, columns: what the net says):\n"})
     expect_part(good.err, part);
+  // Without being asked: the confusion, and each class, here with 32 records of class 1 and none else.
+  const Outcome plain = run(folder, std::string(kTest) + "-iterations 4");
+  EXPECT_EQ(plain.code, 0) << plain.err;
+  for (const char* part : {"] Confusion (rows: labels, columns: what the net says):\n",
+                           "] Class  precision    recall        f1   records\n",
+                           "]     0     0.0000       nan    0.0000         0\n", "        32\n"})
+    expect_part(plain.err, part);
+  const Outcome many =
+      run(folder, std::string(kTest) +
+                      "-iterations 4 -set 'layer[data].dummy_data_param.shape[0]={dim:8,dim:25}'");
+  EXPECT_EQ(many.code, 0) << many.err;
+  expect_part(many.err, "] Most frequent confusions (-metrics confusion writes all to");
+  expect_part(many.err, "]   label 1 as ");
+  EXPECT_EQ(many.err.find("] Confusion (rows"), std::string::npos);
   const Outcome bad = run(folder, std::string(kTest) + "-metrics top3,acu");
   EXPECT_EQ(bad.code, 1);
   expect_part(bad.err, "-metrics top3,acu: there is no \"acu\"");
