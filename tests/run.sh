@@ -6,7 +6,7 @@ bash data_scripts/setup.sh --tests
 # Without a card GPU code for one kind is enough, compiled quickly: that it compiles.
 quick=OFF
 [ -e /dev/nvidia0 ] || { export CUDAARCHS=${CUDAARCHS:-90}; quick=ON; }
-cmake -S . -B build -G Ninja -DCREMA_CUDA=AUTO -DCREMA_CUDA_QUICK=$quick -DCMAKE_UNITY_BUILD=ON
+bash data_scripts/configure.sh -DCREMA_CUDA=AUTO -DCREMA_CUDA_QUICK=$quick -DCMAKE_UNITY_BUILD=ON
 cmake --build build
 status=0
 ctest --test-dir build --output-on-failure -j "$(nproc)" "$@" || status=$?

@@ -19,6 +19,19 @@ trap '[ -z "$server" ] || kill "$server"; rm -rf "$tree"' EXIT
 mkdir -p "$tree"/{data_scripts,build,served,made,out}
 cp data_scripts/*.sh "$tree/data_scripts/"
 ln -s "$tools" "$tree/build/tools"
+# The build folder of a tree that was moved is configured anew, one of this place is not.
+mkdir "$tree/bin"
+printf '#!/bin/sh\necho "$@"\n' >"$tree/bin/cmake"
+chmod +x "$tree/bin/cmake"
+configured() {  # TREE
+  printf 'CMAKE_CACHEFILE_DIR:INTERNAL=%s/build\nCMAKE_HOME_DIRECTORY:INTERNAL=%s\n' "$1" "$1" >"$tree/build/CMakeCache.txt"
+  PATH=$tree/bin:$PATH bash "$tree/data_scripts/configure.sh" -DX=1
+}
+[ "$(configured "$tree")" = "-S . -B build -G Ninja -DX=1" ] || die "configure.sh: $(configured "$tree")"
+[[ $(configured /gone) == "build/ was made in /gone:"*"--fresh -S . -B build -G Ninja -DX=1" ]] ||
+  die "configure.sh after a move: $(configured /gone)"
+rm "$tree/build/CMakeCache.txt"
+
 "$python" data_scripts/make_shapes.py "$tree/made" --train 6 --test 3 --size 48 >/dev/null
 "$python" tests/data_scripts/small_sets.py "$tree/made" "$tree/served"
 
