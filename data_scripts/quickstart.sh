@@ -4,6 +4,8 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 out=build/quickstart
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
 
 step() { printf '\n== %s\n' "$*"; }
 
@@ -16,16 +18,20 @@ step "2/5 Building Crema"
 # is there stays as it is.
 first=()
 [ -e build/CMakeCache.txt ] || [ -e /dev/nvidia0 ] || first=(-DCREMA_CUDA=OFF)
-cmake -S . -B build -G Ninja "${first[@]}" -DCMAKE_UNITY_BUILD=ON >/dev/null
+bash data_scripts/configure.sh "${first[@]}" -DCMAKE_UNITY_BUILD=ON >"$log" || { cat "$log"; exit 1; }
+grep '^build/ was made' "$log" || true
+targets=(crema_tool)
+# The Python module; a Python without headers or NumPy has none.
+! ninja -C build -t query crema_python >/dev/null 2>&1 || targets+=(crema_python)
 if [ ! -e build/tools/crema ]; then
   # Seconds of a core that a file takes on average, measured on two cores of a server.
   each=6
   ! grep -q -e -DCREMA_CUDA build/build.ninja || each=12
-  files=$(ninja -C build -t commands crema_tool | wc -l)
+  files=$(ninja -C build -t commands "${targets[@]}" | wc -l)
   cores=$(nproc)
   echo "$files files: about $(((files * each + 59 * cores) / (60 * cores))) minutes on $cores cores"
 fi
-NINJA_STATUS='[%f/%t files, %e s] ' cmake --build build --target crema_tool
+NINJA_STATUS='[%f/%t files, %e s] ' cmake --build build --target "${targets[@]}"
 
 step "3/5 Rendering sample digits"
 if [ ! -e data/digits/train-images-idx3-ubyte ]; then
@@ -50,6 +56,7 @@ weights=$(ls -t models/lenet/lenet_digits_iter_*.caffemodel | head -n 1)
 build/tools/crema report models/lenet/metrics.jsonl -model models/lenet/digits_train_val.prototxt \
   -weights "$weights" -output "$out/report.html" 2>>"$out/train.log"
 
+python=$(sed -n 's/^_Python3_EXECUTABLE:INTERNAL=//p' build/CMakeCache.txt)
 accuracy=$(sed -n 's/.*Test net output #[0-9]*: accuracy = //p' "$out/train.log" | tail -n 1)
 cat <<END
 
@@ -62,6 +69,8 @@ Next:
   build/tools/summary -model models/lenet/digits_train_val.prototxt
   build/tools/time -model models/lenet/digits_train_val.prototxt -train_step
   build/tools/train -solver models/lenet/digits_solver.prototxt -snapshot ${weights%.caffemodel}.solverstate
+  PYTHONPATH=build/python ${python:-python3} -c 'import crema
+print(crema.Net("models/lenet/digits_train_val.prototxt", "$weights", crema.TEST).forward())'
   bash data_scripts/get_mnist.sh && bash data_scripts/create_mnist.sh     # the real MNIST (models/lenet/README.md)
   bash tests/run.sh                                                       # the test suite
 END

@@ -3,11 +3,11 @@
 # packages is put in by auditwheel, or is the machine's.
 set(package ${PROJECT_BINARY_DIR}/python)
 set(left_out PATTERN __pycache__ EXCLUDE PATTERN *.so EXCLUDE)
-install(TARGETS crema_python LIBRARY DESTINATION python/crema OPTIONAL)  # where only the programs were built
+install(TARGETS crema_python_module LIBRARY DESTINATION python/crema OPTIONAL)  # where only the programs were built
 install(DIRECTORY ${package}/crema ${package}/caffe DESTINATION python OPTIONAL ${left_out})
 
 set(of_wheel COMPONENT wheel EXCLUDE_FROM_ALL)
-install(TARGETS crema_python LIBRARY DESTINATION crema ${of_wheel})
+install(TARGETS crema_python_module LIBRARY DESTINATION crema ${of_wheel})
 install(DIRECTORY ${package}/crema ${package}/caffe DESTINATION . ${of_wheel} ${left_out})
 install(FILES src/python/crema_programs.py DESTINATION . ${of_wheel})
 install(TARGETS crema_tool RUNTIME DESTINATION crema/bin ${of_wheel})

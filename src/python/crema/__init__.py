@@ -16,6 +16,10 @@ when first used.
 import importlib
 from typing import TYPE_CHECKING
 
+from .compiled import require_module
+
+require_module(__name__)
+
 from ._crema import (TEST, TRAIN, NCCL, DeviceLost, Diverged, Error, Layer, LayerBlobs, Timer, __version__,
                      get_threads, has_nccl, init_log, layer_type_list, log, set_device, set_mode_cpu, set_mode_gpu,
                      set_multiprocess, set_random_seed, set_solver_count, set_solver_rank, set_threads, solver_count,
