@@ -26,6 +26,21 @@ for file in bin/{train,caffe,convert_imageset} include/crema.h lib/cmake/Crema/C
   [ -e "$folder/$file" ] || die "$file is missing"
 done
 
+# Links of pages lead somewhere.
+"$(command -v /usr/bin/python3 || echo python3)" -B - "$folder/share/crema" <<'END' || die "the installed pages have broken links"
+import glob, os, sys
+sys.path.insert(0, "tests/pages")
+import extract
+top, broken = sys.argv[1], []
+pages = glob.glob(f"{top}/**/*.md", recursive=True)
+for page in pages:
+    with open(page) as file:
+        broken += [f"{page}: {link}" for link in extract.links_of(file.read())
+                   if not os.path.exists(os.path.join(os.path.dirname(page), link))]
+print("\n".join(broken))
+sys.exit(bool(broken) or len(pages) < 50)
+END
+
 # Where programs and libraries look for others: beside themselves and in absolute folders, never in the working directory.
 modules=$(ls "$build"/python/crema/_crema*.so "$folder"/python/crema/_crema*.so 2>/dev/null || true)
 for object in "$build"/tools/crema "$build"/lib/*.so "$folder"/bin/crema "$folder"/lib/libcrema* $modules; do
@@ -99,11 +114,9 @@ for at in /opt/crema /srv/moved; do
   for part in train test; do
     try convert_mnist_data /data/$part.images /data/$part.labels /data/digits/digits_${part}_lmdb
   done
-  cat >"$tree/solver.prototxt" <<END
-net: "$at/share/crema/models/lenet/digits_train_val.prototxt"
-base_lr: 0.01 lr_policy: "fixed" display: 1 max_iter: 3 test_iter: 1 test_interval: 3 snapshot_prefix: "/tmp/net"
-END
-  try train -solver /solver.prototxt
+  # The installed LeNet, from another folder: its net is found above the solver.
+  try train -solver "$at/share/crema/models/lenet/digits_solver.prototxt" -set max_iter=3 -set display=1 -set test_iter=1 \
+    -set test_interval=3 -set snapshot_prefix=/tmp/net
   grep -q 'Optimization Done' "$tree/tmp/log" || die "in $at: no training: $(cat "$tree/tmp/log")"
   if [ -e "$tree$at/lib/libcrema_images.so" ]; then
     try convert_imageset -encoded -encode_type png /images/ /images/list.txt /encoded

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -112,9 +113,13 @@ void require_regular(const std::string& path) {
 }
 
 std::string find_file(const std::string& path, const std::string& folder) {
-  if (path.empty() || path[0] == '/' || file_exists(path) || folder.empty()) return path;
-  const std::string beside = folder + "/" + path;
-  return file_exists(beside) ? beside : path;
+  if (path.empty() || path[0] == '/' || file_exists(path)) return path;
+  for (std::string at = folder; !at.empty(); at.erase(std::min(at.rfind('/'), at.size()))) {
+    const std::string found = at + "/" + path;
+    if (file_exists(found)) return found;
+    if (at.find('/') == std::string::npos) break;
+  }
+  return path;
 }
 
 AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {

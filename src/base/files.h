@@ -23,9 +23,9 @@ std::string read_text(const std::string& path, size_t maximum = kMaxText);
 // For libraries that open files themselves: Error when the path exists and is not a regular file.
 void require_regular(const std::string& path);
 
-// A relative path is looked up in the working directory, as in Caffe, and then in `folder`, the
-// folder of the file that names it. When neither exists the path is returned unchanged, so that the
-// error on opening it names it.
+// A relative path is looked up in the working directory, as in Caffe, then in `folder`, that of the
+// file that names it, and in those above it: files of models/ name each other from the top of the
+// tree. If none exists the path is returned unchanged, so that the error on opening it names it.
 std::string find_file(const std::string& path, const std::string& folder);
 
 // A file that appears whole or not at all: it is written next to its target under a temporary name,

@@ -144,6 +144,7 @@ TEST_F(FilesTest, FindsFilesBesideTheNamingOne) {
   write_file_atomically(path("list.txt"), "x");
   EXPECT_EQ(find_file("list.txt", folder_.path()), path("list.txt"));
   EXPECT_EQ(find_file("not_there.txt", folder_.path()), "not_there.txt");
+  EXPECT_EQ(find_file("list.txt", path("nets/lenet")), path("list.txt"));
   EXPECT_EQ(find_file(path("list.txt"), "/nowhere"), path("list.txt"));
   EXPECT_EQ(find_file("", folder_.path()), "");
 }

@@ -165,7 +165,8 @@ std::string find_source(const std::string& source, const std::string& folder) {
   if (file_exists(source) || source.find('{') == std::string::npos)
     return find_file(source, folder);
   const std::string first = expand_braces(source).front();
-  return find_file(first, folder) == first ? source : folder + "/" + source;
+  const std::string found = find_file(first, folder);
+  return found.substr(0, found.size() - first.size()) + source;
 }
 
 }  // namespace crema
