@@ -48,7 +48,7 @@ FROM_ELSEWHERE = [
 
 # Solvers, by folder of models/, that train on the small data made here; the others get random data of the shapes in
 # tests/models/models.rows.
-WITH_DATA = {"lenet", "finetune_digits", "siamese", "mnist_autoencoder", "face_center_loss", "face_triplet", "cifar10_quick",
+WITH_DATA = {"lenet", "pictures", "finetune_digits", "siamese", "mnist_autoencoder", "face_center_loss", "face_triplet", "cifar10_quick",
              "cifar10_full", "cifar10_full_sigmoid", "cifar10_full_sigmoid_bn", "faster_rcnn", "rfcn"}
 
 # What else is set in a training of a folder's net, to save time: most of its weights are of one layer, or tests are long.
@@ -59,7 +59,8 @@ SMALLER = {"fcn": ["layer[fc6].convolution_param.num_output=64"], "caffenet": ["
 
 # Pages that need files of the reader's own: which of fixtures.py's.
 OWN_FILES = {
-    "README.md": ["pictures", "lenet_of_mnist"],
+    "README.md": ["pictures"],
+    "models/pictures/README.md": ["pictures"],
     "data_scripts/convert.md": ["pictures", "list", "table", "cifar_of_python"],
     "tools/deploy.md": ["digit"],
     "models/caffenet/README.md": ["ilsvrc12"],
