@@ -1,6 +1,7 @@
 #include "tools/random_inputs.h"
 
 #include <algorithm>
+#include <set>
 
 #include "tools/random_boxes.h"
 
@@ -19,7 +20,20 @@ int64_t classes_at(const Graph& graph, const Node& node, size_t j) {
   const LayerParameter& message = node.message;
   const std::string& type = message.type();
   const Shape& scores = graph.values[node.bottoms[0]].shape;
-  if (type == "SigmoidCrossEntropyLoss") return j == 1 ? 2 : 0;
+  // Answers, or shares of the classes.
+  static const std::set<std::string> kYesOrNo = {
+      "SigmoidCrossEntropyLoss", "SigmoidCrossEntropyLossWeighted", "MultiLabelLoss",
+      "SoftmaxCrossEntropyLoss", "SoftmaxCrossEntropy2Loss"};
+  if (kYesOrNo.count(type) > 0) return j == 1 ? 2 : 0;
+  const bool for_each_score = j == 1 &&
+                              graph.values[node.bottoms[1]].shape.count() == scores.count() &&
+                              scores.axes() > 1 && scores.count(1) > 1;
+  if ((type == "DiceCoefLoss" || type == "SoftmaxWithLoss") && for_each_score) return 2;
+  // Rows that are picked.
+  if (type == "BatchReindex" && j == 1) return scores.axes() > 0 ? scores[0] : 0;
+  if (type == "Gather" && j == 1 && node.tops.size() == 1)
+    return scores.axes() > 0 ? scores[scores.canonical_axis(message.gather_param().axis())] : 0;
+  if (type == "Filter" && j + 1 == node.bottoms.size()) return 2;
   if (type == "ContrastiveLoss") return j == 2 ? 2 : 0;
   if (type == "DetectionLoss") return j == 1 ? message.detection_loss_param().cls_num() : 0;
   if (type == "OrdinalRegressionLoss") return j == 1 ? scores[1] / 2 + 1 : 0;
@@ -41,6 +55,19 @@ int64_t classes_at(const Graph& graph, const Node& node, size_t j) {
   return scores[axis];
 }
 
+// Whether top `k` has values of bottom `j`, only in other places.
+bool passes_on(const Node& node, size_t j, size_t k) {
+  static const std::set<std::string> kAll = {"Slice", "Concat", "Split"};
+  // Interp makes label maps smaller where its places are pixels.
+  static const std::set<std::string> kFirst = {"Interp", "BatchReindex",  "Crop", "Permute",
+                                               "Tile",   "Reverse",       "Flip", "Reorg",
+                                               "Im2col", "ShuffleChannel"};
+  const std::string& type = node.message.type();
+  if (node.layer->is_view() || kAll.count(type) > 0) return true;
+  const bool one_each = type == "Filter" || (type == "Gather" && node.tops.size() > 1);
+  return one_each ? k == j : j == 0 && (type == "Gather" || kFirst.count(type) > 0);
+}
+
 }  // namespace
 
 int64_t classes_of(const Graph& graph, int value) {
@@ -52,12 +79,9 @@ int64_t classes_of(const Graph& graph, int value) {
     for (size_t j = 0; j < node.bottoms.size(); ++j) {
       if (node.bottoms[j] != value) continue;
       narrow(classes_at(graph, node, j));
-      const std::string& type = node.message.type();
-      // Interp makes label maps smaller where its places are pixels.
-      const bool passes_on =
-          node.layer->is_view() || type == "Slice" || type == "Concat" || type == "Interp";
-      if (!passes_on) continue;
-      for (const int top : node.tops) narrow(classes_of(graph, top));
+      for (size_t k = 0; k < node.tops.size(); ++k) {
+        if (passes_on(node, j, k)) narrow(classes_of(graph, node.tops[k]));
+      }
     }
   }
   return classes;

@@ -8,9 +8,7 @@
 #include "tensor/on.h"
 
 namespace crema {
-namespace {
 
-// All digits of a label, which usually was a float: 1.5, 16777216.
 std::string digits_of(double label) {
   if (std::isnan(label)) return cat(label);
   char text[32];
@@ -20,8 +18,6 @@ std::string digits_of(double label) {
                                   : std::to_chars(text, text + sizeof(text), label);
   return problem == std::errc() ? std::string(text, end) : cat(label);
 }
-
-}  // namespace
 
 void fail_for_label(int64_t position, double label, int64_t classes, int64_t each,
                     const std::string& when) {

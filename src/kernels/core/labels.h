@@ -81,6 +81,9 @@ void check_label_note(Context& context, const Tensor& note);
 // labels look like shares of the classes.
 std::string hint_about_shares(const Shape& labels, int64_t rows);
 
+// All digits of a label or target, which usually was a float: 1.5, 16777216.
+std::string digits_of(double label);
+
 // each: positions per image. when: "" or " of forward pass 7".
 [[noreturn]] void fail_for_label(int64_t position, double label, int64_t classes, int64_t each,
                                  const std::string& when = "");

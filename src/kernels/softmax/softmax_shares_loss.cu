@@ -12,7 +12,7 @@ namespace {
 
 template <typename C>
 CREMA_HD bool is_share(C share) {
-  return share >= 0;  // NaN is not
+  return share >= 0 && share <= C(1.001);  // NaN is not; a little more for rounding
 }
 
 // T: the type of x; all else is of its type for computing.
@@ -135,11 +135,12 @@ void fail_for_share(const SoftmaxLossCase& c, int64_t at, double share, const st
   const SoftmaxView& view = c.view;
   const int64_t position = at / view.classes / view.inner * view.inner + at % view.inner,
                 each = c.positions_each();
-  fail("the share ", share, " of class ", at / view.inner % view.classes, " in image ",
-       position / each, " of the batch", when,
-       each > 1 ? cat(", position ", position % each, ",") : "",
-       " is not 0 or more: labels with a value for each score are shares of the classes, as mixup "
-       "makes them");
+  fail(
+      "the share ", share, " of class ", at / view.inner % view.classes, " in image ",
+      position / each, " of the batch", when,
+      each > 1 ? cat(", position ", position % each, ",") : "",
+      " is not from 0 to 1: labels with a value for each score are shares of the classes, as mixup "
+      "makes them");
 }
 
 void softmax_shares_loss_forward(Context& context, const SoftmaxLossCase& c, const Tensor& x,

@@ -12,8 +12,8 @@
 namespace crema {
 
 // saved.positions has a fourth row here: sum(q * w). The first two rows are there already; the loss
-// of each position, the normalizer and the loss are written. A share that is negative or no number is
-// an Error on the CPU and noted on a GPU, with its index in the blob as its position.
+// of each position, the normalizer and the loss are written. A share that is not from 0 to 1 is an
+// Error on the CPU and noted on a GPU, with its index in the blob as its position.
 void softmax_shares_loss_forward(Context& context, const SoftmaxLossCase& c, const Tensor& x,
                                  const Tensor& shares, const Tensor& loss,
                                  const SoftmaxLossSaved& saved);

@@ -170,10 +170,15 @@ class RegionLossLayer : public Layer {
       const Objects<T> objects{pass.bottom[1].data<T>(), pass.bottom[1].count() / (5 * images)};
       if (x.device() == Device::cpu) check_objects(objects, images, classes);
       const T* sizes = sizes_.data<T>();
+      const LabelNote note{pass.saved[1].data<int32_t>(), classes, objects.each, pass.pass,
+                           pass.live_pass};
+      LabelNote of_box = note;
+      of_box.classes = kOfCoordinate;
       T* belongs = pass.workspace.data<T>();
-      parallel_for(context, images * objects.each,
-                   Assign<T>{objects, side, boxes(), sizes, sizes + 2 * boxes(), boxes(), belongs},
-                   64);
+      parallel_for(
+          context, images * objects.each,
+          Assign<T>{objects, side, boxes(), sizes, sizes + 2 * boxes(), boxes(), of_box, belongs},
+          64);
       const int64_t positions = boxes() * side * side, all = images * positions,
                     parts = closest_parts(context.device() == Device::gpu);
       T *maximum = belongs + images * objects.each, *last = maximum + parts * all;
@@ -182,8 +187,6 @@ class RegionLossLayer : public Layer {
                    Closest<T, RegionBoxes<T>>{cell_boxes, objects, belongs, images, positions,
                                               parts, maximum, last},
                    64);
-      const LabelNote note{pass.saved[1].data<int32_t>(), classes, objects.each, pass.pass,
-                           pass.live_pass};
       const RegionScales<T> scales{
           static_cast<T>(p().thresh()),       static_cast<T>(p().coord_scale()),
           static_cast<T>(p().object_scale()), static_cast<T>(p().noobject_scale()),
@@ -206,7 +209,7 @@ class RegionLossLayer : public Layer {
   }
 
   void check(Context& context, const Forward& pass) const override {
-    check_label_note(context, pass.saved[1]);
+    check_object_note(context, pass.saved[1]);
   }
 
   Tensor sizes_;

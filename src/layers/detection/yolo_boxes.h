@@ -30,7 +30,20 @@ struct Objects {
   CREMA_HD bool ends(int64_t image, int64_t t) const { return t == each || row(image, t)[1] == 0; }
 };
 
+// The number of a row's first coordinate that cannot be relative to the image, 1 to 4; 0: none. Boxes may
+// cross the border.
+template <typename T>
+CREMA_HD int wrong_coordinate(const T* row) {
+  for (int k = 1; k < 5; ++k) {
+    const bool good = k < 3 ? row[k] >= T(-0.5) && row[k] <= T(1.5) : row[k] > 0 && row[k] <= 2;
+    if (!good) return k;
+  }
+  return 0;
+}
+
 constexpr int kEndOfObjects = -2;  // value of belongs[object] after the last object of an image
+
+constexpr int64_t kOfCoordinate = -1;
 
 // belongs[object] = box of the scale * S * S + cell, or -1.
 template <typename T>
@@ -39,6 +52,7 @@ struct Assign {
   int64_t side, boxes;
   const T *sizes, *mask;  // of all boxes, relative to the image; which ones the scale has
   int64_t all;
+  LabelNote note;  // of an object with a wrong coordinate; its classes are kOfCoordinate
   T* belongs;
   CREMA_HD void operator()(int64_t object) const {
     const T* row = objects.rows + object * 5;
@@ -48,6 +62,7 @@ struct Assign {
       belongs[object] = kEndOfObjects;
       return;
     }
+    if (const int k = wrong_coordinate(row); k > 0) note.write(object, row[k]);
     int64_t best = -1;
     T maximum = 0;
     for (int64_t n = 0; n < all; ++n) {
@@ -136,16 +151,35 @@ inline void check_object_rows(const Shape& objects, int64_t images) {
           images, " images, but is ", objects.brief());
 }
 
-// Error for an object whose class is out of range. On the CPU.
+[[noreturn]] inline void fail_for_coordinate(int64_t object, int64_t each, double value,
+                                             const std::string& when = "") {
+  fail("object ", object % each, " of image ", object / each, " of the batch", when,
+       " has the coordinate ", value,
+       ", but x, y, width and height are relative to the image, from 0 "
+       "to 1, so it belongs to no cell; divide pixels by the width and the height of the image");
+}
+
+// Error for an object whose class or box is out of range. On the CPU.
 template <typename T>
 void check_objects(const Objects<T>& objects, int64_t images, int64_t classes) {
   for (int64_t image = 0; image < images; ++image) {
     for (int64_t t = 0; !objects.ends(image, t); ++t) {
-      const T label = objects.row(image, t)[0];
-      require(is_class(label, classes), "object ", t, " of image ", image,
-              " of the batch has the class ", label, ", but num_class is ", classes);
+      const T* const row = objects.row(image, t);
+      require(is_class(row[0], classes), "object ", t, " of image ", image,
+              " of the batch has the class ", row[0], ", but num_class is ", classes);
+      if (const int k = wrong_coordinate(row); k > 0)
+        fail_for_coordinate(image * objects.each + t, objects.each, static_cast<double>(row[k]));
     }
   }
+}
+
+// The same for what a GPU has recorded.
+inline void check_object_note(Context& context, const Tensor& note) {
+  const std::optional<NotedLabel> bad = take_label_note(context, note);
+  if (!bad) return;
+  if (bad->classes == kOfCoordinate)
+    fail_for_coordinate(bad->position, bad->each, bad->label, when_noted(*bad));
+  fail_for_label(bad->position, bad->label, bad->classes, bad->each, when_noted(*bad));
 }
 
 }  // namespace crema

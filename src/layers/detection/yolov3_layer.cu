@@ -159,10 +159,15 @@ class Yolov3Layer : public Layer {
       const Objects<T> objects{pass.bottom[1].data<T>(), pass.bottom[1].count() / (5 * images)};
       if (x.device() == Device::cpu) check_objects(objects, images, p().num_class());
       const T *sizes = sizes_.data<T>(), *mask = sizes + p().biases_size();
+      const LabelNote note{pass.saved[1].data<int32_t>(), p().num_class(), objects.each, pass.pass,
+                           pass.live_pass};
+      LabelNote of_box = note;
+      of_box.classes = kOfCoordinate;
       T* belongs = pass.workspace.data<T>();
-      parallel_for(context, images * objects.each,
-                   Assign<T>{objects, side, boxes(), sizes, mask, p().biases_size() / 2, belongs},
-                   64);
+      parallel_for(
+          context, images * objects.each,
+          Assign<T>{objects, side, boxes(), sizes, mask, p().biases_size() / 2, of_box, belongs},
+          64);
       const int64_t positions = boxes() * side * side, all = images * positions,
                     parts = closest_parts(context.device() == Device::gpu);
       T *maximum = belongs + images * objects.each, *last = maximum + parts * all;
@@ -171,8 +176,6 @@ class Yolov3Layer : public Layer {
                    Closest<T, Yolov3Boxes<T>>{cell_boxes, objects, belongs, images, positions,
                                               parts, maximum, last},
                    64);
-      const LabelNote note{pass.saved[1].data<int32_t>(), p().num_class(), objects.each, pass.pass,
-                           pass.live_pass};
       const T object_scale = p().use_logic_gradient() ? static_cast<T>(p().object_scale()) : T(1);
       parallel_for(context, all,
                    Deltas<T>{objects, x.data<T>(), belongs, sizes, mask, maximum, last, parts, all,
@@ -197,7 +200,7 @@ class Yolov3Layer : public Layer {
   }
 
   void check(Context& context, const Forward& pass) const override {
-    check_label_note(context, pass.saved[1]);
+    check_object_note(context, pass.saved[1]);
   }
 
   Tensor sizes_;  // of all boxes relative to the image, then the mask

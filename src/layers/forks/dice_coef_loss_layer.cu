@@ -1,15 +1,15 @@
 // DiceCoefLoss (forks): one minus the overlap of predicted and true masks, the mean over images.
 //   loss = 1 / N * sum over n of
 //          1 - (2 * sum of x * t + smooth) / (sum of x^2 + sum of t^2 + smooth)
-// Shapes: x (N, C, ...), t with as many values; or labels, one per position, whose t is 1 in the
+// Shapes: x (N, C, ...), t with as many values, 0 to 1 (others are an error); or labels, one per position, whose t is 1 in the
 // label's channel and else 0. The channel of dice_coef_loss_param.ignore_label does not count. The
 // loss is a scalar.
 // Parameters: none.
 // Gradient: dx = 2 / N * (x * u - t * v) / v^2 with u the numerator and v the denominator, times
 // the loss weight; none for t.
-#include "kernels/core/labels.h"
 #include "kernels/core/pointwise.h"
 #include "kernels/core/reduce.h"
+#include "kernels/core/targets.h"
 #include "layers/layer.h"
 #include "proto/params/loss.pb.h"
 
@@ -22,6 +22,7 @@ struct Masks {
   int64_t channels, inner;
   bool by_label;
   int64_t ignored;  // channel, or -1
+  TargetBounds<T> bounds;
   LabelNote note;
 
   CREMA_HD T target(int64_t n, int64_t channel, int64_t column) const {
@@ -37,7 +38,10 @@ struct Masks {
     const int64_t n = k / 2;
     const T value = x[(n * channels + channel) * inner + column];
     const T truth = target(n, channel, column);
-    if (truth != truth && by_label) note.write(n * inner + column, t[n * inner + column]);
+    if (by_label && truth != truth) note.write(n * inner + column, t[n * inner + column]);
+    if (!by_label && !bounds.has(truth)) {
+      note.write((n * channels + channel) * inner + column, truth);
+    }
     return channel == ignored ? T(0) * truth
            : k % 2 == 0       ? value * truth
                               : value * value + truth * truth;
@@ -88,6 +92,11 @@ class DiceCoefLossLayer : public Layer {
     return {{Shape()}, {{{x[0], 2}, {}}, {{LabelNote::kCount}, DType::i32, true}}};
   }
 
+  static bool by_label(const std::vector<Tensor>& bottom) {
+    return bottom[1].count() != bottom[0].count();
+  }
+  static TargetRange range() { return {.advice = kScaleMasks}; }
+
   template <typename T>
   Masks<T> masks(const std::vector<Tensor>& bottom) const {
     const Shape& x = bottom[0].shape();
@@ -95,8 +104,9 @@ class DiceCoefLossLayer : public Layer {
             bottom[1].data<T>(),
             x[1],
             x.count(2),
-            bottom[1].count() != x.count(),
+            by_label(bottom),
             p().has_ignore_label() ? p().ignore_label() : -1,
+            range().bounds<T>(),
             {}};
   }
   template <typename T>
@@ -106,11 +116,16 @@ class DiceCoefLossLayer : public Layer {
 
   void forward(Context& context, const Forward& pass) override {
     const Shape& x = pass.bottom[0].shape();
-    if (pass.bottom[1].count() != x.count())
+    const bool labels = by_label(pass.bottom);
+    if (labels) {
       check_labels(pass.bottom[1], x[1], x.count(2), std::nullopt);
+    } else {
+      check_targets(pass.bottom[1], range(), x.count(1));
+    }
     on(pass.bottom[0], [&]<typename T>() {
       Masks<T> terms = masks<T>(pass.bottom);
-      terms.note = {pass.saved[1].data<int32_t>(), x[1], x.count(2), pass.pass, pass.live_pass};
+      terms.note = {pass.saved[1].data<int32_t>(), x[1], x.count(labels ? 2 : 1), pass.pass,
+                    pass.live_pass};
       parallel_sum<T>(context, {2 * x[0], x[1], x.count(2)}, terms, {pass.saved[0].data<T>()});
       parallel_sum<T>(context, {1, 1, x[0]}, overlap<T>(pass.saved[0]),
                       {pass.top[0].data<T>(), T(1) / static_cast<T>(x[0])});
@@ -128,7 +143,8 @@ class DiceCoefLossLayer : public Layer {
   }
 
   void check(Context& context, const Forward& pass) const override {
-    check_label_note(context, pass.saved[1]);
+    if (by_label(pass.bottom)) return check_label_note(context, pass.saved[1]);
+    check_target_note(context, pass.saved[1], range());
   }
 };
 

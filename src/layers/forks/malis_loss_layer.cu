@@ -6,7 +6,7 @@
 //   where the affinity of two voxels is the weakest link of the path between them whose weakest
 //   link is strongest
 // Shapes: affinities a (N, K, (Z,) (Y,) X) from 0 to 1, one for each of K links of a voxel, the
-// true ones t likewise, segments (N, 1 or 2, (Z,) (Y,) X), integers, 0 for none; of 2 channels
+// true ones t likewise (others are an error), segments (N, 1 or 2, (Z,) (Y,) X), integers, 0 for none; of 2 channels
 // `apart` takes the first, `together` the second. A fourth bottom has K * 3 steps z, y, x to the
 // linked voxel; without it they are +X, of K = 2 +Y and +X, of 3 +Z, +Y and +X. The loss is a
 // scalar; a second top is a.
@@ -15,6 +15,7 @@
 // connects times (affinity - 1 or 0) / 2 / N, times the loss weight; half the derivative by a. None
 // for the other bottoms, none from the second top.
 #include "kernels/core/pointwise.h"
+#include "kernels/core/targets.h"
 #include "layers/forks/malis.h"
 #include "layers/layer.h"
 #include "proto/layer.pb.h"
@@ -82,8 +83,8 @@ class MalisLossLayer : public Layer {
 
   void forward(Context& context, const Forward& pass) override {
     const std::vector<double> a = to_doubles(context, pass.bottom[0]),
-                              truth = to_doubles(context, pass.bottom[1]),
                               segments = to_doubles(context, pass.bottom[2]);
+    std::vector<double> truth = to_doubles(context, pass.bottom[1]);
     const VoxelLinks of = links(context, pass.bottom);
     const int64_t images = pass.bottom[0].shape()[0], each = pass.bottom[0].shape().count(1),
                   voxels = of.voxels(), known = pass.bottom[2].shape().count(1);

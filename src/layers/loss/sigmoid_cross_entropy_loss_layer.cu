@@ -4,29 +4,28 @@
 //   loss = -1 / D * sum of w * (t * log(p) + (1 - t) * log(1 - p))   with p = 1 / (1 + exp(-x))
 //   D by loss_param's normalization, by default the batch size; targets that equal ignore_label do
 //   not count
-// Shapes: x and the targets t (0 to 1) have as many values, and so has w, the third bottom (1 if
-// there is none); the loss is a scalar, a second top of MultiLabelLoss has p, like x.
+// Shapes: x and the targets t (0 to 1; others are an error) have as many values, and so has w, the
+// third bottom (1 if there is none); the loss is a scalar, a second top of MultiLabelLoss has p, like
+// x.
 // Parameters: none.
 // Gradient: dx = w * (p - t) / D, times the loss weight; none for targets and w, none from the
 // second top.
 #include "kernels/core/pointwise_math.h"
-#include "layers/loss/loss_layer.h"
+#include "layers/loss/ranged_loss.h"
 
 namespace crema {
 namespace {
 
 template <typename T>
 struct CrossEntropy {
-  const T *x, *t, *weights;  // weights: or null
-  bool ignoring;
-  int ignored;
+  const T *x, *weights;  // weights: or null
+  RangedTargets<T> t;
   bool signs;  // targets are 1, -1 and 0 instead of 1, 0 and ignore_label
-  CREMA_HD T target(int64_t i) const { return !signs ? t[i] : t[i] > 0 ? T(1) : T(0); }
+  CREMA_HD T target(int64_t i) const { return !signs ? t.at(i) : t.at(i) > 0 ? T(1) : T(0); }
   CREMA_HD T weight(int64_t i) const { return weights ? weights[i] : T(1); }
-  CREMA_HD bool counts(int64_t i) const {
-    return (!signs || t[i] != 0) && (!ignoring || static_cast<int>(t[i]) != ignored);
-  }
+  CREMA_HD bool counts(int64_t i) const { return (!signs || t.at(i) != 0) && t.counts(i); }
   CREMA_HD T loss(int64_t, int64_t i) const {
+    t.note(i);
     // exp of negative values only, so that it cannot overflow.
     const T loss =
         (x[i] > 0 ? x[i] : T(0)) - x[i] * target(i) + log1p_of(exp_of(x[i] > 0 ? -x[i] : x[i]));
@@ -46,14 +45,29 @@ struct Probability {
   }
 };
 
-class SigmoidCrossEntropyLossLayer : public TermLoss<SigmoidCrossEntropyLossLayer> {
+class SigmoidCrossEntropyLossLayer : public RangedLoss<SigmoidCrossEntropyLossLayer> {
  public:
   enum class Kind { plain, weighted, signs };
   explicit SigmoidCrossEntropyLossLayer(Kind kind = Kind::plain) : kind_(kind) {}
   Arity bottoms() const override { return kind_ == Kind::weighted ? Arity{3, 3} : Arity{2, 2}; }
   Arity tops() const override { return {1, signs() ? 2 : 1}; }
 
-  Inference infer(const std::vector<Shape>& bottoms) const override {
+  TargetRange range() const override {
+    const LossParameter& p = params<LossParameter>();
+    TargetRange range;
+    if (p.has_ignore_label()) range.ignored = p.ignore_label();
+    range.advice = kScaleMasks;
+    if (signs()) {
+      range.low = -1;
+      range.advice = "1 is a yes, -1 a no and 0 unknown";
+    } else if (!range.ignored) {
+      range.advice +=
+          "; loss_param { ignore_label: N } leaves out targets that mean unknown, such "
+          "as -1; the numbers of classes belong to SoftmaxWithLoss";
+    }
+    return range;
+  }
+  Inference shapes(const std::vector<Shape>& bottoms) const override {
     const Shape &x = bottoms[0], &t = bottoms[1];
     require(x.axes() > 0 && x.count() == t.count(),
             "there must be one target for each value, but the bottoms are ", x.brief(), " and ",
@@ -67,8 +81,7 @@ class SigmoidCrossEntropyLossLayer : public TermLoss<SigmoidCrossEntropyLossLaye
   }
   template <typename T>
   CrossEntropy<T> terms(const LossInput& in) const {
-    const LossParameter& p = params<LossParameter>();
-    return {in.at<T>(0), in.at<T>(1), in.at<T>(2), p.has_ignore_label(), p.ignore_label(), signs()};
+    return {in.at<T>(0), in.at<T>(2), ranged<T>(in), signs()};
   }
   void forward(Context& context, const Forward& pass) override {
     TermLoss::forward(context, pass);

@@ -6,12 +6,13 @@
 // the gradient has no such limit. SoftmaxCrossEntropyLoss (MyCaffe): the same with FULL and VALID
 // being the number of values. MyCaffe computes the loss of sigmoids with the gradient of a softmax;
 // here the loss matches the gradient.
-// Shapes: scores x (N, C, ...) and targets t with as many values, which should add up to 1 over the
-// classes; the loss is a scalar, a second top has -t * log(p), like x.
+// Shapes: scores x (N, C, ...) and targets t with as many values from 0 to 1 (others are an error),
+// which should add up to 1 over the classes; the loss is a scalar, a second top has -t * log(p), like x.
 // Parameters: none.
 // Gradient: dx = (p * sum of t over the classes - t) / D, times the loss weight; none for t, none
 // from the second top.
 #include "kernels/core/pointwise.h"
+#include "kernels/core/targets.h"
 #include "kernels/softmax/softmax.h"
 #include "layers/layer.h"
 #include "layers/loss/loss_sum.h"
@@ -39,15 +40,20 @@ struct Terms {
   CREMA_HD void operator()(int64_t i) const { terms[i] = of.at(i); }
 };
 
-// The sum of the targets of each position.
+// The sum of the targets of each position; records those out of range.
 template <typename T>
 struct TargetOf {
   const T* t;
   SoftmaxView view;
+  TargetBounds<T> bounds;
+  LabelNote note;
   template <typename>
   CREMA_HD T operator()(int64_t position, int64_t row, int64_t column) const {
     const int64_t k = row + column;
-    return t[(position / view.inner * view.classes + k) * view.inner + position % view.inner];
+    const int64_t i =
+        (position / view.inner * view.classes + k) * view.inner + position % view.inner;
+    if (!bounds.has(t[i])) note.write(i, t[i]);
+    return t[i];
   }
 };
 
@@ -88,7 +94,8 @@ class SoftmaxCrossEntropyLossLayer : public Layer {
             x.brief(), " and ", t.brief());
     std::vector<Shape> tops = {Shape()};
     if (message().top_size() > 1) tops.push_back(x);
-    return {tops, {{x, {}}, {{positions(x)}, {}}}};  // saved: p, and the sums of t
+    // saved: p, the sums of t, and the record of a target out of range
+    return {tops, {{x, {}}, {{positions(x)}, {}}, {{LabelNote::kCount}, DType::i32, true}}};
   }
 
   int64_t positions(const Shape& x) const { return x.count(0, axis_) * x.count(axis_ + 1); }
@@ -98,7 +105,16 @@ class SoftmaxCrossEntropyLossLayer : public Layer {
   }
   SoftmaxView view(const Tensor& x) const { return SoftmaxView::of(x.shape(), x.format(), axis_); }
 
+  static TargetRange range() {
+    return {.advice = "the targets of a position are shares of its classes, which add up to 1"};
+  }
+  static int64_t each(const Shape& x) { return x[0] > 0 ? x.count() / x[0] : 1; }
+  void check(Context& context, const Forward& pass) const override {
+    check_target_note(context, pass.saved[2], range());
+  }
+
   void forward(Context& context, const Forward& pass) override {
+    check_targets(pass.bottom[1], range(), each(pass.bottom[1].shape()));
     const Tensor &x = pass.bottom[0], &t = pass.bottom[1], &p = pass.saved[0];
     const SoftmaxView view = this->view(x);
     softmax_forward(context, view, x, p);
@@ -108,7 +124,10 @@ class SoftmaxCrossEntropyLossLayer : public Layer {
       const SumExtent each_position = view.inner == 1
                                           ? SumExtent{view.positions(), 1, view.classes}
                                           : SumExtent{view.positions(), view.classes, 1};
-      parallel_sum<T>(context, each_position, TargetOf<T>{t.data<T>(), view},
+      const LabelNote note{pass.saved[2].data<int32_t>(), 0, each(t.shape()), pass.pass,
+                           pass.live_pass};
+      parallel_sum<T>(context, each_position,
+                      TargetOf<T>{t.data<T>(), view, range().template bounds<T>(), note},
                       {pass.saved[1].data<T>()});
       if (pass.top.size() > 1)
         parallel_for(context, x.count(), Terms<T>{terms, pass.top[1].data<T>()});

@@ -17,7 +17,7 @@
 // divided by their number or weights. The loss is that of all positions.
 // Shapes: x (N, C, ...), labels with one value per position, such as (N), (N, 1) or (N, H, W); the
 // loss is a scalar, a second top has the probabilities, like x. Labels are the integers from 0 to C
-// - 1; others are an error. Labels with a value q[k] >= 0 for each score, such as (N, C), are
+// - 1; others are an error. Labels with a value q[k] from 0 to 1 for each score, as (N, C), are
 // shares of the classes, as augment's mixup and cutmix make them: the loss and gradient of label k
 // count with q[k], VALID counts each position once, and there is no ignore_label. A third top
 // (R-FCN, also as SoftmaxWithLossOHEM) has the loss of each position before the division, with the
