@@ -237,6 +237,18 @@ double learning_rate(const SolverParameter& s, int iteration, RateState* state) 
   return at_least_min(s, rate) * state->scale;
 }
 
+// Each iteration after the warm-up does one step at most.
+int multistep_before(const SolverParameter& s, int64_t iteration) {
+  int done = 0;
+  int64_t next = warmup_of(s);  // the first iteration that may do a step
+  for (; done < s.stepvalue_size(); ++done) {
+    const int64_t at = std::max<int64_t>(next, s.stepvalue(done));
+    if (at >= iteration) break;
+    next = at + 1;
+  }
+  return done;
+}
+
 bool observe_score(const SolverParameter& solver, float score, RateState* state) {
   if (solver.lr_policy() != "stepearly") return false;
   if (score > state->best_score) {

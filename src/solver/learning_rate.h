@@ -31,6 +31,9 @@ RateState first_rate_state(const SolverParameter& solver);
 // "multistep" reaches the next stepvalue; "plateau" and "stepearly" advance by the calls below.
 double learning_rate(const SolverParameter& solver, int iteration, RateState* state);
 
+// Steps that "multistep" has done before an iteration, in a run that had these fields from its start.
+int multistep_before(const SolverParameter& solver, int64_t iteration);
+
 // Call after each test, for "stepearly"; true when the rate drops. For "plateau" call
 // state->plateau.observe().
 bool observe_score(const SolverParameter& solver, float score, RateState* state);

@@ -57,7 +57,7 @@ std::vector<std::string> newest_snapshots(const SolverParameter& solver, Log& lo
   for (const auto& [iteration, path] : found) {
     try {
       const SolverState state = read_solver_state(path);
-      if (state.has_learned_net()) find_snapshot_weights(state.learned_net(), path);
+      find_snapshot_weights(state, path);
       whole.push_back(path);
     } catch (const Error& error) {
       reason = error.what();

@@ -1,9 +1,11 @@
 // The learning rate's state in snapshots.
 #include <algorithm>
 
+#include "net/records.h"
 #include "proto/solver.pb.h"
 #include "solver/gpu_iteration.h"
 #include "solver/learning_rate.h"
+#include "solver/recorded_recipe.h"
 #include "solver/solver.h"
 #include "solver/test_watch.h"
 
@@ -33,29 +35,58 @@ RateState Solver::first_rates() const {
   return state;
 }
 
+// Samples in a training pass, of all ranks that share it.
+int64_t Solver::batch_of_ranks() const {
+  const int64_t of_ranks = net_->share().all;
+  return of_ranks > 0 ? of_ranks : batch_of(*net_);
+}
+
+// A resumed run does what its solver's file says now; what differs from the run before is said once.
+void Solver::report_changes(const SolverState& state, const std::string& path) {
+  std::vector<std::string> changes = changes_since(state.recipe(), file_.solver);
+  const int64_t batch = batch_of_ranks();
+  if (state.has_batch() && state.batch() != batch)
+    changes.push_back(cat("the batch was ", state.batch(), " and is ", batch,
+                          " (the place in the data is counted in batches of ", batch, ")"));
+  const bool recorded = state.has_recipe();
+  if (!recorded && file_.solver.lr_policy() == "multistep" && state.has_current_step() &&
+      state.current_step() != rates_.current_step) {
+    changes.push_back(cat("the rate had done ", state.current_step(), " steps, but ",
+                          rates_.current_step, " of the stepvalues are before iteration ",
+                          iteration_));
+  }
+  if (iteration_ > file_.solver.max_iter() && file_.solver.has_max_iter())
+    context_.log().warning(cat(path, " is from iteration ", iteration_, ", beyond max_iter ",
+                               file_.solver.max_iter(), " of ", file_.path,
+                               ": nothing is left to train; raise max_iter"));
+  if (changes.empty()) return;
+  context_.log().warning(cat(file_.path, " differs from the solver that wrote ", path, ": ",
+                             join(changes, "; "), ". From iteration ", iteration_,
+                             " on this file holds: the learning rate is ", rate()));
+}
+
 void Solver::restore_rates(const SolverState& state) {
   rates_ = first_rates();
-  rates_.current_step = state.current_step();
-  // Of epochs, which another batch than that of the run before makes longer or shorter.
-  if (file_.solver.stepvalue_epoch_size() > 0) {
-    const auto& values = file_.solver.stepvalue();
-    rates_.current_step = static_cast<int>(std::count_if(
-        values.begin(), values.end(), [this](int value) { return value < iteration_; }));
-  }
+  const std::string& policy = file_.solver.lr_policy();
+  // A step of another policy is none of this one.
+  const std::string before = recorded_policy(state.recipe());
+  const int step = before.empty() || before == policy ? state.current_step() : 0;
+  // The file decides, whatever the stepvalues of the run before were.
+  rates_.current_step = policy == "multistep" ? multistep_before(file_.solver, iteration_) : step;
   if (state.has_best_score()) rates_.best_score = state.best_score();
   rates_.tests_without_better = state.tests_without_better();
   rates_.scale = rates_.plateau.scale = state.has_rollback_scale() ? state.rollback_scale() : 1;
   for (auto* watched : {keep_best_.get(), early_stop_.get(), plateau_test_.get()}) {
     if (watched) watched->restore(state, last_state_);
   }
-  reported_step_ = state.current_step();
   if (gpu_) {
     gpu_->forget_rates();
     gpu_->forget_counters();
   }
   Plateau& plateau = rates_.plateau;
+  plateau.step = std::min(step, plateau.steps);
+  reported_step_ = plateau.steps > 0 ? plateau.step : rates_.current_step;
   if (plateau.steps == 0) return;
-  plateau.step = std::min(state.current_step(), plateau.steps);
   if (state.has_smallest_loss()) plateau.minimum_loss = state.smallest_loss();
   plateau.last_event = state.has_last_event() ? state.last_event() : iteration_;
   plateau.first_loss = iteration_ - state.loss_window_size();

@@ -71,13 +71,25 @@ std::string find_solver_state(const std::string& path) {
   return path;
 }
 
-std::string find_snapshot_weights(const std::string& learned_net, const std::string& state_path) {
-  if (file_exists(learned_net)) return learned_net;
-  const std::string beside =
-      cat(folder_of(state_path), "/", learned_net.substr(learned_net.rfind('/') + 1));
-  require(file_exists(beside), state_path, ": its weights are missing: neither ", learned_net,
-          " nor ", beside, " exists");
-  return beside;
+std::string find_snapshot_weights(const SolverState& state, const std::string& state_path) {
+  const std::string& named = state.learned_net();
+  std::vector<std::string> tried;
+  if (!named.empty()) {
+    tried.push_back(named);
+    tried.push_back(cat(folder_of(state_path), "/", named.substr(named.rfind('/') + 1)));
+  }
+  const size_t end = state_path.rfind(".solverstate");
+  if (end != std::string::npos)
+    tried.push_back(state_path.substr(0, end) + ".caffemodel" + state_path.substr(end + 12));
+  if (tried.size() > 2 && tried[2] == tried[1]) tried.pop_back();
+  for (const std::string& path : tried)
+    if (file_exists(path)) return path;
+  fail(state_path, ": its weights are missing: ",
+       named.empty() ? "it names none (learned_net), and " : "neither ",
+       join(tried, named.empty() ? " or " : " nor "),
+       named.empty() ? (tried.empty() ? "none are beside it" : " does not exist") : " exists",
+       ". A training cannot go on without them: put them there, or start a new run from weights "
+       "with -weights");
 }
 
 }  // namespace crema

@@ -41,8 +41,8 @@ std::string find_solver_state(const std::string& path);
 // that are damaged or without weights are passed over with a warning; whether weights are whole
 // shows when they are restored. Error without a snapshot_prefix, or when all are damaged.
 std::vector<std::string> newest_snapshots(const SolverParameter& solver, Log& log);
-// The weights that belong to a state: at the path it gives, else under the same file name beside
-// it.
-std::string find_snapshot_weights(const std::string& learned_net, const std::string& state_path);
+// The weights that belong to a state: at the path it gives, else under the same file name beside it,
+// else beside it under its own name, NAME.caffemodel for NAME.solverstate. Error where there are none.
+std::string find_snapshot_weights(const SolverState& state, const std::string& state_path);
 
 }  // namespace crema

@@ -24,6 +24,7 @@
 #include "solver/optimizer.h"
 #include "solver/pictures.h"
 #include "solver/ranks.h"
+#include "solver/recorded_recipe.h"
 #include "solver/run_identity.h"
 #include "solver/schedules.h"
 #include "solver/snapshot_writer.h"
@@ -319,12 +320,22 @@ void Solver::restore(const std::string& path) {
 void Solver::restore(const SolverState& state, const std::string& path) {
   finish_snapshot();
   require(state.iter() >= 0, path, ": iter is ", state.iter(), ": the file is damaged");
+  // The start of this run keeps its weights elsewhere.
+  const bool of_start = start_ && &state == &start_->state;
   std::string weights;
-  if (state.has_learned_net()) weights = find_snapshot_weights(state.learned_net(), path);
+  if (!of_start && !net_->parameters().empty()) weights = find_snapshot_weights(state, path);
+  check_same_history(state.recipe(), file_.solver, path);
   const std::vector<std::string> lacking = optimizer_->restore(state, path);
   require(!state.has_net_fingerprint() || state.net_fingerprint() == fingerprint_of(net_->graph()),
           path, ": is a snapshot of another net: the names of the layers with parameters differ");
-  if (!weights.empty()) load_weights(*net_, weights, {WeightsMode::strict, false});
+  if (!weights.empty()) {
+    const LoadReport report = load_weights(*net_, weights, {WeightsMode::strict, false});
+    for (const LoadedLayer& layer : report.layers) {
+      require(layer.outcome != LoadedLayer::Outcome::missing, path, ": its weights, ", weights,
+              ", have no layer \"", layer.name,
+              "\", which would go on from random values: they are of another net");
+    }
+  }
   require(!state.has_weights_checksum() || state.weights_checksum() == weights_checksum(*net_),
           path, ": ", weights,
           " does not hold the weights of this snapshot: another run has overwritten it. To start "
@@ -348,6 +359,7 @@ void Solver::restore(const SolverState& state, const std::string& path) {
   }
   losses_.restore(iteration_, {state.loss_window().begin(), state.loss_window().end()});
   restore_rates(state);
+  if (!of_start) report_changes(state, path);
   restore_carried(state);
   send(event::Restored{file_.solver.type(), iteration_});
 }

@@ -209,6 +209,8 @@ class Solver {
   void restore_carried(const SolverState& state);
   RateState first_rates() const;
   void restore_rates(const SolverState& state);
+  int64_t batch_of_ranks() const;
+  void report_changes(const SolverState& state, const std::string& path);
   void run_tests();
   void display();
   std::vector<OutputValue> shown_outputs();

@@ -5,6 +5,7 @@
 #include "solver/gpu_iteration.h"
 #include "solver/optimizer.h"
 #include "solver/ranks.h"
+#include "solver/recorded_recipe.h"
 #include "solver/snapshot_writer.h"
 #include "solver/solver.h"
 
@@ -96,6 +97,8 @@ SnapshotJob Solver::snapshot_job() {
   for (uint64_t passes : test_passes_) state.add_test_passes(passes);
   for (float loss : losses_.store(iteration_)) state.add_loss_window(loss);
   state.set_net_fingerprint(fingerprint_of(net_->graph()));
+  state.set_recipe(recorded_recipe(solver));
+  state.set_batch(batch_of_ranks());
   return job;
 }
 

@@ -96,11 +96,10 @@ TEST(Resume, AnAverageThatTheStateDoesNotHaveStartsAnew) {
   SolverOptions options;
   options.snapshot = folder.file("net_iter_5.solverstate");
   Solver solver(context, training("ema_decay: 0.9", "BINARYPROTO", folder), options);
-  ASSERT_FALSE(log.warnings.empty());
-  expect_part(log.warnings.back(), "holds no average of the weights");
+  expect_part(join(log.warnings, "\n"), "holds no average of the weights");
   solver.step(1);
   Solver follower(context, training("lookahead: true", "BINARYPROTO", folder), options);
-  expect_part(log.warnings.back(), "holds no slow weights");
+  expect_part(join(log.warnings, "\n"), "holds no slow weights");
   follower.step(1);
 }
 

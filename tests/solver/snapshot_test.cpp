@@ -131,7 +131,7 @@ TEST(Snapshot, OfAnotherNet) {
   const std::string text = settings("Adam", "BINARYPROTO", trained.folder);
   std::string net = kNet;
   expect_part(resume_error(settings("SGD", "BINARYPROTO", trained.folder), trained.state()),
-              "another net or another solver type");
+              "its history was kept by type \"Adam\" and means something else to type \"SGD\"");
   net.replace(net.find("num_output: 7"), 13, "num_output: 8");
   expect_part(resume_error(text, trained.state(), net),
               "history blob 0 is 7x5, but parameter 0 of layer \"ip1\" is 8x5");
