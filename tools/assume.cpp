@@ -40,9 +40,14 @@ SourceReplacer::SourceReplacer(Log& log, const std::string& assume, int batch)
 void SourceReplacer::replace(NetParameter& net,
                              const std::function<std::string(int layer)>& where) {
   const NetParameter before = net;
+  std::set<int64_t> batches;  // that sources stated
+  for (const LayerParameter& layer : net.layer()) {
+    if (batch_ > 0 && is_source(layer)) batches.merge(stated_batches(layer));
+  }
   for (int i = 0; i < net.layer_size(); ++i) {
     LayerParameter& layer = *net.mutable_layer(i);
     if (!assume_.empty()) forget_image_files(layer);
+    if (!batches.empty() && !is_source(layer)) follow_batch_size(layer, batches, batch_);
     if (!is_source(layer) && !is_python(layer)) continue;
     bool named = false;
     for (const std::string& top : layer.top()) {

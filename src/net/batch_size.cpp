@@ -14,22 +14,27 @@ namespace {
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 
-// The family's message that holds batch_size: one that is set, else the one named after the type.
-bool set_field(LayerParameter& layer, int samples) {
-  const auto* reflection = layer.GetReflection();
-  Message* holder = nullptr;
+// The family's field that holds batch_size: one that is set, else the one named after the type; null
+// where there is none.
+const FieldDescriptor* batch_holder(const LayerParameter& layer) {
+  const FieldDescriptor* holder = nullptr;
   for (int i = 0; i < LayerParameter::descriptor()->field_count(); ++i) {
     const FieldDescriptor* field = LayerParameter::descriptor()->field(i);
     if (field->is_repeated() || field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE) continue;
     const FieldDescriptor* size = field->message_type()->FindFieldByName("batch_size");
     if (!size || size->is_repeated()) continue;
-    if (reflection->HasField(layer, field) ||
-        (!holder && letters_of(field->name()) == letters_of(layer.type()))) {
-      holder = reflection->MutableMessage(&layer, field);
-    }
+    if (layer.GetReflection()->HasField(layer, field) ||
+        (!holder && letters_of(std::string(field->name())) == letters_of(layer.type())))
+      holder = field;
   }
-  if (!holder) return false;
-  const FieldDescriptor* size = holder->GetDescriptor()->FindFieldByName("batch_size");
+  return holder;
+}
+
+bool set_field(LayerParameter& layer, int samples) {
+  const FieldDescriptor* const field = batch_holder(layer);
+  if (!field) return false;
+  Message* const holder = layer.GetReflection()->MutableMessage(&layer, field);
+  const FieldDescriptor* size = field->message_type()->FindFieldByName("batch_size");
   if (size->cpp_type() == FieldDescriptor::CPPTYPE_UINT32) {
     holder->GetReflection()->SetUInt32(holder, size, static_cast<uint32_t>(samples));
   } else {
@@ -62,6 +67,46 @@ void set_batch_size(LayerParameter& source, int samples) {
     require(set_field(source, samples), "layer \"", source.name(), "\" (", source.type(),
             ") has no batch_size that could be replaced");
   }
+}
+
+std::set<int64_t> stated_batches(const LayerParameter& source) {
+  std::set<int64_t> batches;
+  const auto first = [&](const auto& shapes) {
+    for (const BlobShape& shape : shapes) {
+      if (shape.dim_size() > 0) batches.insert(shape.dim(0));
+    }
+  };
+  if (source.type() == "Input") {
+    first(source.input_param().shape());
+  } else if (source.type() == "DummyData") {
+    first(source.dummy_data_param().shape());
+    batches.insert(source.dummy_data_param().num().begin(), source.dummy_data_param().num().end());
+  } else if (const FieldDescriptor* const field = batch_holder(source)) {
+    const Message& holder = source.GetReflection()->GetMessage(source, field);
+    const FieldDescriptor* size = field->message_type()->FindFieldByName("batch_size");
+    batches.insert(size->cpp_type() == FieldDescriptor::CPPTYPE_UINT32
+                       ? int64_t{holder.GetReflection()->GetUInt32(holder, size)}
+                       : int64_t{holder.GetReflection()->GetInt32(holder, size)});
+  }
+  return batches;
+}
+
+void follow_batch_size(LayerParameter& layer, const std::set<int64_t>& before, int samples) {
+  const auto repeats = [&](int64_t number) { return before.count(number) > 0; };
+  const auto number = static_cast<uint32_t>(samples);
+  if (layer.has_proposal_target_param() &&
+      repeats(layer.proposal_target_param().num_img_per_batch()))
+    layer.mutable_proposal_target_param()->set_num_img_per_batch(number);
+  if (layer.type() == "Lstm" && repeats(layer.lstm_param().batch_size()))
+    layer.mutable_lstm_param()->set_batch_size(number);
+  if (layer.has_continuation_indicator_param() &&
+      repeats(layer.continuation_indicator_param().batch_size()))
+    layer.mutable_continuation_indicator_param()->set_batch_size(number);
+  BlobShape* const shape = layer.has_reshape_param() && layer.reshape_param().axis() == 0
+                               ? layer.mutable_reshape_param()->mutable_shape()
+                               : nullptr;
+  if (shape && shape->dim_size() > 0 && shape->dim(0) > 1 && repeats(shape->dim(0)))
+    shape->set_dim(0, samples);
 }
 
 std::string letters_of(std::string name) {

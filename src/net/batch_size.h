@@ -1,6 +1,7 @@
 // The number of samples in a batch, in whatever field a source states it.
 #pragma once
 
+#include <set>
 #include <string>
 
 #include "proto/layer.pb.h"
@@ -12,6 +13,13 @@ bool is_source(const LayerParameter& layer);
 
 // Replaces what the source states. Error when it states a batch nowhere.
 void set_batch_size(LayerParameter& source, int samples);
+
+// The batches that a source states; none where it states no batch.
+std::set<int64_t> stated_batches(const LayerParameter& source);
+
+// Replaces the batch where a layer that is no source repeats it: the images of ProposalTarget, the
+// sequences of Lstm and ContinuationIndicator, the first axis of Reshape, if they are one of `before`.
+void follow_batch_size(LayerParameter& layer, const std::set<int64_t>& before, int samples);
 
 // A type and its field of LayerParameter have the same letters: "inner_product_param" and
 // "InnerProduct" both become "innerproduct".

@@ -1,6 +1,7 @@
 // -assume and -batch, seen through `summary`, which prints the shapes of all tops.
 #include <gtest/gtest.h>
 
+#include "net/batch_size.h"
 #include "tools/program.h"
 
 namespace crema::tests {
@@ -12,6 +13,16 @@ constexpr const char* loss =
     " inner_product_param { num_output: 5 weight_filler { type: \"xavier\" } } }\n"
     "layer { name: \"loss\" type: \"SoftmaxWithLoss\" bottom: \"ip\" bottom: \"label\" top: "
     "\"loss\" }\n";
+
+// What a layer that is no source says of the batch.
+TEST(Batch, OfProposalsFollowsThatOfTheSource) {
+  LayerParameter layer;
+  layer.mutable_proposal_target_param()->set_num_img_per_batch(2);
+  follow_batch_size(layer, {4}, 1);
+  EXPECT_EQ(layer.proposal_target_param().num_img_per_batch(), 2u);  // it means something else
+  follow_batch_size(layer, {2}, 1);
+  EXPECT_EQ(layer.proposal_target_param().num_img_per_batch(), 1u);
+}
 
 struct Assumed {
   const char* name;
@@ -187,6 +198,20 @@ INSTANTIATE_TEST_SUITE_P(
                 "dummy_data_param { shape { dim: 4 dim: 3 } "
                 "shape { dim: 4 } } }\n",
                 "-batch 5", "data 5x3, label 5"},
+        Assumed{"batch_of_shapes_that_repeat_it",
+                "layer { name: \"data\" type: \"Input\" top: \"data\" top: \"label\" input_param { "
+                "shape "
+                "{ dim: 4 dim: 6 } shape { dim: 4 } } }\n"
+                "layer { name: \"r\" type: \"Reshape\" bottom: \"data\" top: \"r\" reshape_param { "
+                "shape { dim: 4 dim: 2 dim: -1 } } }\n",
+                "-batch 5", "r 5x2x3"},
+        Assumed{"batch_of_sequences",
+                "layer { name: \"data\" type: \"Input\" top: \"data\" top: \"label\" input_param { "
+                "shape "
+                "{ dim: 4 dim: 6 } shape { dim: 4 } } }\n"
+                "layer { name: \"c\" type: \"ContinuationIndicator\" bottom: \"data\" top: \"c\" "
+                "continuation_indicator_param { time_step: 7 batch_size: 4 } }\n",
+                "-batch 5", "c 7x5"},
         Assumed{"dummies_stay",
                 "layer { name: \"data\" type: \"DummyData\" top: \"data\" top: \"label\" "
                 "dummy_data_param { shape { dim: 4 dim: 3 } "
