@@ -18,6 +18,31 @@ bool takes_part(const LayerParameter& layer, const NetState& state, Log& log) {
   return std::any_of(layer.include().begin(), layer.include().end(), holds);
 }
 
+std::string text_of(const char* field, const NetStateRule& rule) {
+  std::string text = rule.ShortDebugString();
+  while (!text.empty() && text.back() == ' ') text.pop_back();
+  return cat(field, " { ", text, " }");
+}
+
+// The rules that leave a layer out.
+std::string leaving_rules(const LayerParameter& layer, const NetState& state) {
+  std::vector<std::string> rules;
+  for (const NetStateRule& rule : layer.include()) rules.push_back(text_of("include", rule));
+  for (const NetStateRule& rule : layer.exclude()) {
+    if (rule_holds(state, rule, layer.name(), silent_log()))
+      rules.push_back(text_of("exclude", rule));
+  }
+  return join(rules, " and ");
+}
+
+std::string text_of(const NetState& state) {
+  std::string text = cat("phase ", Phase_Name(state.phase()));
+  if (state.level() != 0) text += cat(", level ", state.level());
+  if (state.stage_size() > 0)
+    text += cat(", stages ", join({state.stage().begin(), state.stage().end()}, ", "));
+  return text;
+}
+
 }  // namespace
 
 NetState net_state(Phase phase, const NetParameter& net, const NetState& outer) {
@@ -54,6 +79,21 @@ bool rule_holds(const NetState& state, const NetStateRule& rule, const std::stri
     if (has(stage)) return refuse("contained a not_stage '", stage, "'");
   }
   return true;
+}
+
+std::string why_left_out(const NetParameter& net, const NetState& state, const std::string& blob,
+                         const std::function<std::string(int)>& where) {
+  for (int i = 0; i < net.layer_size(); ++i) {
+    const LayerParameter& layer = net.layer(i);
+    const auto& tops = layer.top();
+    if (std::find(tops.begin(), tops.end(), blob) == tops.end() ||
+        takes_part(layer, state, silent_log()))
+      continue;
+    return cat("layer \"", layer.name(), "\"", where ? cat(" (", where(i), ")") : "",
+               " makes it, but ", leaving_rules(layer, state), " leaves that layer out in ",
+               text_of(state));
+  }
+  return "";
 }
 
 NetParameter filter_net(const NetParameter& net, const NetState& state, Log& log,

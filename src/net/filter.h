@@ -22,6 +22,11 @@ NetParameter filter_net(const NetParameter& net, const NetState& state, Log& log
                         std::vector<int>* kept = nullptr,
                         const std::function<std::string(int layer)>& where = {});
 
+// Which layer of `net` makes a blob, but is left out in this state, and by which rule; "" where there
+// is none. where: of a layer, or empty.
+std::string why_left_out(const NetParameter& net, const NetState& state, const std::string& blob,
+                         const std::function<std::string(int layer)>& where);
+
 // A rule holds when all of its conditions hold.
 bool rule_holds(const NetState& state, const NetStateRule& rule, const std::string& layer,
                 Log& log);

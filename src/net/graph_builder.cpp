@@ -6,6 +6,8 @@
 #include <stdexcept>
 
 #include "layers/python_hook.h"
+#include "layers/vision/pooling_window.h"
+#include "net/companions.h"
 #include "net/graph_parameters.h"
 #include "net/needs_backward.h"
 #include "net/net_slips.h"
@@ -43,13 +45,15 @@ class Builder {
     const auto fail_at = [&](int layer, const std::string& message) {
       at_layer(place_of(layer, filtered.layer(layer).name()), [&] { fail(message); });
     };
-    graph_.net = insert_splits(filtered, &origin_, fail_at);
+    graph_.net = insert_splits(filtered, &origin_, fail_at, options_.why_missing);
     if (graph_.net.has_bn_stats_batch_size()) {
       for (LayerParameter& layer : *graph_.net.mutable_layer()) {
         if (layer.type() == "BatchNorm" && !layer.batch_norm_param().has_stats_batch_size())
           layer.mutable_batch_norm_param()->set_stats_batch_size(graph_.net.bn_stats_batch_size());
       }
     }
+    for (const Companions& pair : find_companions(graph_.net))
+      leader_.emplace(pair.second, pair.first);
     for (int i = 0; i < graph_.net.layer_size(); ++i) {
       at_layer(place_of(origin_[i], graph_.net.layer(i).name()), [&] { add_layer(i); });
     }
@@ -84,6 +88,9 @@ class Builder {
     const bool training = message.has_phase() ? message.phase() == TRAIN : options_.training;
     std::shared_ptr<Layer> layer = make_layer(message, training, options_.folder);
     if (options_.whole_epochs) layer->read_whole_epochs();
+    // Sources of one order, crop and mirror.
+    if (const auto leader = leader_.find(i); leader != leader_.end())
+      layer->share_rng_of(*layers_[leader->second]);
     layer->open(context_);
     log.info(cat("Creating Layer ", message.name()));
     layers_.back() = layer.get();
@@ -122,6 +129,9 @@ class Builder {
     Inference inference;
     with_order_hint(context_, given, [&] { inference = layer->infer(bottoms); });
     check_tops(message, inference.tops);
+    if (const std::string empty = empty_windows(*layer, bottoms); !empty.empty())
+      log.warning(cat(node.place.where, node.place.where.empty() ? "" : ": ", "layer \"",
+                      message.name(), "\": ", empty));
     log.info(cat("Setting up ", message.name()));
     add_tops(i, tops, inference.tops, &node);
     const size_t before = graph_.parameters.size();
@@ -273,6 +283,7 @@ class Builder {
   Graph graph_;
   std::vector<int> origin_;            // of each layer of graph_.net: its index in the filtered net
   std::vector<const Layer*> layers_;   // null for Split
+  std::map<int, int> leader_;          // of a companion: the source whose random numbers it uses
   std::vector<int> node_of_;           // -1 for Split
   std::map<std::string, int> latest_;  // blob -> value
   std::map<std::string, int>

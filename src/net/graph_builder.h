@@ -17,6 +17,8 @@ struct GraphOptions {
   std::string folder;
   std::function<bool(const std::string& layer)> frozen;  // its blobs do not learn; none: all do
   std::function<std::string(int layer)> where;  // position of a layer of the given NetParameter
+  std::function<std::string(const std::string& blob)>
+      why_missing;  // why no layer makes it; or empty
 };
 
 Graph build_graph(Context& context, const NetParameter& filtered, const GraphOptions& options);

@@ -65,6 +65,9 @@ Net::Net(Context& context, const NetParameter& net, NetOptions options)
     const std::string note = note_on_cudnn_engine(filtered, graph_options.where);
     if (!note.empty()) context_.log().warning(note);
   }
+  graph_options.why_missing = [&](const std::string& blob) {
+    return why_left_out(net, options_.state, blob, options_.where);
+  };
   *filtered.mutable_state() = options_.state;
   log_text(context_.log(), cat("Initializing net from parameters: \n", filtered.DebugString()));
   graph_ = build_graph(context_, filtered, graph_options);

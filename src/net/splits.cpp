@@ -28,8 +28,23 @@ std::vector<std::string> names_of(const std::map<std::string, Top>& producers) {
   return names;
 }
 
-Uses find_uses(const NetParameter& net,
-               const std::function<void(int, const std::string&)>& fail_at) {
+// What to say of a bottom that no layer above makes.
+std::string about_missing(const NetParameter& net, const std::string& blob,
+                          const std::map<std::string, Top>& producers,
+                          const std::function<std::string(const std::string&)>& why_missing) {
+  const std::string why = why_missing ? why_missing(blob) : "";
+  if (!why.empty()) return "; " + why;
+  for (const LayerParameter& layer : net.layer()) {
+    if (std::find(layer.top().begin(), layer.top().end(), blob) != layer.top().end())
+      return cat("; layer \"", layer.name(), "\" makes it further down: move that one up");
+  }
+  return producers.empty() ? "; no layer above makes data: is there one for this phase, or does it "
+                             "take a -stage?"
+                           : did_you_mean(blob, names_of(producers));
+}
+
+Uses find_uses(const NetParameter& net, const std::function<void(int, const std::string&)>& fail_at,
+               const std::function<std::string(const std::string&)>& why_missing) {
   Uses uses;
   std::map<std::string, Top> producer;
   for (int i = 0; i < net.layer_size(); ++i) {
@@ -40,10 +55,7 @@ Uses find_uses(const NetParameter& net,
       if (at == producer.end()) {
         fail_at(
             i, cat("bottom ", j, " is \"", layer.bottom(j), "\", but no layer above has such a top",
-                   producer.empty()
-                       ? "; no layer above makes data: is there one for this phase, or does it "
-                         "take a -stage?"
-                       : did_you_mean(layer.bottom(j), names_of(producer))));
+                   about_missing(net, layer.bottom(j), producer, why_missing)));
       }
       uses.sources[i].push_back(at->second);
       ++uses.readers[at->second];
@@ -73,8 +85,9 @@ Uses find_uses(const NetParameter& net,
 
 NetParameter insert_splits(
     const NetParameter& net, std::vector<int>* origin,
-    const std::function<void(int layer, const std::string& message)>& fail_at) {
-  const Uses uses = find_uses(net, fail_at);
+    const std::function<void(int layer, const std::string& message)>& fail_at,
+    const std::function<std::string(const std::string& blob)>& why_missing) {
+  const Uses uses = find_uses(net, fail_at, why_missing);
   const auto readers = [&](Top top) {
     const auto at = uses.readers.find(top);
     return at == uses.readers.end() ? 0 : at->second;

@@ -12,9 +12,11 @@ namespace crema {
 
 // Adds Split layers. `origin` receives, for each layer of the result, the index in `net` of the
 // layer it comes from. `fail_at` is called with a layer of `net` and a message when a bottom has no
-// producer, or a top has two; it must throw.
+// producer, or a top has two; it must throw. why_missing: why a blob without a producer has none; ""
+// or no function where it is not known.
 NetParameter insert_splits(
     const NetParameter& net, std::vector<int>* origin,
-    const std::function<void(int layer, const std::string& message)>& fail_at);
+    const std::function<void(int layer, const std::string& message)>& fail_at,
+    const std::function<std::string(const std::string& blob)>& why_missing = {});
 
 }  // namespace crema

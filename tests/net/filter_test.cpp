@@ -79,6 +79,31 @@ TEST(Filter, SaysWhichLayersStayed) {
   EXPECT_TRUE(filtered.force_backward());
 }
 
+TEST(Filter, SaysWhichRuleLeavesABlobOut) {
+  const NetFile file = parse_net_text(
+      "layer { name: \"d\" top: \"x\" include { phase: TEST stage: \"s\" } }\n"
+      "layer { name: \"e\" top: \"x\" exclude { phase: TRAIN } exclude { min_level: 3 } }\n"
+      "layer { name: \"f\" top: \"y\" }",
+      "net");
+  NetState state;
+  state.set_phase(TRAIN);
+  state.set_level(2);
+  const auto why = [&](const char* blob) {
+    return why_left_out(file.net, state, blob, [&](int layer) { return file.where(layer); });
+  };
+  EXPECT_EQ(why("x"),
+            "layer \"d\" (net:1:1) makes it, but include { phase: TEST stage: \"s\" } "
+            "leaves that layer out in phase TRAIN, level 2");
+  EXPECT_EQ(why("y"), "");  // it is there
+  EXPECT_EQ(why("z"), "");
+  state.set_phase(TEST);
+  state.add_stage("s");
+  state.set_level(3);
+  EXPECT_EQ(why("x"),
+            "layer \"e\" (net:2:1) makes it, but exclude { min_level: 3 } leaves that "
+            "layer out in phase TEST, level 3, stages s");
+}
+
 TEST(Filter, RefusesIncludeWithExclude) {
   const NetFile file = parse_net_text("\nlayer { name: \"a\" include { } exclude { } }", "f");
   EXPECT_EQ(error_of([&] {

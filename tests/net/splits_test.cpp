@@ -78,6 +78,10 @@ TEST(Splits, MistakesNameTheLayer) {
       message(
           R"(layer { name: "in" type: "Input" top: "x" } layer { name: "b" type: "Input" top: "x" })"),
       "made by layer \"in\" already");
+  expect_part(
+      message(
+          R"(layer { name: "a" type: "Power" bottom: "x" top: "y" } layer { name: "in" type: "Input" top: "x" })"),
+      "no layer above has such a top; layer \"in\" makes it further down: move that one up");
 }
 
 }  // namespace splits_test

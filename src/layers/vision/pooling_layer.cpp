@@ -63,6 +63,33 @@ class PoolingLayer : public Layer {
     return window(bottom);
   }
 
+  // See pooling_window.h.
+  std::string empty_windows(const Shape& x) const {
+    const PoolNd w = axes(x);
+    const Shape y = infer({x}).tops[0];
+    for (size_t axis = 0; axis < w.kernel.size(); ++axis) {
+      const int64_t extent = x[static_cast<int>(axis) + 2], count = y[static_cast<int>(axis) + 2];
+      for (int64_t o = 0; o < count; ++o) {
+        const int64_t first = o * w.stride[axis] - w.pad[axis];
+        bool empty = true;
+        for (int64_t k = 0; k < w.kernel[axis] && empty; ++k) {
+          const int64_t at = first + k * w.dilation[axis];
+          empty = at < 0 || at >= extent;
+        }
+        if (!empty) continue;
+        return cat("window ", o + 1, " of ", count, " along axis ", axis + 2, " of ", x.brief(),
+                   " lies outside of the image (kernel ", w.kernel[axis], ", stride ",
+                   w.stride[axis], ", pad ", w.pad[axis],
+                   "): it has no values, so its output is always ",
+                   method_ == PoolMethod::max ? "-3.4e38" : "0",
+                   method_ == PoolMethod::max ? ", which no layer behind it can compute with" : "",
+                   "; write round_mode: FLOOR, which leaves this window out, or a kernel_size of "
+                   "at least the stride");
+      }
+    }
+    return "";
+  }
+
  private:
   const PoolingParameter& p() const { return params<PoolingParameter>(); }
   Arity tops() const override { return {1, p().pool() == PoolingParameter::MAX ? 2 : 1}; }
@@ -291,6 +318,11 @@ REGISTER_FUSED(PoolingLayer, "Pooling+ReLU");
 
 std::optional<PoolWindow> pool_window(const Layer& pooling, const Shape& bottom) {
   return static_cast<const PoolingLayer&>(pooling).chosen_window(bottom);
+}
+
+std::string empty_windows(const Layer& layer, const std::vector<Shape>& bottoms) {
+  const auto* const pooling = dynamic_cast<const PoolingLayer*>(&layer);
+  return pooling ? pooling->empty_windows(bottoms[0]) : "";
 }
 
 REGISTER_LAYER(Pooling, PoolingLayer);
