@@ -91,6 +91,7 @@ struct Sources {
   // `number`: of the test net, -1 for the training net; iterations: 0 with test_epoch.
   void check(const CheckedNet& net, int number, int iterations) const {
     bool first = true;
+    std::vector<std::optional<SourceFacts>> known(net.layers());
     for (int i = 0; i < net.layers(); ++i) {
       std::optional<SourceFacts> facts;
       try {
@@ -102,17 +103,67 @@ struct Sources {
             net.layer(i).name(), "\": ", error.what());
       }
       if (!facts) continue;
+      known[i] = facts;
       check_order(net, i, *facts, findings);
       check_labels(net, i, *facts, findings);
       check_class_names(net, i, findings);
       check_values(net, i, *facts, findings);
       check_centre(net, i, *facts, file.solver.base_lr(), findings);
+      check_objects(net, i, *facts, findings);
       if (iterations > 0 && first)
         check_test_size(file, number, iterations, *facts, net.layer(i).name(), findings);
       first = false;
     }
+    check_in_step(net, known, findings);
   }
 };
+
+// The field with the records of a source; "" where there is none.
+std::string source_of(const LayerParameter& layer) {
+  return layer.type() == "Data"        ? layer.data_param().source()
+         : layer.type() == "ImageData" ? layer.image_data_param().source()
+         : layer.type() == "HDF5Data"  ? layer.hdf5_data_param().source()
+                                       : "";
+}
+
+std::string means_of(const TransformationParameter& transform) {
+  std::vector<std::string> means;
+  for (const float mean : transform.mean_value()) means.push_back(cat(mean));
+  return transform.has_mean_file() ? transform.mean_file() : join(means, ", ");
+}
+
+// Tests that see other numbers than the training, or only what it has seen.
+void check_against_training(const CheckedNet& train, const CheckedNet& test, Findings* findings) {
+  for (int i = 0; i < test.layers(); ++i) {
+    const LayerParameter& tested = test.layer(i);
+    if (source_of(tested).empty() || tested.top_size() == 0) continue;
+    for (int j = 0; j < train.layers(); ++j) {
+      const LayerParameter& trained = train.layer(j);
+      if (source_of(trained).empty() || trained.top_size() == 0 || trained.top(0) != tested.top(0))
+        continue;
+      const TransformationParameter &a = trained.transform_param(), &b = tested.transform_param();
+      const bool scales = a.scale() != b.scale();
+      if (scales || means_of(a) != means_of(b)) {
+        const auto text = [](const std::string& means) {
+          return means.empty() ? std::string("not given") : means;
+        };
+        add(findings, Severity::warning, test.where(i, "transform_param"), "layer \"",
+            tested.name(), "\": ", scales ? "scale" : "the mean", " is ",
+            scales ? cat(b.scale()) : text(means_of(b)), " in tests, but ",
+            scales ? cat(a.scale()) : text(means_of(a)), " in the training (\"", trained.name(),
+            "\"): the net is tested with other numbers than it has learned from; give both the "
+            "same");
+      }
+      // A layer of both phases is that of a net without a test set.
+      if (source_of(trained) == source_of(tested) &&
+          trained.SerializeAsString() != tested.SerializeAsString()) {
+        add(findings, Severity::info, test.where(i, ""), "layer \"", tested.name(),
+            "\": tests read the training data (", source_of(tested),
+            "): they do not show how well new data are recognised");
+      }
+    }
+  }
+}
 
 bool follows_gradients(const SolverParameter& solver) {
   const UpdateRule rule = update_rule(solver.type());
@@ -154,9 +205,11 @@ Findings check_training(const SolverFile& file, const CheckOptions& options) {
 
   if (!refused)
     check_solver_fields(counted, sums_losses(net), !by_epochs || length.records > 0, &findings);
+  const bool has_weights = options.resumes || !weights.empty();
   check_unread(net, &findings);
-  check_global_stats(net, options.resumes || !weights.empty(), &findings);
+  check_global_stats(net, has_weights, &findings);
   check_batch_norm(net, &findings);
+  check_learning(net, has_weights, &findings);
   if (!refused && follows_gradients(file.solver))
     check_loss_sum(net, file.solver.base_lr(), &findings);
   if (options.reads_weights && !options.resumes) check_all_weights(file, net, weights, &findings);
@@ -168,6 +221,8 @@ Findings check_training(const SolverFile& file, const CheckOptions& options) {
     if (!tests[i].tested()) continue;
     const NetFile test = open_net(file, tests[i]);
     const CheckedNet checked(test, net_state(TEST, test.net, tests[i].state));
+    check_learning(checked, has_weights, &findings);
+    check_against_training(net, checked, &findings);
     sources.check(checked, static_cast<int>(i), tests[i].test_iter);
     if (tests[i].whole_epoch) check_test_epoch(file, checked, &findings);
   }

@@ -5,6 +5,7 @@
 #include "kernels/optim/update.h"
 #include "solver/check.h"
 #include "solver/epoch_fields.h"
+#include "solver/learning_rate.h"
 
 namespace crema {
 namespace {
@@ -161,6 +162,86 @@ void check_rate(const SolverFile& file, bool sums_losses, Findings* findings) {
   }
 }
 
+bool chooses_steps(const SolverParameter& s) {
+  return s.lr_policy() == "plateau" || s.lr_policy() == "stepearly";
+}
+
+// What the schedule does to the rate in the course of the training.
+void check_course(const SolverFile& file, bool compares_intervals, Findings* findings) {
+  const SolverParameter& s = file.solver;
+  const std::string& policy = s.lr_policy();
+  const bool by_base = policy != "multifixed" && policy != "vstep";
+  const int warmup = std::max(s.warmup_iter(), s.rampup_interval());
+  if (by_base && s.has_base_lr() && s.base_lr() == 0 && s.min_lr() <= 0 &&
+      !(s.has_max_iter() && warmup >= s.max_iter())) {
+    add(findings, Severity::warning, file.where("base_lr"),
+        "base_lr is 0: no weight changes, so nothing is learned; the usual rates are 0.001 to 0.1");
+    return;
+  }
+  const bool falls =
+      policy == "step" || policy == "multistep" || policy == "exp" || chooses_steps(s);
+  if (falls && s.gamma() > 1)
+    add(findings, Severity::warning, file.where("gamma"), "gamma is ", s.gamma(),
+        ": the rate grows with each step; it is multiplied by gamma, so write 0.1 to divide it "
+        "by 10");
+  if (falls && s.has_gamma() && s.gamma() == 1)
+    add(findings, Severity::info, file.where("gamma"),
+        "gamma is 1: the rate never changes, which lr_policy: \"fixed\" says more plainly");
+  if (falls && s.has_gamma() && s.gamma() <= 0)
+    add(findings, Severity::warning, file.where("gamma"), "gamma is ", s.gamma(),
+        s.gamma() == 0 ? ": after the first step the rate is 0 and nothing is learned"
+                       : ": each step changes the sign of the rate",
+        "; write 0.1 to divide it by 10");
+  if (!compares_intervals || chooses_steps(s) || s.max_iter() <= 0 || s.gamma() <= 0 ||
+      (by_base && !(s.base_lr() > 0)))
+    return;
+  // With the rate that is left nothing changes any more in float32.
+  const auto rate_at = [&](int iteration) {
+    RateState state = first_rate_state(s);
+    state.current_step = multistep_before(s, iteration);
+    return learning_rate(s, iteration, &state);
+  };
+  double most = 0;
+  for (int tenth = 0; tenth < 10; ++tenth)
+    most = std::max(most, rate_at(static_cast<int>(int64_t{s.max_iter()} * tenth / 10)));
+  const int third = s.max_iter() / 3;
+  if (policy == "poly" || policy == "cosine" || policy == "sigmoid" || third == 0 || most <= 0 ||
+      rate_at(third) > most * 1e-9)
+    return;
+  int low = 0, high = third;
+  while (low < high) {
+    const int middle = low + (high - low) / 2;
+    rate_at(middle) > most * 1e-9 ? void(low = middle + 1) : void(high = middle);
+  }
+  add(findings, Severity::warning, file.where("lr_policy"), "with lr_policy \"", policy,
+      "\" the rate falls below a billionth of its largest value in iteration ", low, " of ",
+      s.max_iter(), ": nothing is learned from there on; ",
+      policy == "exp" ? "gamma counts for each iteration, so write one close to 1, as 0.9999"
+                      : "let it fall more slowly");
+}
+
+void check_decay(const SolverFile& file, Findings* findings) {
+  const SolverParameter& s = file.solver;
+  const bool decoupled =
+      always_decoupled(update_rule(s.type())) || s.regularization_type() == "decoupled";
+  if (s.weight_decay() < 0) {
+    add(findings, Severity::warning, file.where("weight_decay"), "weight_decay is negative (",
+        s.weight_decay(), "): weights grow without bound; write a positive one, as 0.0005");
+  } else if (decoupled ? s.weight_decay() * s.base_lr() >= 0.1 : s.weight_decay() >= 0.5) {
+    add(findings, Severity::warning, file.where("weight_decay"), "weight_decay is ",
+        s.weight_decay(), decoupled ? cat(" with base_lr ", s.base_lr()) : "",
+        ": it pulls all weights to 0 faster than a loss can push them; usual are ",
+        decoupled ? "0.01 to 0.1" : "0.0001 to 0.005");
+  }
+  if (s.momentum() < 0)
+    add(findings, Severity::warning, file.where("momentum"), "momentum is negative (", s.momentum(),
+        "): each step takes a part of the one before back; write 0.9");
+  if (s.clip_gradients() == 0)
+    add(findings, Severity::warning, file.where("clip_gradients"),
+        "clip_gradients is 0: every gradient is cut to 0, so nothing is learned; leave it out, or "
+        "write the largest norm, as 10");
+}
+
 void check_prefix(const SolverFile& file, Findings* findings) {
   const SolverParameter& s = file.solver;
   const size_t dot = file.path.rfind('.');
@@ -180,6 +261,8 @@ void check_solver_fields(const SolverFile& file, bool sums_losses, bool compares
   check_tests(file, findings);
   if (compares_intervals) check_intervals(file, findings);
   check_rate(file, sums_losses, findings);
+  check_course(file, compares_intervals, findings);
+  check_decay(file, findings);
   check_prefix(file, findings);
 }
 

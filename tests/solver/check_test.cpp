@@ -322,6 +322,10 @@ struct Accepted {
 
 const std::vector<Accepted> kAccepted = {
     {"models/cifar10_full_sigmoid_bn/", "note: layer \"bn", "Caffe's example compares just that"},
+    {"models/mnist_autoencoder/", "tests read the training data",
+     "as in Caffe: one of its two tests shows the training set"},
+    {"models/lenet/solver_consolidated", "tests read the training data",
+     "as in Caffe: one of its tests shows the training set"},
     {"models/mnist_autoencoder/", "note: test_iter is 500",
      "as in Caffe: a part of the training set", true},
 };

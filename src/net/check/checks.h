@@ -1,6 +1,7 @@
 // What is legal in a net, but hardly meant: each check adds what it finds.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,12 @@ void check_global_stats(const CheckedNet& net, bool has_weights, Findings* findi
 // BatchNorm right before an activation, without the Scale or Bias that gives it a range back.
 void check_batch_norm(const CheckedNet& net, Findings* findings);
 
+// What makes a net learn nothing, or something else than is meant: layers in front of losses that
+// change what these expect, weights without a gradient, weights that begin equal or far too large, an
+// Accuracy of other scores than those that are learned. has_weights: it does not begin from its
+// fillers.
+void check_learning(const CheckedNet& net, bool has_weights, Findings* findings);
+
 // A loss that is a sum over the batch, or over all places of an image, in a training with this
 // rate. For update rules that follow the size of gradients; others do not see it.
 void check_loss_sum(const CheckedNet& net, double rate, Findings* findings);
@@ -26,7 +33,7 @@ void check_loss_sum(const CheckedNet& net, double rate, Findings* findings);
 // Whether the net has such a loss.
 bool sums_losses(const CheckedNet& net);
 
-// The next four compare the net with what the source in `layer` holds.
+// The next ones compare the net with what the source in `layer` holds.
 
 // Records in the order of their labels, in a training that does not shuffle them.
 void check_order(const CheckedNet& net, int layer, const SourceFacts& facts, Findings* findings);
@@ -43,6 +50,13 @@ void check_values(const CheckedNet& net, int layer, const SourceFacts& facts, Fi
 // Data far from a mean of zero, in a training with this rate.
 void check_centre(const CheckedNet& net, int layer, const SourceFacts& facts, double rate,
                   Findings* findings);
+
+// Objects outside of their images, and those whose label the layer that reads them has no class for.
+void check_objects(const CheckedNet& net, int layer, const SourceFacts& facts, Findings* findings);
+
+// Sources whose samples belong together, but fall out of step. facts: of each layer.
+void check_in_step(const CheckedNet& net, const std::vector<std::optional<SourceFacts>>& facts,
+                   Findings* findings);
 
 // Layers of a weights file that the net does not have; an error where none fits.
 void check_weights(const CheckedNet& net, const std::string& path, const std::string& where,

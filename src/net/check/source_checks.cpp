@@ -51,6 +51,70 @@ double spread(const std::vector<SourceFacts::Channel>& channels, const Mean& mea
   return count > 0 ? std::sqrt(std::max(0.0, squares / count)) : 0;
 }
 
+// Labels that are all the same.
+void check_one_class(const CheckedNet& net, int layer, const SourceFacts& facts,
+                     Findings* findings) {
+  constexpr size_t kEnough = 20;  // records
+  const std::vector<int64_t>& labels = facts.labels;
+  const std::string& top = net.layer(layer).top(1);
+  if (!net.training() || labels.size() < kEnough || net.readers_of(layer, top).empty()) return;
+  if (std::any_of(labels.begin(), labels.end(), [&](int64_t l) { return l != labels[0]; })) return;
+  add(findings, Severity::warning, net.where(layer, "top"), "layer \"", net.layer(layer).name(),
+      "\": all ", labels.size(), " records that were looked at have the label ", labels[0],
+      ": the net learns to say that and nothing else; were the labels given when the data were "
+      "converted?");
+}
+
+// Labels that are the targets of a loss with a range, or of one whose scores are in a range.
+void check_targets(const CheckedNet& net, int layer, const SourceFacts& facts, Findings* findings) {
+  const std::string& top = net.layer(layer).top(1);
+  const auto [least, most] = std::minmax_element(facts.labels.begin(), facts.labels.end());
+  for (const int reader : net.readers_of(layer, top)) {
+    const LayerParameter& message = net.layer(reader);
+    const std::string& type = message.type();
+    double low = 0, high = 1;
+    Severity severity = Severity::error;
+    std::string why = cat("the targets of ", type, " are");
+    if (type == "EuclideanLoss" && message.bottom_size() > 1) {
+      const int from = net.producer_of(reader, message.bottom(message.bottom(0) == top ? 1 : 0));
+      const std::string before = from < 0 ? "" : net.layer(from).type();
+      severity = Severity::warning;
+      high = before == "ReLU" ? INFINITY : 1;
+      low = before == "TanH" ? -1 : 0;
+      if (before != "ReLU" && before != "Sigmoid" && before != "TanH") continue;
+      why = cat("the values of \"", net.layer(from).name(), "\" (", before,
+                ") that it is compared with are");
+    } else if (type.find("SigmoidCrossEntropyLoss") != 0 && type != "ContrastiveLoss") {
+      continue;
+    }
+    const size_t place = type == "ContrastiveLoss" ? 2 : 1;
+    if (severity == Severity::error && (message.bottom_size() <= static_cast<int>(place) ||
+                                        message.bottom(static_cast<int>(place)) != top))
+      continue;
+    const auto bad = [&](int64_t label) {
+      return !is_ignored(message, label) &&
+             (static_cast<double>(label) < low || static_cast<double>(label) > high);
+    };
+    if (!bad(*least) && !bad(*most)) continue;
+    add(findings, severity, net.where(reader, "bottom"), "layer \"", message.name(), "\": ", why,
+        " from ", low, " to ", high, ", but \"", net.layer(layer).name(), "\" has the label ",
+        bad(*most) ? *most : *least, "; change the labels, or the layer");
+  }
+}
+
+// The channels of mean_value in the other order fit far better: red and blue are exchanged.
+bool reversed_fits(const TransformationParameter& transform,
+                   const std::vector<SourceFacts::Channel>& channels) {
+  if (transform.mean_value_size() != 3 || channels.size() != 3) return false;
+  double as_given = 0, reversed = 0;
+  for (int c = 0; c < 3; ++c) {
+    const double own = channels[c].sum / std::max(1.0, channels[c].count);
+    as_given += std::abs(transform.mean_value(c) - own);
+    reversed += std::abs(transform.mean_value(2 - c) - own);
+  }
+  return as_given > 10 && reversed < as_given / 3;
+}
+
 }  // namespace
 
 void check_order(const CheckedNet& net, int layer, const SourceFacts& facts, Findings* findings) {
@@ -69,6 +133,8 @@ void check_labels(const CheckedNet& net, int layer, const SourceFacts& facts, Fi
   const LayerParameter& source = net.layer(layer);
   if (source.top_size() < 2 || facts.labels.empty()) return;
   const std::string& top = source.top(1);
+  check_one_class(net, layer, facts, findings);
+  check_targets(net, layer, facts, findings);
   std::set<int> told;  // layers with a num_output
   for (const int reader : net.readers_of(layer, top)) {
     const LayerParameter& message = net.layer(reader);
@@ -138,7 +204,23 @@ void check_values(const CheckedNet& net, int layer, const SourceFacts& facts, Fi
   };
   const double before = spread(facts.values, [](size_t) { return 0.0; });
   const double after = spread(facts.values, given), deviation = spread(facts.values, own);
+  const std::string& name = net.layer(layer).name();
+  if (deviation == 0 && facts.values[0].count > 1) {
+    const bool differ = facts.values.size() > 1;
+    add(findings, Severity::warning, net.where(layer, "top"), "layer \"", name,
+        "\": all values of the records that were looked at are ", own(0),
+        differ ? " in the first channel, and constant in the others" : "",
+        ": the images are empty, so nothing can be learned from them; look at them with crema db "
+        "peek");
+    return;
+  }
   if (before == 0) return;
+  if (reversed_fits(transform, facts.values)) {
+    add(findings, Severity::warning, net.where(layer, "transform_param.mean_value"), "layer \"",
+        name, "\": mean_value is ", given(0), ", ", given(1), ", ", given(2),
+        ", but the channels of the data have the means ", own(0), ", ", own(1), ", ", own(2),
+        ": red and blue are exchanged; write the values in the other order");
+  }
   if (means > 0 && after > 1.5 * before) {
     add(findings, Severity::warning, net.where(layer, "transform_param.mean_value"), "layer \"",
         net.layer(layer).name(), "\": mean_value does not fit the data: they are about ", own(0),
@@ -153,6 +235,47 @@ void check_values(const CheckedNet& net, int layer, const SourceFacts& facts, Fi
       " does not fit the data: their standard deviation is ", deviation, ", so ", scaled,
       " after it, while fillers xavier and msra are made for values of about 1; scale: ",
       1 / deviation, " gives that");
+}
+
+void check_objects(const CheckedNet& net, int layer, const SourceFacts& facts, Findings* findings) {
+  const SourceFacts::Objects& objects = facts.objects;
+  const LayerParameter& source = net.layer(layer);
+  if (objects.count == 0) return;
+  const std::string where = net.where(layer, "data_param.source");
+  if (objects.outside > 0) {
+    const bool all = objects.outside == objects.count;
+    add(findings, all ? Severity::error : Severity::warning, where, "layer \"", source.name(),
+        "\": ", all ? "all" : cat(objects.outside, " of"), " ", objects.count,
+        " boxes that were looked at lie outside of their images or have no area, the first in ",
+        objects.first_outside, ": no prior matches them, so ",
+        all ? "nothing is learned and the loss stays 0" : "nothing is learned from them",
+        "; are corners in pixels of another image, or x and y exchanged?");
+  }
+  if (source.top_size() < 2) return;
+  for (const int reader : net.readers_of(layer, source.top(1))) {
+    const LayerParameter& message = net.layer(reader);
+    int64_t classes = 0, background = -1;
+    if (message.type() == "MultiBoxLoss" || message.type() == "MultiBoxFocalLoss") {
+      classes = message.multibox_loss_param().num_classes();
+      background = message.multibox_loss_param().background_label_id();
+    } else if (message.type() == "DetectionEvaluate") {
+      classes = message.detection_evaluate_param().num_classes();
+      background = message.detection_evaluate_param().background_label_id();
+    }
+    if (classes <= 0) continue;
+    for (const auto& [label, record] : objects.labels) {
+      if (label >= 0 && label < classes && label != background) continue;
+      add(findings, Severity::error, where, "layer \"", source.name(), "\": ", record,
+          ", has an object with label ", label, ", but ",
+          label == background
+              ? cat("that is the background of \"", message.name(), "\" (background_label_id): ",
+                    "number the objects from 1 in the label map, and make the database anew")
+              : cat("labels of \"", message.name(), "\" are below num_classes: ", classes,
+                    ", the background included: set num_classes: ", label + 1,
+                    " or number the classes anew"));
+      break;
+    }
+  }
 }
 
 }  // namespace crema

@@ -13,8 +13,9 @@
 namespace crema {
 namespace {
 
-constexpr int64_t kRecords = 1000;      // of a database, spread over it
-constexpr int64_t kFirst = 5000;        // of a LevelDB, whose size is not known ahead
+constexpr int64_t kRecords = 1000;  // of a database, spread over it
+constexpr int64_t kFirst = 5000;    // of a LevelDB, whose size is not known ahead
+constexpr int64_t kNames = 100;
 constexpr int64_t kLines = 200000;      // of a list
 constexpr int64_t kBytes = 32 << 20;    // of records, as images of some databases are large
 constexpr int64_t kValues = 4'000'000;  // of the records whose values are looked at
@@ -54,6 +55,14 @@ int64_t add_values(const Datum& datum, std::vector<SourceFacts::Channel>* channe
   return size;
 }
 
+void read_names(const Source& source, SourceFacts* facts) {
+  for (int64_t i = 0; i < kNames; ++i) {
+    const RecordIndex at = source.record_index(i);
+    if (at.epoch > 0) break;
+    facts->names.push_back(source.key(at.index));
+  }
+}
+
 void read_database(const Source& source, bool counts, bool labelled, SourceFacts* facts) {
   facts->records = counts ? source.size() : 0;
   const int64_t most = counts ? std::min(source.size(), kRecords) : kFirst;
@@ -73,12 +82,50 @@ void read_database(const Source& source, bool counts, bool labelled, SourceFacts
       fail(source.describe(at.index), ": ", error.what());
     }
     bytes += static_cast<int64_t>(datum.ByteSizeLong());
+    facts->spatial = datum.encoded() || datum.height() > 1 || datum.width() > 1;
     if (labelled && datum.labels_size() == 0) facts->labels.push_back(datum.label());
     if (values >= kValues) continue;
     values += add_values(datum, &facts->values);
   }
   // A part of a spread sample is still in order, but ends early.
   facts->all_labels = labelled && (whole || (counts && read == source.size()));
+}
+
+void add_objects(const AnnotatedDatum& record, const std::string& where,
+                 SourceFacts::Objects* objects) {
+  for (const AnnotationGroup& group : record.annotation_group()) {
+    for (const Annotation& annotation : group.annotation()) {
+      const NormalizedBBox& box = annotation.bbox();
+      ++objects->count;
+      objects->labels.emplace(group.group_label(), where);
+      // NaN is in no image.
+      const bool inside = box.xmin() < 1 && box.ymin() < 1 && box.xmax() > 0 && box.ymax() > 0 &&
+                          box.xmin() < box.xmax() && box.ymin() < box.ymax();
+      if (inside) continue;
+      if (objects->outside++ == 0) objects->first_outside = where;
+    }
+  }
+}
+
+void read_annotated(const Source& source, bool counts, SourceFacts* facts) {
+  facts->records = counts ? source.size() : 0;
+  const int64_t most = counts ? std::min(source.size(), kRecords) : kRecords;
+  int64_t bytes = 0;
+  for (int64_t read = 0; read < most && bytes < kBytes; ++read) {
+    const RecordIndex at = source.record_index(counts ? read * source.size() / most : read);
+    if (at.epoch > 0) {
+      facts->records = read;
+      break;
+    }
+    AnnotatedDatum record;
+    try {
+      source.read(at.index, record);
+    } catch (const Error& error) {
+      fail(source.describe(at.index), ": ", error.what());
+    }
+    bytes += static_cast<int64_t>(record.ByteSizeLong());
+    add_objects(record, source.describe(at.index), &facts->objects);
+  }
 }
 
 // "PATH LABEL" in each line.
@@ -95,6 +142,7 @@ void read_list(const std::string& path, SourceFacts* facts) {
         std::strtol(line.c_str() + (space == std::string::npos ? 0 : space + 1), &end, 10);
     if (space == std::string::npos || *end != 0) break;  // the layer says what is wrong
     facts->labels.push_back(label);
+    if (lines < kNames) facts->names.push_back(line.substr(0, space));
   }
   facts->all_labels = file.eof();
   if (facts->all_labels) facts->records = lines;
@@ -105,12 +153,18 @@ void read_list(const std::string& path, SourceFacts* facts) {
 std::optional<SourceFacts> facts_of(const LayerParameter& layer, const std::string& folder) {
   SourceFacts facts;
   const bool labelled = layer.top_size() > 1;
-  if (layer.type() == "Data") {
+  if (layer.type() == "Data" || layer.type() == "AnnotatedData") {
     const DataParameter& data = layer.data_param();
     facts.batch = data.batch_size();
     facts.shuffles = data.shuffle() || data.balance();
     const auto source = open_database(find_source(data.source(), folder), data.backend());
-    read_database(*source, data.backend() != DataParameter::LEVELDB, labelled, &facts);
+    const bool counts = data.backend() != DataParameter::LEVELDB;
+    read_names(*source, &facts);
+    if (layer.type() == "Data") {
+      read_database(*source, counts, labelled, &facts);
+    } else {
+      read_annotated(*source, counts, &facts);
+    }
     return facts;
   }
   if (layer.type() != "ImageData") return std::nullopt;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,6 +15,8 @@ struct SourceFacts {
   int64_t records = 0;  // 0: not known without reading it all
   int64_t batch = 0;
   bool shuffles = false;
+  bool spatial = true;             // a record has rows and columns
+  std::vector<std::string> names;  // keys or paths of the first records
   // Labels of records in their order: of all, or of some that are spread evenly, or are the first
   // ones; none where the layer has no top for them.
   std::vector<int64_t> labels;
@@ -24,9 +27,16 @@ struct SourceFacts {
     double count = 0, sum = 0, squares = 0;
   };
   std::vector<Channel> values;
+  // Of AnnotatedData: the objects of the records that were read.
+  struct Objects {
+    int64_t count = 0, outside = 0;         // outside: of the image, or without an area
+    std::string first_outside;              // the record
+    std::map<int64_t, std::string> labels;  // with the first record that has each
+  };
+  Objects objects;
 };
 
-// Of Data and ImageData layers; none for others. Reads at most some thousand records. Error where
+// Of Data, AnnotatedData and ImageData layers; none for others. Reads at most some thousand records. Error where
 // there are no data.
 std::optional<SourceFacts> facts_of(const LayerParameter& layer, const std::string& folder);
 
