@@ -191,13 +191,19 @@ int run_batch_find(const VerbCall& call) {
   return 0;
 }
 
-REGISTER_VERB(batch_find,
-              {.summary = "measures which batch is the largest that fits, and which the fastest",
-               .usage = "-solver SOLVER.prototxt | -model NET.prototxt [flags]",
-               .flags = {"solver", "model", "assume", "iterations", "level", "stage", "gpu",
-                         "implementation", "precision", "gpu_memory", "tune", "deterministic",
-                         "off", "recompute", "set"},
-               .run = run_batch_find});
+REGISTER_VERB(
+    batch_find,
+    {.summary = "measures which batch is the largest that fits, and which the fastest",
+     .usage = "-solver SOLVER.prototxt | -model NET.prototxt [flags]",
+     .example = "crema batch_find -solver models/lenet/digits_solver.prototxt",
+     .flags = {"solver", "model", "assume", "iterations", "level", "stage", "gpu", "implementation",
+               "precision", "gpu_memory", "tune", "deterministic", "off", "recompute", "set"},
+     .meanings =
+         {{"model",
+           "The net to measure with a solver of its own, in place of -solver: a prototxt file."},
+          {"iterations", "How many iterations to time for each batch."}},
+     .log = LogStyle::brief,
+     .run = run_batch_find});
 
 }  // namespace
 

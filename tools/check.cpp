@@ -1,6 +1,8 @@
 // `crema check -solver SOLVER.prototxt`: what a training would trip over, before it begins.
 #include "solver/check.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <iostream>
 
@@ -14,6 +16,7 @@
 #include "tools/model_flag.h"
 #include "tools/settings_flag.h"
 #include "tools/solver_flag.h"
+#include "tools/terminal.h"
 #include "tools/tune/training_memory.h"
 #include "tools/verb.h"
 
@@ -24,6 +27,17 @@ namespace {
 bool has_errors(const Findings& findings) {
   return std::any_of(findings.begin(), findings.end(),
                      [](const Finding& finding) { return finding.severity == Severity::error; });
+}
+
+// The line of a finding; its "error" or "warning" may be coloured.
+std::string shown_line(const Finding& finding, bool colour) {
+  const std::string line = visible(line_of(finding));
+  if (finding.severity == Severity::info) return line;
+  const size_t begin = visible(finding.where).size() + 2, end = line.find(':', begin);
+  return line.substr(0, begin) +
+         painted(line.substr(begin, end - begin),
+                 finding.severity == Severity::error ? Colour::red : Colour::yellow, colour) +
+         line.substr(end);
 }
 
 // Keeps the warnings of what a training would do first.
@@ -87,7 +101,8 @@ int run_check(const VerbCall& call) {
   }
   findings.insert(findings.end(), warnings.found.begin(), warnings.found.end());
   tidy(&findings);
-  for (const Finding& finding : findings) std::cout << visible(line_of(finding)) << "\n";
+  for (const Finding& finding : findings)
+    std::cout << shown_line(finding, has_colour(STDOUT_FILENO)) << "\n";
   if (!memory.empty()) std::cout << memory << "\n";
   std::cout << summary_of(findings) << "\n";
   return has_errors(findings) ? 1 : 0;
@@ -95,8 +110,10 @@ int run_check(const VerbCall& call) {
 
 REGISTER_VERB(check, {.summary = "says what a training would trip over, before it begins",
                       .usage = "-solver SOLVER.prototxt [-weights FILES] [flags]",
+                      .example = "crema check -solver models/lenet/digits_solver.prototxt",
                       .flags = {"solver", "weights", "level", "stage", "gpu", "gpu_memory",
                                 "precision", "tune", "set"},
+                      .log = LogStyle::brief,
                       .run = run_check});
 
 }  // namespace

@@ -123,12 +123,29 @@ REGISTER_VERB(
     classify,
     {.summary = "prints the most probable classes of images",
      .usage = "-model NET.prototxt -weights FILE [flags] IMAGE|LIST.txt|FOLDER|DATABASE ...",
+     .example = "crema classify -model models/lenet/digits_train_val.prototxt -weights "
+                "models/lenet/lenet_digits_iter_1500.caffemodel -top 3 digit.png",
      .flags = {"model",     "weights",        "weights_mode", "labels", "top",           "output",
                "blob",      "batch",          "resize",       "mean",   "scale",         "rgb",
                "gpu",       "phase",          "level",        "stage",  "assume",        "set",
                "precision", "implementation", "gpu_memory",   "tune",   "deterministic", "off"},
+     .meanings =
+         {{"gpu", "The GPU to run on: its number. Empty: the CPU."},
+          {"precision",
+           "What to compute in: fp32, tf32, bf16 or fp16. Empty: tf32 on a GPU, fp32 on a CPU."},
+          {"weights",
+           "Trained weights (.caffemodel or .caffemodel.h5); several files with commas."},
+          {"batch", "How many images to compute at once. 0: all, but at most 32."},
+          {"output",
+           "A CSV file for the classes of all images, in place of the lines. Empty: lines."},
+          {"rgb",
+           "The net learned from planes in the order R, G, B, as convert_cifar_data stores them; "
+           "else B, G, R, as convert_imageset does. Databases are read as they are."},
+          {"scale",
+           "The factor for values, after the mean, such as 0.00390625. Empty: what the net says."}},
      .min_arguments = 1,
      .max_arguments = SIZE_MAX,
+     .log = LogStyle::brief,
      .run = run_classify});
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "tools/command_line.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 
 #include "base/error.h"
@@ -7,15 +9,17 @@
 #include "tools/old_programs.h"
 #include "tools/settings_flag.h"
 #include "tools/shell_words.h"
+#include "tools/terminal.h"
 #include "tools/verb.h"
 
 namespace crema {
 
 namespace {
 
-// Flags of glog and gflags are valid for every verb; ours only for those that list them.
+// Flags of glog and gflags are valid for every verb, and -quiet; others only for those that list
+// them.
 bool is_ours(const gflags::CommandLineFlagInfo& info) {
-  return ends_with(info.filename, "tools/flags.cpp");
+  return ends_with(info.filename, "tools/flags.cpp") && info.name != "quiet";
 }
 
 bool takes(const Verb& verb, const gflags::CommandLineFlagInfo& flag) {
@@ -84,10 +88,42 @@ void set_flag(const FlagUse& use, const std::string& verb) {
 }
 
 constexpr const char* kPlaces =
-    "Flags also come from the file ~/.config/crema/flags (one a line) and from the environment,\n"
-    "CREMA_FLAGS=\"-gpu 0 -gpu_memory 0.8\"; what a verb does not take is skipped there. -flagfile "
-    "FILE\nreads flags where it stands. The later one wins: config file, environment, command "
-    "line.\n";
+    "Flags also come from the file ~/.config/crema/flags (one a line) and from the environment, "
+    "CREMA_FLAGS=\"-gpu 0 -gpu_memory 0.8\"; what a verb does not take is skipped there. "
+    "-flagfile FILE reads flags from a file in its place. The later one wins: config file, "
+    "environment, command line.";
+
+constexpr size_t kIndent = 6;
+
+// Longer lines are hard to read.
+size_t help_width() { return std::min<size_t>(columns_of(STDOUT_FILENO), 100); }
+
+// Keeps [-snapshot FILE|auto | -weights FILES] on one line, until unglued().
+constexpr char kGlue = '\1';
+std::string glued(std::string text) {
+  int depth = 0;
+  for (char& c : text) {
+    depth += c == '[' ? 1 : c == ']' ? -1 : 0;
+    if (c == ' ' && depth > 0) c = kGlue;
+  }
+  return text;
+}
+std::string unglued(std::string text) {
+  std::replace(text.begin(), text.end(), kGlue, ' ');
+  return text;
+}
+
+// The examples of a verb; a command that is too long continues after a backslash.
+std::string commands_of(const Verb& verb, size_t width) {
+  std::string text;
+  for (const std::string& command : split(verb.example, '\n')) {
+    std::string lines = wrapped(command, width - 2, "  ", std::string(kIndent, ' '));
+    lines.pop_back();
+    for (const char c : lines) text += c == '\n' ? " \\\n" : std::string(1, c);
+    text += "\n";
+  }
+  return text;
+}
 
 // Sets the flags of a place that all verbs share, without those that are for other verbs, and notes
 // in the line which ones: what is set out of sight is named in the log.
@@ -136,6 +172,10 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   } else if (!line.arguments.empty()) {
     line.verb = line.arguments[0];
     line.arguments.erase(line.arguments.begin());
+    if (line.verb == "version" && line.arguments.empty()) {
+      line.version = true;
+      return line;
+    }
     if (line.verb == "help") {
       line.help = true;
       line.verb = line.arguments.empty() ? "" : line.arguments[0];
@@ -181,41 +221,50 @@ void set_more_flags(const std::string& text, const std::string& place, const std
 }
 
 std::string list_of_verbs() {
+  constexpr size_t kColumn = 28;
+  const size_t width = help_width();
   std::string text =
-      "Crema trains neural networks that are described in text files.\n\nusage: crema VERB [flags] "
-      "[arguments]\n\n";
+      wrapped("Crema trains neural networks that are described in text files.", width, "", "") +
+      "\nusage: crema VERB [flags] [arguments]\n\n";
   for (const std::string& name : VerbRegistry::names()) {
-    text += "  " + name + std::string(name.size() < 26 ? 28 - name.size() : 2, ' ') +
-            VerbRegistry::find(name)->summary + "\n";
+    std::string first = "  " + name;
+    first.resize(std::max(first.size() + 2, kColumn), ' ');
+    text += wrapped(VerbRegistry::find(name)->summary, width, first, std::string(kColumn, ' '));
   }
-  return text + "\n`crema help VERB` prints a verb's own flags.\n" + kPlaces;
+  return text + "\n" +
+         wrapped(
+             "`crema help VERB` explains a verb and its flags, `crema version` says what is "
+             "installed.",
+             width, "", "") +
+         "\n" + wrapped(kPlaces, width, "", "");
 }
 
 std::string help_of(const std::string& name) {
   const Verb& verb = *VerbRegistry::find(name);
-  std::string text =
-      cat("crema ", name, ": ", verb.summary, "\n\nusage: crema ", name, " ", verb.usage, "\n");
-  if (!verb.flags.empty()) text += "\nflags:\n";
-  for (const std::string& flag : verb.flags) {
+  const size_t width = help_width();
+  std::string text = wrapped(cat("crema ", name, ": ", verb.summary), width, "", "  ") + "\n" +
+                     unglued(wrapped(glued(verb.usage), width, cat("usage: crema ", name, " "),
+                                     std::string(kIndent, ' ')));
+  text += cat("\nexample:\n", commands_of(verb, width));
+  text += "\nflags:\n";
+  std::vector<std::string> flags = verb.flags;
+  flags.emplace_back("quiet");
+  for (const std::string& flag : flags) {
     const auto info = lookup_flag(flag);
+    const auto own = verb.meanings.find(flag);
     text += cat("  -", flag, " (", info->type, ", default ",
                 info->type == "string" ? cat('"', info->default_value, '"') : info->default_value,
                 ")\n");
-    // Descriptions are wrapped at 100 columns.
-    std::string row;
-    for (const std::string& word : split(info->description, ' ')) {
-      if (row.size() + word.size() > 92) {
-        text += "     " + row + "\n";
-        row.clear();
-      }
-      row += " " + word;
-    }
-    text += "     " + row + "\n";
+    const std::string indent(kIndent, ' ');
+    text += wrapped(own == verb.meanings.end() ? info->description : own->second, width, indent,
+                    indent);
   }
-  return text +
-         "\nEvery verb also takes glog's flags (-logtostderr, -minloglevel, -v, -log_dir ...) and "
-         "-flagfile FILE.\n" +
-         kPlaces;
+  return text + "\n" +
+         wrapped(
+             "Every verb also takes glog's flags (-logtostderr, -minloglevel, -v, -log_dir ...) "
+             "and -flagfile FILE.",
+             width, "", "") +
+         wrapped(kPlaces, width, "", "");
 }
 
 }  // namespace crema

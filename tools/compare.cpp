@@ -37,14 +37,24 @@ int run_compare(const VerbCall& call) {
   return 0;
 }
 
-REGISTER_VERB(compare,
-              {.summary = "says where two trainings, weights or ways to compute a net differ",
-               .usage = "A B | -model NET.prototxt [-weights FILES] -with \"FLAGS\" [flags]",
-               .flags = {"with", "model", "weights", "weights_mode", "phase", "level", "stage",
-                         "assume", "batch", "gpu", "implementation", "off", "precision", "tune",
-                         "deterministic", "gpu_memory", "set"},
-               .max_arguments = 2,
-               .run = run_compare});
+REGISTER_VERB(
+    compare,
+    {.summary = "says where two trainings, weights or ways to compute a net differ",
+     .usage = "A B | -model NET.prototxt [-weights FILES] -with \"FLAGS\" [flags]",
+     .example = "crema compare runs/lenet-1 runs/lenet-2\ncrema compare -model "
+                "models/lenet/digits_train_val.prototxt -with \"-implementation plain\"",
+     .flags = {"with", "model", "weights", "weights_mode", "phase", "level", "stage", "assume",
+               "batch", "gpu", "implementation", "off", "precision", "tune", "deterministic",
+               "gpu_memory", "set"},
+     .meanings =
+         {{"gpu", "The GPU to run on: its number. Empty: the CPU."},
+          {"precision",
+           "What to compute in: fp32, tf32, bf16 or fp16. Empty: tf32 on a GPU, fp32 on a CPU."},
+          {"weights",
+           "Trained weights (.caffemodel or .caffemodel.h5); several files with commas."}},
+     .max_arguments = 2,
+     .log = LogStyle::brief,
+     .run = run_compare});
 
 }  // namespace
 

@@ -31,16 +31,22 @@ int run_compute_image_mean(const VerbCall& call) {
   const std::vector<float> channels = mean.channels();
   call.log.info(cat("Number of channels: ", channels.size()));
   for (size_t c = 0; c < channels.size(); ++c)
-    call.log.info(cat("mean_value channel [", c, "]: ", channels[c]));
+    call.log.answer(cat("mean_value channel [", c, "]: ", channels[c]));
   return 0;
 }
 
-REGISTER_VERB(compute_image_mean, {.summary = "computes the mean image of a database",
-                                   .usage = "[flags] DB [OUT.binaryproto [KIND]]",
-                                   .flags = {"backend", "threads"},
-                                   .min_arguments = 1,
-                                   .max_arguments = 3,
-                                   .run = run_compute_image_mean});
+REGISTER_VERB(
+    compute_image_mean,
+    {.summary = "computes the mean image of a database",
+     .usage = "[flags] DB [OUT.binaryproto [KIND]]",
+     .example = "crema compute_image_mean digits_train_lmdb mean.binaryproto",
+     .flags = {"backend", "threads"},
+     .meanings = {{"backend",
+                   "The kind of database: lmdb or leveldb. The database itself says it, too."},
+                  {"threads", "Threads that read and decode images; 0: one for each processor."}},
+     .min_arguments = 1,
+     .max_arguments = 3,
+     .run = run_compute_image_mean});
 
 }  // namespace
 }  // namespace crema

@@ -41,18 +41,26 @@ int run_convert_annoset(const VerbCall& call) {
   return 0;
 }
 
-REGISTER_VERB(convert_annoset,
-              {.summary = "makes a database from images with boxes",
-               .usage = "[flags] -label_map_file MAP ROOT_FOLDER/ LIST DB",
-               .flags = {"label_map_file", "anno_format",   "anno_type",   "label_type",
-                         "backend",        "gray",          "shuffle",     "check_label",
-                         "resize_width",   "resize_height", "min_dim",     "max_dim",
-                         "check_size",     "encoded",       "encode_type", "exif",
-                         "max_pixels",     "strict",        "seed",        "threads",
-                         "overwrite"},
-               .min_arguments = 3,
-               .max_arguments = 3,
-               .run = run_convert_annoset});
+REGISTER_VERB(
+    convert_annoset,
+    {.summary = "makes a database from images with boxes",
+     .usage = "[flags] -label_map_file MAP ROOT_FOLDER/ LIST DB",
+     .example =
+         "crema convert_annoset -label_map_file labelmap.prototxt VOCdevkit/ trainval.txt voc_lmdb",
+     .flags = {"label_map_file", "anno_format", "anno_type",   "label_type",   "backend",
+               "gray",           "shuffle",     "check_label", "resize_width", "resize_height",
+               "min_dim",        "max_dim",     "check_size",  "encoded",      "encode_type",
+               "exif",           "max_pixels",  "strict",      "seed",         "threads",
+               "overwrite"},
+     .meanings = {{"anno_format",
+                   "Where boxes are: voc (LIST has `image annotation.xml`), coco (LIST is "
+                   "instances_*.json) or yolo (LIST has `image text`, or `image` with labels/a.txt "
+                   "for images/a.jpg). Empty: voc."},
+                  {"shuffle", "Shuffle the images."},
+                  {"seed", "The seed of -shuffle: the same one gives the same order."}},
+     .min_arguments = 3,
+     .max_arguments = 3,
+     .run = run_convert_annoset});
 
 }  // namespace
 }  // namespace crema

@@ -20,8 +20,10 @@ int run_convert_cifar_data(const VerbCall& call) {
 REGISTER_VERB(convert_cifar_data,
               {.summary = "makes databases from CIFAR-10's or CIFAR-100's files",
                .usage = "[flags] IN_FOLDER OUT_FOLDER [lmdb|leveldb|hdf5]",
+               .example = "crema convert_cifar_data cifar-10-batches-bin/ .",
                .flags = {"backend", "coarse", "split", "seed", "overwrite", "hdf5_rows",
                          "hdf5_compress", "scale"},
+               .meanings = {{"seed", "The seed of -split: the same one gives the same parts."}},
                .min_arguments = 2,
                .max_arguments = 3,
                .run = run_convert_cifar_data});

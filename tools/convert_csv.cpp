@@ -27,13 +27,18 @@ int run_convert_csv(const VerbCall& call) {
   return 0;
 }
 
-REGISTER_VERB(convert_csv, {.summary = "makes a database from a table of numbers",
-                            .usage = "[flags] TABLE DB",
-                            .flags = {"backend", "label", "shape", "shuffle", "split", "seed",
-                                      "overwrite", "hdf5_rows", "hdf5_compress", "scale"},
-                            .min_arguments = 2,
-                            .max_arguments = 2,
-                            .run = run_convert_csv});
+REGISTER_VERB(
+    convert_csv,
+    {.summary = "makes a database from a table of numbers",
+     .usage = "[flags] TABLE DB",
+     .example = "crema convert_csv -label species -split 0.8 iris.csv iris_lmdb",
+     .flags = {"backend", "label", "shape", "shuffle", "split", "seed", "overwrite", "hdf5_rows",
+               "hdf5_compress", "scale"},
+     .meanings = {{"shuffle", "Shuffle the rows."},
+                  {"seed", "The seed of -split and -shuffle: the same one gives the same order."}},
+     .min_arguments = 2,
+     .max_arguments = 2,
+     .run = run_convert_csv});
 
 }  // namespace
 }  // namespace crema

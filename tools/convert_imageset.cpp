@@ -50,10 +50,14 @@ REGISTER_VERB(
     convert_imageset,
     {.summary = "makes a database from image files",
      .usage = "[flags] ROOT_FOLDER/ [LIST] DB [0|1 for shuffle [KIND [HEIGHT [WIDTH]]]]",
+     .example = "crema convert_imageset -resize_width 256 -resize_height 256 -split 0.9 pictures/ "
+                "pictures_lmdb",
      .flags = {"backend",         "gray",       "shuffle",   "resize_width",  "resize_height",
                "scaled_decoding", "check_size", "encoded",   "encode_type",   "exif",
                "as_stored",       "max_pixels", "strict",    "split",         "seed",
                "threads",         "overwrite",  "hdf5_rows", "hdf5_compress", "scale"},
+     .meanings = {{"shuffle", "Shuffle the images."},
+                  {"seed", "The seed of -split and -shuffle: the same one gives the same order."}},
      .min_arguments = 2,
      .max_arguments = 7,
      .run = run_convert_imageset});

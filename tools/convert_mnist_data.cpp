@@ -10,13 +10,17 @@ int run_convert_mnist_data(const VerbCall& call) {
   return 0;
 }
 
-REGISTER_VERB(convert_mnist_data, {.summary = "makes a database from MNIST's IDX files",
-                                   .usage = "[flags] IMAGES LABELS DB",
-                                   .flags = {"backend", "split", "seed", "overwrite", "hdf5_rows",
-                                             "hdf5_compress", "scale"},
-                                   .min_arguments = 3,
-                                   .max_arguments = 3,
-                                   .run = run_convert_mnist_data});
+REGISTER_VERB(convert_mnist_data,
+              {.summary = "makes a database from MNIST's IDX files",
+               .usage = "[flags] IMAGES LABELS DB",
+               .example = "crema convert_mnist_data train-images-idx3-ubyte "
+                          "train-labels-idx1-ubyte mnist_train_lmdb",
+               .flags = {"backend", "split", "seed", "overwrite", "hdf5_rows", "hdf5_compress",
+                         "scale"},
+               .meanings = {{"seed", "The seed of -split: the same one gives the same parts."}},
+               .min_arguments = 3,
+               .max_arguments = 3,
+               .run = run_convert_mnist_data});
 
 }  // namespace
 }  // namespace crema

@@ -15,6 +15,8 @@ int run_convert_mnist_siamese_data(const VerbCall& call) {
 REGISTER_VERB(convert_mnist_siamese_data,
               {.summary = "makes a database of pairs from MNIST's IDX files",
                .usage = "[flags] IMAGES LABELS DB",
+               .example = "crema convert_mnist_siamese_data train-images-idx3-ubyte "
+                          "train-labels-idx1-ubyte pairs_leveldb",
                .flags = {"backend", "overwrite", "hdf5_rows", "hdf5_compress", "scale"},
                .min_arguments = 3,
                .max_arguments = 3,

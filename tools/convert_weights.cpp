@@ -98,12 +98,18 @@ int run_convert_weights(const VerbCall& call) {
   return 0;
 }
 
-REGISTER_VERB(convert_weights,
-              {.summary = "writes PyTorch's weights (.safetensors, .pth) as a .caffemodel",
-               .usage = "-model NET.prototxt -from WEIGHTS [-names MAP] [flags]",
-               .flags = {"model", "from", "names", "output", "assume", "phase", "level", "stage",
-                         "set"},
-               .run = run_convert_weights});
+REGISTER_VERB(
+    convert_weights,
+    {.summary = "writes PyTorch's weights (.safetensors, .pth) as a .caffemodel",
+     .usage = "-model NET.prototxt -from WEIGHTS [-names MAP] [flags]",
+     .example =
+         "crema convert_weights -model models/vgg/train_val.prototxt -from vgg16-397923af.pth",
+     .flags = {"model", "from", "names", "output", "assume", "phase", "level", "stage", "set"},
+     .meanings =
+         {{"output",
+           "The file to write. Empty: the name of -from with .caffemodel in place of its suffix."}},
+     .log = LogStyle::brief,
+     .run = run_convert_weights});
 
 }  // namespace
 }  // namespace crema

@@ -23,13 +23,19 @@ int run_create_label_map(const VerbCall& call) {
   return 0;
 }
 
-REGISTER_VERB(create_label_map,
-              {.summary = "numbers the classes of a data set",
-               .usage = "[flags] [ROOT_FOLDER/] SOURCE MAP",
-               .flags = {"anno_format", "include_background", "delimiter", "overwrite"},
-               .min_arguments = 2,
-               .max_arguments = 3,
-               .run = run_create_label_map});
+REGISTER_VERB(
+    create_label_map,
+    {.summary = "numbers the classes of a data set",
+     .usage = "[flags] [ROOT_FOLDER/] SOURCE MAP",
+     .example =
+         "crema create_label_map -anno_format coco instances_train2017.json labelmap.prototxt",
+     .flags = {"anno_format", "include_background", "delimiter", "overwrite"},
+     .meanings = {{"anno_format",
+                   "Where the names of the classes are: voc, coco, yolo. Empty: a text with a name "
+                   "on each line."}},
+     .min_arguments = 2,
+     .max_arguments = 3,
+     .run = run_create_label_map});
 
 }  // namespace
 }  // namespace crema

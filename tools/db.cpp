@@ -99,14 +99,39 @@ int run_db(const VerbCall& call) {
   return action.run(rest);
 }
 
-REGISTER_VERB(db, {.summary = "looks into databases, copies, shuffles, merges and splits them",
-                   .usage = "stat|verify|peek [flags] DB, or copy|shuffle|merge|split [flags] "
-                            "FROM ... TO",
-                   .flags = {"channel_mean", "strict", "backend", "overwrite", "seed", "split",
-                             "hdf5_rows", "hdf5_compress", "scale", "model", "output", "batch",
-                             "phase", "level", "stage", "set", "labels", "rgb", "threads"},
-                   .max_arguments = 1000,
-                   .run = run_db});
+REGISTER_VERB(
+    db,
+    {.summary = "looks into databases, copies, shuffles, merges and splits them",
+     .usage = "stat|verify|peek [flags] DB, or copy|shuffle|merge|split [flags] "
+              "FROM ... TO",
+     .example = "crema db stat digits_lmdb\ncrema db peek -output digits.png digits_lmdb\ncrema db "
+                "split -split 0.9 mixed_lmdb mixed_lmdb",
+     .flags = {"channel_mean", "strict", "backend", "overwrite", "seed", "split", "hdf5_rows",
+               "hdf5_compress", "scale", "model", "output", "batch", "phase", "level", "stage",
+               "set", "labels", "rgb", "threads"},
+     .meanings =
+         {{"backend",
+           "The kind of database to write: lmdb, leveldb or hdf5. Empty: the kind that is read."},
+          {"batch",
+           "peek: how many records to draw; with -model how many the net reads. 0: 32, or what the "
+           "net says."},
+          {"model", "peek: the net whose first data layer makes the batch to draw."},
+          {"output", "peek: the picture to write. Empty: peek.png."},
+          {"strict", "verify: repeated records are an error, not a warning."},
+          {"seed", "The seed of shuffle and split: the same one gives the same order."},
+          {"split",
+           "split: the share for the first database, such as 0.9, or how many records, such as "
+           "45000."},
+          {"channel_mean",
+           "stat: also the mean and the standard deviation of each channel, for which all images "
+           "are decoded."},
+          {"labels",
+           "peek: the names of the classes, a text file with one a line. Empty: labels.txt in "
+           "the database if there is one, else numbers."},
+          {"rgb", "peek: the channels of the records are R, G, B; else B, G, R."},
+          {"threads", "stat and verify: threads that decode images; 0: one for each processor."}},
+     .max_arguments = 1000,
+     .run = run_db});
 
 }  // namespace
 }  // namespace crema

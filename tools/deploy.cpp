@@ -32,11 +32,28 @@ int run_deploy(const VerbCall& call) {
   return 0;
 }
 
-REGISTER_VERB(deploy, {.summary = "writes a net for use: inputs instead of data, no losses",
-                       .usage = "-model NET.prototxt [-output DEPLOY.prototxt] [flags]",
-                       .flags = {"model", "output", "batch", "assume", "phase", "level", "stage",
-                                 "set", "resize", "mean", "scale", "rgb", "labels", "weights"},
-                       .run = run_deploy});
+REGISTER_VERB(
+    deploy,
+    {.summary = "writes a net for use: inputs instead of data, no losses",
+     .usage = "-model NET.prototxt [-output DEPLOY.prototxt] [flags]",
+     .example =
+         "crema deploy -model models/lenet/digits_train_val.prototxt -output deploy.prototxt",
+     .flags = {"model", "output", "batch", "assume", "phase", "level", "stage", "set", "resize",
+               "mean", "scale", "rgb", "labels", "weights"},
+     .meanings = {{"output", "The file to write. Empty: the standard output."},
+                  {"batch", "How many samples the input takes. 0: one."},
+                  {"scale",
+                   "The factor for values, after the mean, such as 0.00390625, for the file to "
+                   "say. Empty: what the net says."},
+                  {"rgb", "The input's planes are R, G, B, for the file to say; else B, G, R."},
+                  {"labels",
+                   "The names of the classes, for the file to say: a text file, one a line. Empty: "
+                   "those in the database."},
+                  {"weights",
+                   "Trained weights that, with -assume default, say which channels and size the "
+                   "input has."}},
+     .log = LogStyle::brief,
+     .run = run_deploy});
 
 }  // namespace
 

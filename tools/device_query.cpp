@@ -24,36 +24,36 @@ int attribute(cudaDeviceAttr which, int gpu) {
   return value;
 }
 
-void describe(Log& log, int gpu) {
+void describe(ProgramLog& log, int gpu) {
   cudaDeviceProp card{};
   check_cuda(cudaGetDeviceProperties(&card, gpu), "asking for a GPU's properties");
   const auto yes_or_no = [](int value) { return value ? "Yes" : "No"; };
-  log.info(cat("Device id:                     ", gpu));
-  log.info(cat("Major revision number:         ", card.major));
-  log.info(cat("Minor revision number:         ", card.minor));
-  log.info(cat("Name:                          ", card.name));
-  log.info(cat("Total global memory:           ", card.totalGlobalMem));
-  log.info(cat("Total shared memory per block: ", card.sharedMemPerBlock));
-  log.info(cat("Total registers per block:     ", card.regsPerBlock));
-  log.info(cat("Warp size:                     ", card.warpSize));
-  log.info(cat("Maximum memory pitch:          ", card.memPitch));
-  log.info(cat("Maximum threads per block:     ", card.maxThreadsPerBlock));
-  log.info(cat("Maximum dimension of block:    ", card.maxThreadsDim[0], ", ",
-               card.maxThreadsDim[1], ", ", card.maxThreadsDim[2]));
-  log.info(cat("Maximum dimension of grid:     ", card.maxGridSize[0], ", ", card.maxGridSize[1],
-               ", ", card.maxGridSize[2]));
-  log.info(cat("Clock rate:                    ", attribute(cudaDevAttrClockRate, gpu)));
-  log.info(cat("Total constant memory:         ", card.totalConstMem));
-  log.info(cat("Texture alignment:             ", card.textureAlignment));
-  log.info(cat("Concurrent copy and execution: ", yes_or_no(card.asyncEngineCount)));
-  log.info(cat("Number of multiprocessors:     ", card.multiProcessorCount));
-  log.info(cat("Kernel execution timeout:      ",
-               yes_or_no(attribute(cudaDevAttrKernelExecTimeout, gpu))));
+  log.answer(cat("Device id:                     ", gpu));
+  log.answer(cat("Major revision number:         ", card.major));
+  log.answer(cat("Minor revision number:         ", card.minor));
+  log.answer(cat("Name:                          ", card.name));
+  log.answer(cat("Total global memory:           ", card.totalGlobalMem));
+  log.answer(cat("Total shared memory per block: ", card.sharedMemPerBlock));
+  log.answer(cat("Total registers per block:     ", card.regsPerBlock));
+  log.answer(cat("Warp size:                     ", card.warpSize));
+  log.answer(cat("Maximum memory pitch:          ", card.memPitch));
+  log.answer(cat("Maximum threads per block:     ", card.maxThreadsPerBlock));
+  log.answer(cat("Maximum dimension of block:    ", card.maxThreadsDim[0], ", ",
+                 card.maxThreadsDim[1], ", ", card.maxThreadsDim[2]));
+  log.answer(cat("Maximum dimension of grid:     ", card.maxGridSize[0], ", ", card.maxGridSize[1],
+                 ", ", card.maxGridSize[2]));
+  log.answer(cat("Clock rate:                    ", attribute(cudaDevAttrClockRate, gpu)));
+  log.answer(cat("Total constant memory:         ", card.totalConstMem));
+  log.answer(cat("Texture alignment:             ", card.textureAlignment));
+  log.answer(cat("Concurrent copy and execution: ", yes_or_no(card.asyncEngineCount)));
+  log.answer(cat("Number of multiprocessors:     ", card.multiProcessorCount));
+  log.answer(cat("Kernel execution timeout:      ",
+                 yes_or_no(attribute(cudaDevAttrKernelExecTimeout, gpu))));
   int runtime = 0, driver = 0;
   check_cuda(cudaRuntimeGetVersion(&runtime), "asking for CUDA's version");
   check_cuda(cudaDriverGetVersion(&driver), "asking for the driver's version");
   const auto version = [](int v) { return cat(v / 1000, ".", v % 1000 / 10); };
-  log.info(cat("CUDA, of the driver at most:   ", version(runtime), ", ", version(driver)));
+  log.answer(cat("CUDA, of the driver at most:   ", version(runtime), ", ", version(driver)));
   const int cudnn = cudnn_version();
   log.info(cat("cuDNN:                         ",
                cudnn == 0 ? "none (built with -DCREMA_CUDNN=OFF)"
@@ -64,22 +64,22 @@ void describe(Log& log, int gpu) {
   std::vector<Precision> precisions = {Precision::fp32};
   if (card.major >= 8) precisions.insert(precisions.end(), {Precision::tf32, Precision::bf16});
   if (card.major >= 7) precisions.push_back(Precision::fp16);
-  log_device_speed(context, precisions);
+  log_device_speed(log, context, precisions);
 }
 #else
-void describe(Log&, int) {}
+void describe(ProgramLog&, int) {}
 #endif
 
-void describe_cpu(Log& log) {
+void describe_cpu(ProgramLog& log) {
   Context context(Device::cpu);
   context.set_log(log);
-  log.info(cat("CPU threads:                   ", cpu_threads()));
-  log_device_speed(context, {Precision::fp32});
+  log.answer(cat("CPU threads:                   ", cpu_threads()));
+  log_device_speed(log, context, {Precision::fp32});
 }
 
 int run_device_query(const VerbCall& call) {
   if (FLAGS_gpu.empty() && gpu_count() == 0) {
-    call.log.info(cat("No GPU: ", gpu_problem(), "."));
+    call.log.answer(cat("No GPU: ", gpu_problem(), "."));
     describe_cpu(call.log);
     return 0;
   }
@@ -91,10 +91,14 @@ int run_device_query(const VerbCall& call) {
   return 0;
 }
 
-REGISTER_VERB(device_query, {.summary = "prints what the GPUs and the CPU are and can do",
-                             .usage = "[-gpu 0,1|all]",
-                             .flags = {"gpu"},
-                             .run = run_device_query});
+REGISTER_VERB(device_query,
+              {.summary = "prints what the GPUs and the CPU are and can do",
+               .usage = "[-gpu 0,1|all]",
+               .example = "crema device_query -gpu all",
+               .flags = {"gpu"},
+               .meanings = {{"gpu",
+                             "Which GPUs: numbers with commas, or all. Empty: all, and the CPU."}},
+               .run = run_device_query});
 
 }  // namespace
 

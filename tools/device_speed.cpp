@@ -43,8 +43,7 @@ double exp_seconds(Context& context) {
 
 }  // namespace
 
-void log_device_speed(Context& context, const std::vector<Precision>& precisions) {
-  Log& log = context.log();
+void log_device_speed(ProgramLog& log, Context& context, const std::vector<Precision>& precisions) {
   double bytes = 0;
   std::vector<std::string> rates;
   for (const Precision precision : precisions) {
@@ -52,12 +51,12 @@ void log_device_speed(Context& context, const std::vector<Precision>& precisions
     bytes = std::max(bytes, limits.bytes);
     rates.push_back(cat(name_of(precision), " ", scaled(limits.operations), "FLOP/s"));
   }
-  log.info(cat("Memory bandwidth, measured:    ", scaled(bytes), "B/s"));
-  log.info(cat("Matrix products, measured:     ", join(rates, ", ")));
+  log.answer(cat("Memory bandwidth, measured:    ", scaled(bytes), "B/s"));
+  log.answer(cat("Matrix products, measured:     ", join(rates, ", ")));
   context.set_log(silent_log());  // of the net
   const double seconds = exp_seconds(context);
   context.set_log(log);
-  log.info(cat("exp of a vector, 1000 times:   ", seconds, " s"));
+  log.answer(cat("exp of a vector, 1000 times:   ", seconds, " s"));
 }
 
 }  // namespace crema

@@ -6,11 +6,12 @@
 
 #include "device/context.h"
 #include "tensor/precision.h"
+#include "tools/program_log.h"
 
 namespace crema {
 
 // Measures for about a second and logs a line for each, in the form of Caffe's device_query.
 // `precisions`: those that the device has units for.
-void log_device_speed(Context& context, const std::vector<Precision>& precisions);
+void log_device_speed(ProgramLog& log, Context& context, const std::vector<Precision>& precisions);
 
 }  // namespace crema

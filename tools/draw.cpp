@@ -27,9 +27,12 @@ int run_draw(const VerbCall& call) {
 REGISTER_VERB(draw,
               {.summary = "draws a net as SVG: layers, shapes, parameters, operations, memory",
                .usage = "NET.prototxt [-output NET.svg] [flags]",
+               .example = "crema draw models/lenet/digits_train_val.prototxt -output lenet.svg",
                .flags = {"output", "phase", "level", "stage", "assume", "batch", "off", "set"},
+               .meanings = {{"output", "The file to write. Empty: the standard output."}},
                .min_arguments = 1,
                .max_arguments = 1,
+               .log = LogStyle::brief,
                .run = run_draw});
 
 }  // namespace

@@ -30,7 +30,11 @@ int run_expand(const VerbCall& call) {
 
 REGISTER_VERB(expand, {.summary = "writes a net or solver without includes, variables and repeats",
                        .usage = "FILE.prototxt [OUT] [-set NAME=VALUE]",
+                       .example = "crema expand models/resnet/train_val.prototxt -set depth=18",
                        .flags = {"set"},
+                       .meanings = {{"set",
+                                     "Sets a variable or a field of the file, such as depth=18; "
+                                     "may be given several times."}},
                        .min_arguments = 1,
                        .max_arguments = 2,
                        .run = run_expand});

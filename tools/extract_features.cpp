@@ -145,16 +145,22 @@ int run_extract_features(const VerbCall& call) {
   return 0;
 }
 
-REGISTER_VERB(extract_features,
-              {.summary = "writes blobs of a trained net as databases or NumPy files",
-               .usage = "[flags] WEIGHTS NET.prototxt BLOB[,BLOB...] DB[,DB...] BATCHES "
-                        "[lmdb|leveldb|hdf5|npy] [CPU|GPU [N|DEVICE_ID=N]]",
-               .flags = {"weights_mode", "gpu", "phase", "level", "stage", "batch", "assume",
-                         "implementation", "precision", "gpu_memory", "tune", "deterministic",
-                         "overwrite"},
-               .min_arguments = 5,
-               .max_arguments = 8,
-               .run = run_extract_features});
+REGISTER_VERB(
+    extract_features,
+    {.summary = "writes blobs of a trained net as databases or NumPy files",
+     .usage = "[flags] WEIGHTS NET.prototxt BLOB[,BLOB...] DB[,DB...] BATCHES "
+              "[lmdb|leveldb|hdf5|npy] [CPU|GPU [N|DEVICE_ID=N]]",
+     .example = "crema extract_features lenet.caffemodel "
+                "models/lenet/digits_train_val.prototxt ip1 features_lmdb 10 lmdb",
+     .flags = {"weights_mode", "gpu", "phase", "level", "stage", "batch", "assume",
+               "implementation", "precision", "gpu_memory", "tune", "deterministic", "overwrite"},
+     .meanings =
+         {{"gpu", "The GPU to run on: its number. Empty: the CPU."},
+          {"precision",
+           "What to compute in: fp32, tf32, bf16 or fp16. Empty: tf32 on a GPU, fp32 on a CPU."}},
+     .min_arguments = 5,
+     .max_arguments = 8,
+     .run = run_extract_features});
 
 }  // namespace
 }  // namespace crema

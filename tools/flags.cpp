@@ -1,8 +1,7 @@
 #include "tools/flags.h"
 
 DEFINE_string(solver, "", "The solver definition: a prototxt file.");
-DEFINE_string(model, "",
-              "The net definition: a prototxt file. In train it replaces the net of the solver.");
+DEFINE_string(model, "", "The net definition: a prototxt file.");
 DEFINE_string(
     weights, "",
     "Trained weights (.caffemodel or .caffemodel.h5) to start from; several files with commas.");
@@ -29,9 +28,7 @@ DEFINE_string(assume, "",
               "Random data of these shapes instead of the data layers, in deploy inputs, such as "
               "data=64x3x224x224,label=64; `default` takes the "
               "shapes from the layers' own fields.");
-DEFINE_int32(batch, 0,
-             "Replaces the first dimension of every source of data; 0 leaves it, and is 1 sample "
-             "for deploy. db peek without -model: how many records, 32 if it is 0.");
+DEFINE_int32(batch, 0, "Replaces the first dimension of every source of data; 0 leaves it.");
 DEFINE_int32(iterations, 50, "The number of iterations to run.");
 DEFINE_bool(epoch, false,
             "Test on each record of the data once, in place of -iterations; results are means over "
@@ -41,10 +38,7 @@ DEFINE_string(
     "Sets a field of the solver or the net, or a variable of their files, such as base_lr=0.02, "
     "'layer[conv1].convolution_param.num_output=64' or depth=50; may be given several times.");
 
-DEFINE_string(
-    gpu, "",
-    "The GPU to run on: its number. For train and test, several numbers with commas or all: one "
-    "rank for each. Empty: what the solver says, else the CPU.");
+DEFINE_string(gpu, "", "The GPU to run on: its number. Empty: what the solver says, else the CPU.");
 DEFINE_string(
     batch_mode, "per_gpu",
     "What batch_size is where several ranks train: per_gpu, that of each, or total, of all "
@@ -93,6 +87,11 @@ DEFINE_string(
 DEFINE_int32(tensorboard_histograms, 0,
              "With -tensorboard: every how many iterations to write how the weights and gradients "
              "of each layer are distributed; 0: never.");
+DEFINE_bool(json, false,
+            "Print the results on the standard output, as one JSON object: outputs by name, each "
+            "class, iterations, seconds.");
+DEFINE_bool(quiet, false,
+            "Show only warnings, errors and results; log files get everything all the same.");
 DEFINE_string(sigint_effect, "stop",
               "What SIGINT (Ctrl-C) does: snapshot, stop, snapshot_stop (a snapshot in any case, "
               "then the end) or none.");
@@ -125,11 +124,10 @@ DEFINE_string(times, "",
               "measured.");
 
 DEFINE_string(backend, "lmdb",
-              "The kind of database: lmdb, leveldb, or hdf5 where one is written for HDF5Data: a "
-              "folder of files and, beside it, their list, NAME.txt. db writes the kind that it "
-              "reads unless this is given.");
+              "The kind of database: lmdb, leveldb, or hdf5 for HDF5Data: a folder of files and, "
+              "beside it, their list, NAME.txt.");
 DEFINE_bool(gray, false, "Read images as one grey channel.");
-DEFINE_bool(shuffle, false, "Shuffle the images, or rows, and their labels.");
+DEFINE_bool(shuffle, false, "Shuffle the records.");
 DEFINE_int32(resize_width, 0, "Width that images are resized to; 0 leaves them.");
 DEFINE_int32(resize_height, 0, "Height that images are resized to; 0 leaves them.");
 DEFINE_bool(scaled_decoding, false,
@@ -145,13 +143,9 @@ DEFINE_int64(max_pixels, 268435456,
              "An image with more pixels is not decoded, and none with more is stored.");
 DEFINE_bool(strict, false,
             "An image that cannot be read is an error: the exit code is 1 and no database is made. "
-            "Else such images are left out and counted. db verify: repeated records are an error, "
-            "not a warning.");
+            "Else such images are left out and counted.");
 DEFINE_string(label_map_file, "", "The numbers of the classes: a prototxt file with a LabelMap.");
-DEFINE_string(anno_format, "",
-              "Where boxes are: voc (LIST has `image annotation.xml`), coco (LIST is "
-              "instances_*.json) or yolo (LIST has `image text`, or `image` with labels/a.txt for "
-              "images/a.jpg). Default: voc; of create_label_map: a text with a name on each line.");
+DEFINE_string(anno_format, "", "How boxes are written: voc, coco or yolo.");
 DEFINE_bool(include_background, false, "Label 0 is the background, none_of_the_above.");
 DEFINE_string(delimiter, " ", "What stands between name, label and name for people on a line.");
 DEFINE_string(
@@ -202,16 +196,15 @@ DEFINE_string(
     names, "",
     "Which module of -from is which layer: a file of pair { from: \"conv1\" to: \"conv1\" }. "
     "Empty: torchvision.names beside the net if there is one, else equal names.");
-DEFINE_int64(seed, 1, "The seed of -split, -shuffle and -random: the same gives the same order.");
+DEFINE_int64(seed, 1, "The seed of what is random.");
 DEFINE_int64(
     hdf5_rows, 10000,
     "With -backend hdf5: the most records in a file, which has 256 MiB of values at most.");
 DEFINE_int32(hdf5_compress, 0,
              "With -backend hdf5: the level of gzip, from 1 to 9; 0 does not compress.");
 DEFINE_double(scale, 1,
-              "The factor for values, such as 0.00390625. Converters: with -backend hdf5, for nets "
-              "whose HDF5Data has no transform_param. classify: after the mean, in place of what "
-              "the net says.");
+              "The factor for values, such as 0.00390625, with -backend hdf5: for nets whose "
+              "HDF5Data has no transform_param.");
 
 DEFINE_string(
     labels, "",
@@ -226,28 +219,21 @@ DEFINE_int32(top, 5, "How many classes to print for each image, the most probabl
 DEFINE_string(
     blob, "",
     "The blob with the scores. Empty: the output of the net that is a Softmax or Sigmoid.");
-DEFINE_string(resize, "",
-              "The size in pixels to which image files are resized, such as 256x256 (width x "
-              "height), of which the middle is taken where the net's input is smaller; of surgery "
-              "the size of the images that the written net takes. Empty: what the net says.");
+DEFINE_string(
+    resize, "",
+    "The size in pixels to which image files are resized, such as 256x256 (width x height), of "
+    "which the middle is taken where the net's input is smaller. Empty: what the net says.");
 DEFINE_string(mean, "",
               "What to subtract: one value, one a channel such as 104,117,123, or a mean file "
               "(binaryproto). Empty: what the net says.");
-DEFINE_bool(rgb, false,
-            "The net learned from planes in the order R, G, B, as convert_cifar_data stores them; "
-            "else B, G, R, as convert_imageset does. Databases are read as they are. Of train and "
-            "report: the colours of the pictures that they show.");
+DEFINE_bool(rgb, false, "Channels are R, G, B; else B, G, R.");
 
-DEFINE_string(
-    output, "",
-    "The file to write; for parse_log the folder of its tables. Empty: report.html for a report, "
-    "lr_find.svg for lr_find, peek.png for db peek, the name of -from with another suffix for "
-    "weights, the log's folder for parse_log, else the standard output.");
+DEFINE_string(output, "", "The file to write.");
 DEFINE_string(output_weights, "", "The file for the weights of the net in -output: a .caffemodel.");
-DEFINE_string(run_id, "",
-              "The run of the metrics file to report, or the first letters of its name; several "
-              "with commas, or all, are compared. Empty: the one that -weights belong to, else the "
-              "last.");
+DEFINE_string(
+    run_id, "",
+    "The run of the metrics file to report, or the first letters of its name; several with commas, "
+    "or all, are compared. Empty: the one that -weights belong to, else the last.");
 DEFINE_int32(port, 8080, "The port to serve pages at; 0 takes a free one.");
 DEFINE_string(host, "127.0.0.1",
               "The address to serve pages at: 127.0.0.1 for this machine only, 0.0.0.0 for all "

@@ -37,6 +37,8 @@ DECLARE_bool(memory);
 DECLARE_bool(train_step);
 DECLARE_string(tensorboard);
 DECLARE_int32(tensorboard_histograms);
+DECLARE_bool(json);
+DECLARE_bool(quiet);
 DECLARE_string(sigint_effect);
 DECLARE_string(sighup_effect);
 DECLARE_string(sigterm_effect);

@@ -181,12 +181,18 @@ int run_lr_find(const VerbCall& call) {
   return 0;
 }
 
-REGISTER_VERB(lr_find, {.summary = "proposes a learning rate: raises it until the loss diverges",
-                        .usage = "-solver SOLVER.prototxt [-output PLOT.svg] [flags]",
-                        .flags = {"solver", "start_lr", "end_lr", "iterations", "output", "gpu",
-                                  "weights", "weights_mode", "level", "stage", "implementation",
-                                  "precision", "gpu_memory", "tune", "deterministic", "off", "set"},
-                        .run = run_lr_find});
+REGISTER_VERB(
+    lr_find,
+    {.summary = "proposes a learning rate: raises it until the loss diverges",
+     .usage = "-solver SOLVER.prototxt [-output PLOT.svg] [flags]",
+     .example = "crema lr_find -solver models/lenet/digits_solver.prototxt -output plot.svg",
+     .flags = {"solver", "start_lr", "end_lr", "iterations", "output", "gpu", "weights",
+               "weights_mode", "level", "stage", "implementation", "precision", "gpu_memory",
+               "tune", "deterministic", "off", "set"},
+     .meanings = {{"iterations", "How many iterations the search takes from -start_lr to -end_lr."},
+                  {"output", "The plot to write, a table in CSV beside it. Empty: lr_find.svg."}},
+     .log = LogStyle::brief,
+     .run = run_lr_find});
 
 }  // namespace
 

@@ -48,14 +48,14 @@ int run(int argc, char** argv) {
     std::cout << crema::help_of(line.verb);
     return 0;
   }
-  google::InitGoogleLogging(argv[0]);
-  crema::ProgramLog log;
+  const crema::Verb& verb = *crema::VerbRegistry::find(line.verb);
+  crema::start_logging(argv[0], verb.log);
+  crema::ProgramLog log(verb.log);
   log.verbosity = FLAGS_v;
   for (const std::string& note : line.notes) log.info(note);
   for (const std::string& warning : line.warnings) log.warning(warning);
   crema::offer_python(log);
-  return crema::VerbRegistry::find(line.verb)->run(
-      {line.arguments, log, line.given, {argv, argv + argc}});
+  return verb.run({line.arguments, log, line.given, {argv, argv + argc}});
 }
 
 }  // namespace
@@ -79,7 +79,7 @@ int main(int argc, char** argv) {
   } catch (const std::exception& error) {
     message = crema::error_text(error);
   }
-  if (!google::IsGoogleLoggingInitialized()) google::InitGoogleLogging(argv[0]);
+  if (!google::IsGoogleLoggingInitialized()) crema::start_logging(argv[0], crema::LogStyle::plain);
   LOG(ERROR) << crema::visible(message);
   return 1;
 }

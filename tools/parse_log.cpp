@@ -39,12 +39,15 @@ int run_parse_log(const VerbCall& call) {
   return 0;
 }
 
-REGISTER_VERB(parse_log, {.summary = "writes the tables in a training's log as CSV, as Caffe does",
-                          .usage = "LOG [DIR]",
-                          .flags = {"output"},
-                          .min_arguments = 1,
-                          .max_arguments = 2,
-                          .run = run_parse_log});
+REGISTER_VERB(parse_log,
+              {.summary = "writes the tables in a training's log as CSV, as Caffe does",
+               .usage = "LOG [DIR]",
+               .example = "crema parse_log runs/lenet-1/train.log tables/",
+               .flags = {"output"},
+               .meanings = {{"output", "The folder of the tables. Empty: that of the log."}},
+               .min_arguments = 1,
+               .max_arguments = 2,
+               .run = run_parse_log});
 
 }  // namespace
 

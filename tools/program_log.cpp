@@ -1,15 +1,17 @@
 #include "tools/program_log.h"
 
 #include <glog/logging.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
+#include <iostream>
 #include <utility>
 
 #include "base/strings.h"
 #include "base/visible.h"
+#include "tools/flags.h"
+#include "tools/terminal.h"
 
 namespace crema {
 
@@ -32,6 +34,14 @@ void show(int terminal, const std::string& text) {
   [[maybe_unused]] const ssize_t written = ::write(terminal, text.data(), text.size());
 }
 
+// Lines such as those about the construction of a net, as Caffe logs it. What deploy() did to a net
+// is part of the answer.
+bool is_of_library(const std::source_location& where) {
+  static const std::string here = std::source_location::current().file_name();
+  static const std::string tools = here.substr(0, here.rfind('/') + 1);
+  return !starts_with(where.file_name(), tools) && !ends_with(where.file_name(), "net/deploy.cpp");
+}
+
 // As many of a line's parts, which two blanks divide, as there is room for.
 std::string fitting(const std::string& line, size_t width) {
   if (line.size() <= width) return line;
@@ -49,11 +59,7 @@ class CopyOfLog : public google::LogSink {
   void send(google::LogSeverity severity, const char*, const char* file, int line,
             const google::LogMessageTime& time, const char* message, size_t length) override {
     if (*error_ != 0) return;
-    std::string text = ToString(severity, file, line, time, message, length) + "\n";
-    // It says the year in any case, and parsers of Caffe's logs know none: "I20260131 12:00:00".
-    constexpr size_t kYear = 4, kDate = 8;
-    if (!FLAGS_log_year_in_prefix && text.find_first_not_of("0123456789", 1) == 1 + kDate)
-      text.erase(1, kYear);
+    const std::string text = caffe_line(severity, file, line, time, std::string(message, length));
     const ssize_t written = ::write(descriptor_, text.data(), text.size());
     if (written != static_cast<ssize_t>(text.size())) *error_ = written < 0 ? errno : ENOSPC;
   }
@@ -65,9 +71,14 @@ class CopyOfLog : public google::LogSink {
 
 }  // namespace
 
-ProgramLog::ProgramLog() {
+ProgramLog::ProgramLog(LogStyle style) : style_(style) {
   // Log lines go to stderr, so the status goes there too; to stdout when stderr is redirected.
-  terminal_ = isatty(STDERR_FILENO) ? STDERR_FILENO : isatty(STDOUT_FILENO) ? STDOUT_FILENO : -1;
+  if (!FLAGS_quiet) {
+    terminal_ = can_redraw(STDERR_FILENO)   ? STDERR_FILENO
+                : can_redraw(STDOUT_FILENO) ? STDOUT_FILENO
+                                            : -1;
+  }
+  colour_ = has_terminal() && has_colour(terminal_);
 }
 
 ProgramLog::~ProgramLog() { show_status(""); }
@@ -81,10 +92,16 @@ void ProgramLog::write_text(const std::source_location& where, std::string_view 
   put(Severity::info, where, lines);
 }
 
+void ProgramLog::answer(std::string_view line, std::source_location where) {
+  info(line, where);
+  if (FLAGS_quiet && !FLAGS_json && !only_errors_) std::cout << visible(line) << "\n";
+}
+
 void ProgramLog::put(Severity severity, const std::source_location& where,
                      std::string_view message) {
   if (only_errors_ && severity != Severity::error) return;
   std::lock_guard lock(mutex_);
+  const OffConsole off(style_ == LogStyle::brief && verbosity < 1 && is_of_library(where));
   erase();
   google::LogMessage(where.file_name(), static_cast<int>(where.line()), glog_severity(severity))
           .stream()
@@ -126,10 +143,8 @@ void ProgramLog::erase() {
 
 void ProgramLog::draw() {
   if (status_.empty()) return;
-  winsize size{};
-  const size_t width =
-      ioctl(terminal_, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 ? size.ws_col - 1 : 79;
-  show(terminal_, "\r" + fitting(status_, width));
+  show(terminal_,
+       "\r" + painted(fitting(status_, columns_of(terminal_) - 1), Colour::cyan, colour_));
 }
 
 }  // namespace crema

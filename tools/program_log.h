@@ -1,4 +1,4 @@
-// ProgramLog: writes Caffe's lines through glog; on a terminal it keeps one status line below them.
+// ProgramLog: writes lines through glog; on a terminal it keeps one status line below them.
 #pragma once
 
 #include <atomic>
@@ -7,17 +7,22 @@
 #include <string>
 
 #include "base/log_text.h"
+#include "tools/console.h"
 
 namespace crema {
 
 class ProgramLog : public TextLog {
  public:
-  ProgramLog();
+  // Brief: what the library says goes to files only, unless -v 1 is given.
+  explicit ProgramLog(LogStyle style);
   ~ProgramLog() override;
 
   // Writes one glog line, with the file and line of the library code that logged it as prefix.
   void write(Severity severity, const std::source_location& where, std::string_view line) override;
   void write_text(const std::source_location& where, std::string_view lines) override;
+
+  // A line of the result that the verb is there for: logged, and with -quiet printed on stdout.
+  void answer(std::string_view line, std::source_location where = std::source_location::current());
 
   // Adds every line to this file, too, from now on and until the program ends, which may be later
   // than this object: the message of an error comes last. The file is `path` in messages.
@@ -41,9 +46,11 @@ class ProgramLog : public TextLog {
   void erase();
   void draw();
 
+  LogStyle style_;
   std::mutex mutex_;
   bool only_errors_ = false;
   int terminal_ = -1;  // file descriptor
+  bool colour_ = false;
   std::string status_;
   std::string copy_path_;
   std::shared_ptr<std::atomic<int>> copy_error_;  // errno of the write that failed; 0: none did

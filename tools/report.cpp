@@ -168,10 +168,19 @@ REGISTER_VERB(
     {.summary = "writes a page with curves, filters and mistakes of a training, or of several",
      .usage = "METRICS.jsonl|RUN_FOLDER|FOLDER_OF_RUNS... [-model NET.prototxt -weights "
               "FILE] [flags]",
+     .example = "crema report runs/lenet-1\ncrema report runs/",
      .flags = {"output", "run_id", "model", "weights", "weights_mode", "labels", "iterations",
                "rgb", "gpu", "level", "stage"},
+     .meanings = {{"gpu", "The GPU to run on: its number. Empty: the CPU."},
+                  {"model",
+                   "The net that the weights are of, for filters and mistakes: a prototxt file."},
+                  {"weights", "Trained weights whose filters and mistakes the page shows."},
+                  {"output", "The page to write. Empty: report.html."},
+                  {"iterations", "How many batches of the test data to search for mistakes."},
+                  {"rgb", "The channels of the pictures are R, G, B; else B, G, R."}},
      .min_arguments = 1,
      .max_arguments = SIZE_MAX,
+     .log = LogStyle::brief,
      .run = run_report});
 
 }  // namespace

@@ -258,10 +258,18 @@ REGISTER_VERB(
     {.summary = "predicts how fast a training would be on many GPUs, and what limits it",
      .usage = "-solver SOLVER.prototxt | -model NET.prototxt | -times FILE.json "
               "-bandwidth GB/s[,GB/s] [-gpus N,N,...] [flags]",
+     .example =
+         "crema scale -solver models/lenet/digits_solver.prototxt -bandwidth 450,50 -gpus 8,64",
      .flags = {"solver",    "model",      "times", "gpus",          "bandwidth", "latency",
                "per_host",  "wire",       "shard", "buckets",       "output",    "iterations",
                "batch",     "assume",     "level", "stage",         "gpu",       "implementation",
                "precision", "gpu_memory", "tune",  "deterministic", "off",       "set"},
+     .meanings = {{"output",
+                   "A table (.csv) of the prediction, or the measured times (.json) for -times. "
+                   "Empty: none is written."},
+                  {"model", "The net to predict for, in place of -solver: a prototxt file."},
+                  {"iterations", "How many iterations to measure."}},
+     .log = LogStyle::brief,
      .run = run_scale});
 
 }  // namespace

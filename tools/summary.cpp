@@ -177,12 +177,19 @@ int run_summary(const VerbCall& call) {
   return 0;
 }
 
-REGISTER_VERB(summary,
-              {.summary = "prints each layer of a net with shapes, parameters and memory",
-               .usage = "-model NET.prototxt [flags]",
-               .flags = {"model", "phase", "level", "stage", "assume", "batch", "memory", "gpu",
-                         "precision", "gpu_memory", "tune", "off", "recompute", "dump_plan", "set"},
-               .run = run_summary});
+REGISTER_VERB(
+    summary,
+    {.summary = "prints each layer of a net with shapes, parameters and memory",
+     .usage = "-model NET.prototxt [flags]",
+     .example = "crema summary -model models/lenet/digits_train_val.prototxt",
+     .flags = {"model", "phase", "level", "stage", "assume", "batch", "memory", "gpu", "precision",
+               "gpu_memory", "tune", "off", "recompute", "dump_plan", "set"},
+     .meanings =
+         {{"gpu", "The GPU to run on: its number. Empty: the CPU."},
+          {"precision",
+           "What to compute in: fp32, tf32, bf16 or fp16. Empty: tf32 on a GPU, fp32 on a CPU."}},
+     .log = LogStyle::brief,
+     .run = run_summary});
 
 }  // namespace
 

@@ -109,8 +109,19 @@ REGISTER_VERB(surgery,
               {.summary = "makes a net fully convolutional, and reshapes its weights",
                .usage = "-model NET.prototxt -output NET.prototxt [-weights FILE -output_weights "
                         "FILE] [flags]",
+               .example = "crema surgery -model models/lenet/digits_train_val.prototxt -weights "
+                          "models/lenet/lenet_digits_iter_1500.caffemodel -output full.prototxt "
+                          "-output_weights full.caffemodel -resize 64x64",
                .flags = {"model", "output", "weights", "output_weights", "weights_mode", "resize",
                          "batch", "assume", "phase", "level", "stage", "set"},
+               .meanings = {{"weights", "The trained weights to reshape."},
+                            {"output", "The net to write. Empty: the standard output."},
+                            {"resize",
+                             "The size of the images that the written net takes, such as 512x512 "
+                             "(width x height). Empty: that of the net."},
+                            {"batch",
+                             "How many samples the input of the written net takes. 0: one."}},
+               .log = LogStyle::brief,
                .run = run_surgery});
 
 }  // namespace

@@ -171,15 +171,24 @@ int run_sweep(const VerbCall& call) {
   return all_failed ? 1 : 0;
 }
 
-REGISTER_VERB(sweep,
-              {.summary = "trains with each combination of settings, and compares the results",
-               .usage = "-solver SOLVER.prototxt -sweep PATH=VALUE,VALUE... -run DIR [flags]",
-               .flags = {"solver",     "sweep", "run",           "random",  "seed",
-                         "jobs",       "gpu",   "model",         "weights", "weights_mode",
-                         "level",      "stage", "assume",        "batch",   "implementation",
-                         "precision",  "tune",  "deterministic", "off",     "metrics",
-                         "gpu_memory", "set"},
-               .run = run_sweep});
+REGISTER_VERB(
+    sweep,
+    {.summary = "trains with each combination of settings, and compares the results",
+     .usage = "-solver SOLVER.prototxt -sweep PATH=VALUE,VALUE... -run DIR [flags]",
+     .example = "crema sweep -solver models/lenet/digits_solver.prototxt -run runs/rates -sweep "
+                "base_lr=0.05,0.01 -sweep type=SGD,Adam",
+     .flags = {"solver",     "sweep", "run",           "random",  "seed",
+               "jobs",       "gpu",   "model",         "weights", "weights_mode",
+               "level",      "stage", "assume",        "batch",   "implementation",
+               "precision",  "tune",  "deterministic", "off",     "metrics",
+               "gpu_memory", "set"},
+     .meanings = {{"run", "The folder of the sweep: each combination gets a run folder in it."},
+                  {"seed", "The seed of -random: the same one chooses the same combinations."},
+                  {"gpu",
+                   "The cards to train on, with commas, or all: one training on each at a time. "
+                   "Empty: what the solver says, else the CPU."},
+                  {"model", "The net to train in place of the solver's: a prototxt file."}},
+     .run = run_sweep});
 
 }  // namespace
 

@@ -1,6 +1,7 @@
 // `crema test -model NET.prototxt -weights FILE`: prints the results of a net over some batches,
 // and their means. Several ranks share the batches.
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <iostream>
@@ -21,6 +22,7 @@
 #include "tools/random_inputs.h"
 #include "tools/ranks/start_ranks.h"
 #include "tools/ranks/world_flags.h"
+#include "tools/runs/test_json.h"
 #include "tools/verb.h"
 #include "tools/weights_flag.h"
 
@@ -101,7 +103,7 @@ void log_means(ProgramLog& log, const TestScores& scores) {
     std::string line = cat(mean.name, " = ", mean.value);
     if (mean.loss_weight != 0)
       line += cat(" (* ", mean.loss_weight, " = ", mean.loss_weight * mean.value, " loss)");
-    log.info(line);
+    log.answer(line);
   }
 }
 
@@ -148,30 +150,32 @@ std::vector<std::string> frequent_confusions(const event::Confusion& confusion) 
 
 // Without -metrics: what a classifier's test should say of each class.
 void log_classes(ProgramLog& log, const ClassMetrics& metrics, const ClassNames& names) {
-  if (!names.empty()) log.info(legend_of(names));
+  if (!names.empty()) log.answer(legend_of(names));
   const event::Confusion confusion = *metrics.confusion("");
   if (metrics.classes() <= kTableClasses) {
-    for (const std::string& line : lines_of(confusion)) log.info(line);
+    for (const std::string& line : lines_of(confusion)) log.answer(line);
   } else if (const auto lines = frequent_confusions(confusion); !lines.empty()) {
-    log.info("Most frequent confusions (-metrics confusion writes all to confusion.csv):");
-    for (const std::string& line : lines) log.info(line);
+    log.answer("Most frequent confusions (-metrics confusion writes all to confusion.csv):");
+    for (const std::string& line : lines) log.answer(line);
   }
-  log.info("Class  precision    recall        f1   records");
+  log.answer("Class  precision    recall        f1   records");
   for (int64_t c = 0; c < metrics.classes(); ++c) {
     const ClassMetrics::ClassResult result = metrics.result_of(c);
-    log.info(cat(right_aligned(cat(c), 5), right_aligned(share_text(result.precision), 11),
-                 right_aligned(share_text(result.recall), 10),
-                 right_aligned(share_text(result.f1), 10), right_aligned(cat(result.records), 10)));
+    log.answer(cat(right_aligned(cat(c), 5), right_aligned(share_text(result.precision), 11),
+                   right_aligned(share_text(result.recall), 10),
+                   right_aligned(share_text(result.f1), 10),
+                   right_aligned(cat(result.records), 10)));
   }
 }
 
 void log_metrics(ProgramLog& log, const ClassMetrics& metrics, const ClassNames& names,
                  bool writes) {
-  if (!names.empty()) log.info(legend_of(names));
-  for (const OutputValue& value : metrics.outputs()) log.info(cat(value.name, " = ", value.value));
+  if (!names.empty()) log.answer(legend_of(names));
+  for (const OutputValue& value : metrics.outputs())
+    log.answer(cat(value.name, " = ", value.value));
   if (!writes) return;
   if (const auto confusion = metrics.confusion("confusion.csv")) {
-    for (const std::string& line : lines_of(*confusion)) log.info(line);
+    for (const std::string& line : lines_of(*confusion)) log.answer(line);
   }
 }
 
@@ -189,6 +193,7 @@ void test(ProgramLog& log, Net& net, const std::vector<std::string>& asked,
   Context& context = net.context();
   const int iterations = batches_of_flags(net);
   log.info(cat("Running for ", iterations, " iterations."));
+  const auto begin = std::chrono::steady_clock::now();
   const TestBatches mine = test_batches(net, iterations);
   TestScores scores(evaluation_of_flags(), net);
   std::optional<ClassMetrics> metrics;
@@ -224,14 +229,24 @@ void test(ProgramLog& log, Net& net, const std::vector<std::string>& asked,
   if (first) {
     for (size_t i = logged; i < results.lines.size(); ++i) log.info(results.lines[i]);
   }
-  log.info(cat("Loss: ", results.mean_loss()));
+  log.answer(cat("Loss: ", results.mean_loss()));
   log_means(log, scores);
   if (FLAGS_show_per_class_result) {
     for (const event::ClassPrecision& found : scores.classes())
-      log.info(cat("class", found.label, ": ", found.precision));
+      log.answer(cat("class", found.label, ": ", found.precision));
   }
   if (by_default && first) log_classes(log, *metrics, names);
   if (!by_default && metrics) log_metrics(log, *metrics, names, first);
+  if (FLAGS_json && first) {
+    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
+    TestAnswer answer{iterations, taken.count(), results.mean_loss(), scores.outputs(), {}, {}};
+    if (metrics) {
+      answer.metrics = metrics->outputs();
+      answer.confusion = metrics->confusion("");
+      answer.class_names = names.names;
+    }
+    std::cout << json_of(answer) << "\n";
+  }
   if (!results.not_finite.empty()) fail(results.not_finite);
 }
 
@@ -280,6 +295,8 @@ int run_test(const VerbCall& call) {
   require(!FLAGS_epoch || call.given.count("iterations") == 0, "-epoch and -iterations ",
           FLAGS_iterations,
           ": a test is one pass over the data, or so many batches; give one of them");
+  require(!FLAGS_json || !FLAGS_dump_plan,
+          "-json and -dump_plan: both print on the standard output; give one of them");
   require(!FLAGS_weights.empty(), "weights are needed: -weights FILE.caffemodel");
   require(
       FLAGS_detection || !FLAGS_show_per_class_result,
@@ -297,34 +314,31 @@ int run_test(const VerbCall& call) {
 }
 
 REGISTER_VERB(
-    test, {.summary = "runs a net with trained weights over some batches and prints its results",
-           .usage = "-model NET.prototxt -weights FILE [flags]",
-           .flags = {"model",
-                     "weights",
-                     "weights_mode",
-                     "iterations",
-                     "epoch",
-                     "gpu",
-                     "phase",
-                     "level",
-                     "stage",
-                     "batch",
-                     "assume",
-                     "implementation",
-                     "precision",
-                     "gpu_memory",
-                     "tune",
-                     "deterministic",
-                     "off",
-                     "dump_plan",
-                     "set",
-                     "metrics",
-                     "detection",
-                     "ap_version",
-                     "show_per_class_result",
-                     "rank_timeout",
-                     "engine"},
-           .run = run_test});
+    test,
+    {.summary = "runs a net with trained weights over some batches and prints its results",
+     .usage = "-model NET.prototxt -weights FILE [flags]",
+     .example = "crema test -model models/lenet/digits_train_val.prototxt -weights "
+                "models/lenet/lenet_digits_iter_1500.caffemodel -iterations 20\ncrema test -model "
+                "models/lenet/digits_train_val.prototxt -weights "
+                "models/lenet/lenet_digits_iter_1500.caffemodel -json > result.json",
+     .flags = {"model",        "weights",    "weights_mode", "iterations",
+               "epoch",        "gpu",        "phase",        "level",
+               "stage",        "batch",      "assume",       "implementation",
+               "precision",    "gpu_memory", "tune",         "deterministic",
+               "off",          "dump_plan",  "set",          "metrics",
+               "json",         "detection",  "ap_version",   "show_per_class_result",
+               "rank_timeout", "engine"},
+     .meanings =
+         {{"precision",
+           "What to compute in: fp32, tf32, bf16 or fp16. Empty: tf32 on a GPU, fp32 on a CPU."},
+          {"weights",
+           "Trained weights (.caffemodel or .caffemodel.h5); several files with commas."},
+          {"gpu",
+           "The GPU to run on: its number; several with commas, or all, share the batches. "
+           "Empty: the CPU."},
+          {"iterations", "The number of batches to test."}},
+     .log = LogStyle::timed,
+     .run = run_test});
 
 }  // namespace
 

@@ -35,12 +35,12 @@ void print_layers(ProgramLog& log, const Net& net, const StepTimes& times) {
     if (!step->members.empty() && step->backward.runs) last = step->members[0];
     if (last >= 0) backward[last] += step->backward.milliseconds;
   }
-  log.info("Average time per layer: ");
+  log.answer("Average time per layer: ");
   for (int i = 0; i < net.graph().net.layer_size(); ++i) {
     const std::string& name = net.graph().net.layer(i).name();
     const std::string padded = std::string(name.size() < 10 ? 10 - name.size() : 0, ' ') + name;
-    log.info(cat(padded, "\tforward: ", forward[i] / FLAGS_iterations, " ms."));
-    log.info(cat(padded, "\tbackward: ", backward[i] / FLAGS_iterations, " ms."));
+    log.answer(cat(padded, "\tforward: ", forward[i] / FLAGS_iterations, " ms."));
+    log.answer(cat(padded, "\tbackward: ", backward[i] / FLAGS_iterations, " ms."));
   }
 }
 
@@ -51,7 +51,7 @@ void tell_fused_layers(ProgramLog& log, const StepTimes& times) {
     if (step.members.size() > 1) fused.push_back(step.name);
   }
   if (!fused.empty())
-    log.info(cat("Layers that run as one, timed in the row of the first: ", join(fused, "; ")));
+    log.answer(cat("Layers that run as one, timed in the row of the first: ", join(fused, "; ")));
 }
 
 std::string digits(double number) {
@@ -131,10 +131,10 @@ void time_layers(const VerbCall& call, Net& net) {
   }
   const double total = sums.forward + sums.backward;
   print_layers(log, net, times);
-  log.info(cat("Average Forward pass: ", sums.forward / FLAGS_iterations, " ms."));
-  log.info(cat("Average Backward pass: ", sums.backward / FLAGS_iterations, " ms."));
-  log.info(cat("Average Forward-Backward: ", total / FLAGS_iterations, " ms."));
-  log.info(cat("Total Time: ", total, " ms."));
+  log.answer(cat("Average Forward pass: ", sums.forward / FLAGS_iterations, " ms."));
+  log.answer(cat("Average Backward pass: ", sums.backward / FLAGS_iterations, " ms."));
+  log.answer(cat("Average Forward-Backward: ", total / FLAGS_iterations, " ms."));
+  log.answer(cat("Total Time: ", total, " ms."));
   log.info("*** Benchmark ends ***");
   print_steps(net, times);
 }
@@ -164,14 +164,26 @@ int run_time(const VerbCall& call) {
   return 0;
 }
 
-REGISTER_VERB(time, {.summary = "measures how long a net's layers, or whole training steps, take",
-                     .usage = "-model NET.prototxt [-train_step] [flags]",
-                     .flags = {"engine",    "model",      "iterations", "train_step",
-                               "batch",     "assume",     "gpu",        "phase",
-                               "level",     "stage",      "weights",    "implementation",
-                               "precision", "gpu_memory", "tune",       "deterministic",
-                               "off",       "recompute",  "dump_plan",  "set"},
-                     .run = run_time});
+REGISTER_VERB(
+    time,
+    {.summary = "measures how long a net's layers, or whole training steps, take",
+     .usage = "-model NET.prototxt [-train_step] [flags]",
+     .example =
+         "crema time -model models/lenet/digits_train_val.prototxt -iterations 20 -train_step",
+     .flags = {"engine",    "model",      "iterations", "train_step",
+               "batch",     "assume",     "gpu",        "phase",
+               "level",     "stage",      "weights",    "implementation",
+               "precision", "gpu_memory", "tune",       "deterministic",
+               "off",       "recompute",  "dump_plan",  "set"},
+     .meanings =
+         {{"gpu", "The GPU to run on: its number. Empty: the CPU."},
+          {"precision",
+           "What to compute in: fp32, tf32, bf16 or fp16. Empty: tf32 on a GPU, fp32 on a CPU."},
+          {"weights",
+           "Trained weights (.caffemodel or .caffemodel.h5); several files with commas."},
+          {"iterations", "How often to run each pass, or with -train_step each training step."}},
+     .log = LogStyle::timed,
+     .run = run_time});
 
 }  // namespace
 

@@ -81,19 +81,24 @@ int upgrade_solver_text(const VerbCall& call) {
   return 0;
 }
 
-REGISTER_VERB(upgrade_net_proto_text, {.summary = "writes an old net.prototxt in today's form",
-                                       .usage = "IN OUT",
-                                       .min_arguments = 2,
-                                       .max_arguments = 2,
-                                       .run = upgrade_net_text});
-REGISTER_VERB(upgrade_net_proto_binary, {.summary = "writes an old .caffemodel in today's form",
-                                         .usage = "IN OUT",
-                                         .min_arguments = 2,
-                                         .max_arguments = 2,
-                                         .run = upgrade_net_binary});
+REGISTER_VERB(upgrade_net_proto_text,
+              {.summary = "writes an old net.prototxt in today's form",
+               .usage = "IN OUT",
+               .example = "crema upgrade_net_proto_text old.prototxt new.prototxt",
+               .min_arguments = 2,
+               .max_arguments = 2,
+               .run = upgrade_net_text});
+REGISTER_VERB(upgrade_net_proto_binary,
+              {.summary = "writes an old .caffemodel in today's form",
+               .usage = "IN OUT",
+               .example = "crema upgrade_net_proto_binary old.caffemodel new.caffemodel",
+               .min_arguments = 2,
+               .max_arguments = 2,
+               .run = upgrade_net_binary});
 REGISTER_VERB(upgrade_solver_proto_text,
               {.summary = "writes an old solver.prototxt in today's form",
                .usage = "IN OUT",
+               .example = "crema upgrade_solver_proto_text old.prototxt new.prototxt",
                .min_arguments = 2,
                .max_arguments = 2,
                .run = upgrade_solver_text});

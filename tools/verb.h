@@ -2,6 +2,7 @@
 // source file without a header: a verb is known only by the entry that REGISTER_VERB adds.
 #pragma once
 
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -21,8 +22,12 @@ struct VerbCall {
 struct Verb {
   const char* summary = "";          // one line for `crema` alone
   const char* usage = "";            // what follows the verb's name, such as "[flags] IN OUT"
+  const char* example = "";          // one command, or several in lines
   std::vector<std::string> flags{};  // the flags of tools/flags.h that it accepts
+  // The help on flags that mean something else here than tools/flags.cpp says.
+  std::map<std::string, std::string> meanings{};
   size_t min_arguments = 0, max_arguments = 0;
+  LogStyle log = LogStyle::plain;
   // Returns the exit code; throws Error for every failure.
   int (*run)(const VerbCall& call) = nullptr;
 };

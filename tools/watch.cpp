@@ -68,6 +68,7 @@ int run_watch(const VerbCall& call) {
 
 REGISTER_VERB(watch, {.summary = "serves live pages about the trainings of a folder",
                       .usage = "RUNS/ [-port 8080] [-host 127.0.0.1] [-token WORD]",
+                      .example = "crema watch runs/ -port 8080",
                       .flags = {"port", "host", "token"},
                       .min_arguments = 1,
                       .max_arguments = 1,

@@ -2,6 +2,8 @@
 // nobody fills a net's inputs.
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
 #include "tools/program.h"
 
 namespace crema::tests {
@@ -83,6 +85,26 @@ TEST(TestVerb, MetricsOfAClassifierNeedNoChangeOfItsNet) {
   expect_part(many.err, "] Most frequent confusions (-metrics confusion writes all to");
   expect_part(many.err, "]   label 1 as ");
   EXPECT_EQ(many.err.find("] Confusion (rows"), std::string::npos);
+  const Outcome json =
+      run(folder, std::string(kTest) + "-iterations 4 -quiet -json -metrics top3,confusion");
+  ASSERT_EQ(json.code, 0) << json.err;
+  const auto object = nlohmann::json::parse(json.out);  // nothing else is on stdout
+  EXPECT_EQ(json.err, "");
+  EXPECT_EQ(object["iterations"], 4);
+  EXPECT_GE(object["seconds"], 0);
+  EXPECT_NEAR(object["loss"].get<double>(), values_after(good, "loss", "loss").at(0), 1e-5);
+  EXPECT_EQ(object["outputs"]["loss"], object["loss"]);
+  EXPECT_EQ(object["metrics"]["top3"], 1);
+  // All 32 records are of class 1.
+  EXPECT_EQ(object["classes"][0]["recall"], nullptr);
+  const auto& one = object["classes"][1];
+  EXPECT_EQ(one["records"], 32);
+  EXPECT_EQ(one["precision"], 1);
+  EXPECT_NEAR(one["recall"].get<double>(), object["confusion"][1][1].get<double>() / 32, 1e-6);
+  const auto by_default = nlohmann::json::parse(run(folder, std::string(kTest) + "-json").out);
+  EXPECT_EQ(by_default["classes"].size(), 3u);
+  expect_part(run(folder, std::string(kTest) + "-json -dump_plan").err, "give one of them");
+
   const Outcome bad = run(folder, std::string(kTest) + "-metrics top3,acu");
   EXPECT_EQ(bad.code, 1);
   expect_part(bad.err, "-metrics top3,acu: there is no \"acu\"");

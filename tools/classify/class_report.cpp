@@ -98,15 +98,15 @@ std::string ClassReport::csv_head() const {
   return head + ",label\n";
 }
 
-void ClassReport::finish(Log& log) const {
+void ClassReport::finish(ProgramLog& log) const {
   std::cout << std::flush;
   if (!csv_.empty() && images_ > 0) {
     write_file_atomically(csv_, csv_head() + rows_);
     log.info("Wrote " + csv_);
   }
   if (labelled_ == 0) return;
-  log.info("accuracy = " + percent(right_, labelled_));
-  if (classes_ > kFewClasses) log.info("top-5 accuracy = " + percent(among_five_, labelled_));
+  log.answer("accuracy = " + percent(right_, labelled_));
+  if (classes_ > kFewClasses) log.answer("top-5 accuracy = " + percent(among_five_, labelled_));
 }
 
 }  // namespace crema

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "base/log.h"
+#include "tools/program_log.h"
 
 namespace crema {
 
@@ -21,7 +21,7 @@ class ClassReport {
   // One image; `label`, if known, is one of the classes. Error when scores are not finite.
   void add(const std::string& image, std::optional<int64_t> label, const float* scores);
   // Writes the file, and logs the accuracy if labels are known.
-  void finish(Log& log) const;
+  void finish(ProgramLog& log) const;
 
  private:
   void print(const std::string& image, const std::vector<int64_t>& best, const float* scores) const;

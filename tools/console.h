@@ -1,0 +1,38 @@
+// Console: the log on stderr. A terminal shows `error: ...` and `warning: ...` in colours; pipes and
+// files get Caffe's lines, which its parsers read.
+#pragma once
+
+#include <glog/logging.h>
+
+#include <string>
+
+namespace crema {
+
+// What a terminal shows of the lines that are neither warnings nor errors.
+enum class LogStyle {
+  timed,  // Caffe's lines, with their times
+  plain,  // the messages alone
+  brief,  // only those of the verb itself, in pipes too; -v 1 shows the library's
+};
+
+// Initializes glog, which writes its files as always, and takes stderr away from it. glog's flags
+// for stderr keep their meaning: -logtostderr, -alsologtostderr, -stderrthreshold.
+void start_logging(const char* program, LogStyle style);
+
+// While one lives, what this thread logs goes to files only, but for warnings and errors.
+class OffConsole {
+ public:
+  explicit OffConsole(bool off);
+  ~OffConsole();
+  OffConsole(const OffConsole&) = delete;
+  OffConsole& operator=(const OffConsole&) = delete;
+
+ private:
+  bool before_;
+};
+
+// One line with its line break, as Caffe's glog wrote it: without the year.
+std::string caffe_line(google::LogSeverity severity, const char* file, int line,
+                       const google::LogMessageTime& time, const std::string& message);
+
+}  // namespace crema
