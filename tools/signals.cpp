@@ -1,6 +1,7 @@
 #include "tools/signals.h"
 
 #include <csignal>
+#include <utility>
 
 #include "base/error.h"
 
@@ -40,7 +41,8 @@ Action action_named(const std::string& flag, const std::string& effect) {
 // generates uses the stack pointer as one more register. It then points into a buffer, even on the
 // heap, and the frame of any signal handler would be written there. So the signals are blocked,
 // which threads inherit from the one that starts them, and one thread waits for them.
-Signals::Signals(const Effects& effects) : effects_(effects) {
+Signals::Signals(const Effects& effects, std::function<void()> on_interrupt)
+    : effects_(effects), on_interrupt_(std::move(on_interrupt)) {
   const sigset_t set = taken_signals();
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
   waiting_ = std::thread([this] { wait(); });
@@ -63,6 +65,8 @@ void Signals::wait() {
       terminated_ = true;
     } else if (interrupted_.exchange(true)) {
       die_by(signal);
+    } else {
+      on_interrupt_();
     }
   }
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <string>
 #include <thread>
 
@@ -21,7 +22,8 @@ class Signals {
   struct Effects {
     Action interrupt, hangup, terminate;
   };
-  explicit Signals(const Effects& effects);
+  // `on_interrupt` is called when the first SIGINT arrives, on a thread of its own.
+  Signals(const Effects& effects, std::function<void()> on_interrupt);
   ~Signals();
   Signals(const Signals&) = delete;
   Signals& operator=(const Signals&) = delete;
@@ -33,6 +35,7 @@ class Signals {
   void wait();
 
   Effects effects_;
+  std::function<void()> on_interrupt_;
   std::atomic<bool> interrupted_ = false, hung_up_ = false, terminated_ = false, over_ = false;
   std::thread waiting_;
 };

@@ -27,6 +27,7 @@
 #include "tools/runs/resume_check.h"
 #include "tools/runs/run_folder.h"
 #include "tools/runs/status_reader.h"
+#include "tools/runs/stop_advice.h"
 #include "tools/runs/train_nets.h"
 #include "tools/settings_flag.h"
 #include "tools/shell_words.h"
@@ -49,9 +50,16 @@ void say_device_as_caffe(ProgramLog& log, const Context& context) {
   }
 }
 
+// The start of a command, as the user wrote it: "crema train" or "build/tools/train".
+std::string program_of(const VerbCall& call) {
+  const std::string& path = call.words.at(0);
+  const std::string name = std::filesystem::path(path).filename();
+  return shell_quoted(path) + (VerbRegistry::has(name) ? "" : " train");
+}
+
 // This command, but resuming from `state`.
-std::string resume_command(const std::string& state) {
-  std::string command = "crema train";
+std::string resume_command(const std::string& program, const std::string& state) {
+  std::string command = program;
   for (const std::string& name : VerbRegistry::find("train")->flags) {
     const auto flag = gflags::GetCommandLineFlagInfoOrDie(name.c_str());
     if (flag.is_default || name == "snapshot" || name == "weights" || name == "weights_mode")
@@ -78,7 +86,7 @@ std::unique_ptr<RunFolder> make_run_folder(ProgramLog& log, const SolverFile& fi
   return run;
 }
 
-SolverOptions options_of_flags() {
+SolverOptions options_of_flags(const std::string& program) {
   SolverOptions options;
   if (!FLAGS_weights.empty()) options.weights = {FLAGS_weights};
   options.weights_mode = weights_mode_of_flag();
@@ -89,7 +97,9 @@ SolverOptions options_of_flags() {
   options.level = state.level();
   options.stages.assign(state.stage().begin(), state.stage().end());
   set_passes(&options.net);
-  options.resume_command = resume_command;
+  options.resume_command = [program](const std::string& state) {
+    return resume_command(program, state);
+  };
   return options;
 }
 
@@ -114,6 +124,14 @@ Signals::Effects effects_of_flags() {
   return {.interrupt = action_named("sigint_effect", FLAGS_sigint_effect),
           .hangup = action_named("sighup_effect", FLAGS_sighup_effect),
           .terminate = action_named("sigterm_effect", FLAGS_sigterm_effect)};
+}
+
+std::string on_interrupt_text() {
+  const Action effect = effects_of_flags().interrupt;
+  const std::string what = effect == Action::none       ? "-sigint_effect none: training goes on"
+                           : effect == Action::snapshot ? "a snapshot follows this iteration"
+                                                        : "stopping after this iteration";
+  return cat("Interrupted: ", what, ". Ctrl-C again before that ends the program at once.");
 }
 
 void check_resume_flags() {
@@ -153,12 +171,14 @@ std::unique_ptr<Context> make_train_context(ProgramLog& log, const SolverFile& f
 
 // The readers of the events, and what they read.
 struct Readers {
-  Readers(ProgramLog& log, const SolverFile& file, const RunFolder* run)
+  Readers(ProgramLog& log, const SolverFile& file, const SolverOptions& options,
+          const RunFolder* run)
       : metrics(
             run ? MetricsReader(log, MetricsReader::OneRun{run->path()})
                 : MetricsReader(log, folder_of(file.solver.snapshot_prefix()) + "/metrics.jsonl")),
+        advice(log, options.resume_command),
         status(log) {
-    all = {&metrics};
+    all = {&metrics, &advice};
     const std::string folder =
         tensorboard_folder(run ? run->path() : folder_of(file.solver.snapshot_prefix()));
     if (!folder.empty()) all.push_back(&board.emplace(log, folder));
@@ -166,6 +186,7 @@ struct Readers {
     if (log.has_terminal()) all.push_back(&status);
   }
   MetricsReader metrics;
+  StopAdvice advice;
   StatusReader status;
   std::optional<TensorboardReader> board;
   std::optional<PicturesReader> pictures;
@@ -173,8 +194,9 @@ struct Readers {
 };
 
 // On one rank of several, or alone. `world` is null then.
-int train(ProgramLog& log, SolverFile file, Signals& signals, World* world) {
-  SolverOptions options = options_of_flags();
+int train(const VerbCall& call, SolverFile file, Signals& signals, World* world) {
+  ProgramLog& log = call.log;
+  SolverOptions options = options_of_flags(program_of(call));
   const bool first = !world || world->rank == 0;
   const std::unique_ptr<RunFolder> run = first ? make_run_folder(log, file) : nullptr;
   write_notes(log, file.notes);
@@ -212,7 +234,7 @@ int train(ProgramLog& log, SolverFile file, Signals& signals, World* world) {
   };
   std::optional<Readers> readers;
   if (first) {
-    options.readers = readers.emplace(log, file, run.get()).all;
+    options.readers = readers.emplace(log, file, options, run.get()).all;
     options.pictures = readers->board || readers->pictures;
   }
   // Mistakes in tests are those of all ranks.
@@ -250,6 +272,7 @@ int run_train(const VerbCall& call) {
           "-snapshot resumes training, -weights starts a new run: give one of them");
   check_resume_flags();
   const std::optional<Launch> launch = launch_of_environment();
+  const auto tell = [&log] { log.info(on_interrupt_text()); };
   const auto read = [] {
     SolverFile file =
         read_solver_file(FLAGS_solver, std::make_shared<Settings>(settings_of_flag()));
@@ -260,58 +283,69 @@ int run_train(const VerbCall& call) {
     const SolverFile file = read();
     if (const std::vector<int> gpus = gpus_of_ranks(log, file); !gpus.empty())
       return start_ranks(gpus, call.words);
-    Signals signals(effects_of_flags());
-    return train(log, file, signals, nullptr);
+    Signals signals(effects_of_flags(), tell);
+    return train(call, file, signals, nullptr);
   }
-  Signals signals(effects_of_flags());  // before MPI starts threads
+  Signals signals(effects_of_flags(), tell);  // before MPI starts threads
   const std::unique_ptr<World> world = meet_ranks(log, *launch);
   return run_on_rank(log, *world, [&] {
     const SolverFile file = read();
     take_gpu_of_rank(*launch, asks_for_gpu(file));
-    return train(log, file, signals, world.get());
+    return train(call, file, signals, world.get());
   });
 }
 
-REGISTER_VERB(train,
-              {.summary = "trains a net as its solver.prototxt says",
-               .usage = "-solver SOLVER.prototxt [-run DIR|auto] [-snapshot FILE|auto | -weights "
-                        "FILES] [flags]",
-               .flags = {"engine",
-                         "param_server",
-                         "solver",
-                         "model",
-                         "gpu",
-                         "batch_mode",
-                         "rank_timeout",
-                         "wire",
-                         "buckets",
-                         "shard",
-                         "snapshot",
-                         "weights",
-                         "weights_mode",
-                         "level",
-                         "stage",
-                         "sigint_effect",
-                         "sighup_effect",
-                         "sigterm_effect",
-                         "assume",
-                         "batch",
-                         "implementation",
-                         "precision",
-                         "gpu_memory",
-                         "tune",
-                         "deterministic",
-                         "off",
-                         "recompute",
-                         "dump_plan",
-                         "set",
-                         "metrics",
-                         "run",
-                         "resume_check",
-                         "tensorboard",
-                         "tensorboard_histograms",
-                         "rgb"},
-               .run = run_train});
+REGISTER_VERB(
+    train,
+    {.summary = "trains a net as its solver.prototxt says",
+     .usage = "-solver SOLVER.prototxt [-run DIR|auto] [-snapshot FILE|auto | -weights "
+              "FILES] [flags]",
+     .example = "crema train -solver models/lenet/digits_solver.prototxt -run auto\ncrema train "
+                "-solver models/lenet/digits_solver.prototxt -set base_lr=0.02 -set type=Adam",
+     .flags = {"solver",
+               "model",
+               "gpu",
+               "batch_mode",
+               "rank_timeout",
+               "wire",
+               "buckets",
+               "shard",
+               "snapshot",
+               "weights",
+               "weights_mode",
+               "level",
+               "stage",
+               "sigint_effect",
+               "sighup_effect",
+               "sigterm_effect",
+               "assume",
+               "batch",
+               "implementation",
+               "precision",
+               "gpu_memory",
+               "tune",
+               "deterministic",
+               "off",
+               "recompute",
+               "dump_plan",
+               "set",
+               "metrics",
+               "run",
+               "resume_check",
+               "tensorboard",
+               "tensorboard_histograms",
+               "rgb",
+               "engine",
+               "param_server"},
+     .meanings = {{"model", "The net to train in place of the solver's: a prototxt file."},
+                  {"gpu",
+                   "The GPU to run on: its number; several with commas, or all: one rank for each. "
+                   "Empty: what the solver says, else the CPU."},
+                  {"rgb",
+                   "The channels of the pictures in the run folder and in TensorBoard are R, G, B; "
+                   "else B, G, R."}},
+     .log = LogStyle::timed,
+     .run = run_train});
 
 }  // namespace
 

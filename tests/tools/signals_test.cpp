@@ -56,6 +56,18 @@ TEST(Signals, InterruptStopsWithASnapshot) {
   EXPECT_EQ(outcome.code, 0);
   expect_part(outcome.err, "] Optimization stopped early.");
   expect_part(outcome.err, "] Snapshotting to binary proto file run/small_iter_");
+  expect_part(outcome.err, "] Interrupted: ");
+  // The command that it names continues from there.
+  const std::string start = ". Continue with: ";
+  const size_t at = outcome.err.find(start);
+  ASSERT_NE(at, std::string::npos) << outcome.err;
+  const size_t begin = at + start.size();
+  const std::string command = outcome.err.substr(begin, outcome.err.find('\n', begin) - begin);
+  expect_part(command, "/crema train -solver solver.prototxt -snapshot run/small_iter_");
+  const int iteration = std::stoi(command.substr(command.rfind("iter_") + 5));
+  const Outcome resumed = run_shell(folder, cat(command, " -set max_iter=", iteration));
+  EXPECT_EQ(resumed.code, 0) << resumed.err;
+  expect_part(resumed.err, "] Optimization Done.");
 }
 
 // Who presses Ctrl-C twice does not want to wait for the end of a step.
@@ -107,6 +119,7 @@ TEST_P(EffectTest, OfASignal) {
        (at = outcome.err.find("] Snapshotting solver state", at)) != std::string::npos; ++at)
     ++snapshots;
   EXPECT_EQ(snapshots, GetParam().snapshots) << outcome.err;
+  expect_part(outcome.err, snapshots > 0 ? " with: " : ", without a snapshot: it cannot continue");
 }
 
 INSTANTIATE_TEST_SUITE_P(
