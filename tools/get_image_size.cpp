@@ -74,12 +74,14 @@ int run_get_image_size(const VerbCall& call) {
   return 0;
 }
 
-REGISTER_VERB(get_image_size, {.summary = "writes the names, heights and widths of images",
-                               .usage = "[flags] ROOT_FOLDER/ LIST OUT.txt",
-                               .flags = {"name_id_file"},
-                               .min_arguments = 3,
-                               .max_arguments = 3,
-                               .run = run_get_image_size});
+REGISTER_VERB(get_image_size,
+              {.summary = "writes the names, heights and widths of images",
+               .usage = "[flags] ROOT_FOLDER/ LIST OUT.txt",
+               .example = "crema get_image_size VOCdevkit/ test.txt test_name_size.txt",
+               .flags = {"name_id_file"},
+               .min_arguments = 3,
+               .max_arguments = 3,
+               .run = run_get_image_size});
 
 }  // namespace
 }  // namespace crema

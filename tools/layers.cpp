@@ -1,10 +1,16 @@
 // `crema layers` lists the layer types; `crema layers TYPE` prints a type's documentation and the
 // fields it reads.
+#include <unistd.h>
+
 #include <iostream>
 
+#include "base/other_names.h"
 #include "layers/layer.h"
 #include "layers/layer_docs.h"
+#include "layers/layer_types.h"
+#include "tools/docs/layer_examples.h"
 #include "tools/schema.h"
+#include "tools/terminal.h"
 #include "tools/verb.h"
 
 namespace crema {
@@ -37,28 +43,14 @@ std::string summary_of(const std::string& text) {
 }
 
 void print_wrapped(const std::string& text, const std::string& indent) {
-  std::string row = indent;
-  for (const std::string& word : split(text, ' ')) {
-    if (row.size() + word.size() >= 100) {
-      std::cout << row << "\n";
-      row = indent;
-    }
-    row += (row == indent ? "" : " ") + word;
-  }
-  std::cout << row << "\n";
-}
-
-// Types that files use: those with a plus sign are the planner's fused types.
-std::vector<std::string> public_types() {
-  std::vector<std::string> types = LayerRegistry::names();
-  std::erase_if(types, [](const std::string& type) { return type.find('+') != std::string::npos; });
-  return types;
+  constexpr size_t kWidest = 100;
+  std::cout << wrapped(text, std::min(columns_of(STDOUT_FILENO), kWidest), indent, indent);
 }
 
 void list_types() {
   size_t width = 0;
-  for (const std::string& type : public_types()) width = std::max(width, type.size());
-  for (const std::string& type : public_types()) {
+  for (const std::string& type : layer_types()) width = std::max(width, type.size());
+  for (const std::string& type : layer_types()) {
     std::string summary = summary_of(documentation_of(type));
     // "Pooling: a window slides ..." repeats the type.
     const size_t colon = summary.find(": ");
@@ -70,12 +62,12 @@ void list_types() {
 
 void document(const std::string& type) {
   if (!LayerRegistry::has(type)) {
-    fail("no layer type \"", type, "\"", did_you_mean(type, public_types()),
+    fail("no layer type \"", type, "\"", suggestion(Vocabulary::layers, type, layer_types()),
          "; `crema layers` lists them");
   }
   const std::string text = documentation_of(type);
   std::cout << text << "\n";
-  for (const MessageHelp& message : help_on_parameters(type, public_types(), text)) {
+  for (const MessageHelp& message : help_on_parameters(type, layer_types(), text)) {
     std::cout << "\n" << message.field << " { " << message.message << " }\n";
     if (!message.comment.empty()) print_wrapped(message.comment, "  ");
     for (const FieldHelp& field : message.fields) {
@@ -83,6 +75,13 @@ void document(const std::string& type) {
       if (!field.comment.empty()) print_wrapped(field.comment, "      ");
     }
   }
+  const LayerExample example = example_of(type);
+  std::cout << "\nTo paste"
+            << (example.bottoms == "files" ? " (it reads files: write yours)"
+                : example.bottoms == "-"   ? std::string()
+                                           : " (bottoms such as " + example.bottoms + ")")
+            << ":\n\n"
+            << block_of(example);
 }
 
 int run_layers(const VerbCall& call) {
@@ -96,6 +95,7 @@ int run_layers(const VerbCall& call) {
 
 REGISTER_VERB(layers, {.summary = "lists the layer types, or prints the documentation of one",
                        .usage = "[TYPE]",
+                       .example = "crema layers Convolution",
                        .max_arguments = 1,
                        .run = run_layers});
 

@@ -128,7 +128,47 @@ class Choice {
   bool named_ = false;
 };
 
+MessageHelp help_on(const std::string& name, const Descriptor* message) {
+  MessageHelp help{name, message->name(), comment_of(message), {}};
+  for (int i = 0; i < message->field_count(); ++i) {
+    const FieldDescriptor* field = message->field(i);
+    help.fields.push_back({field->name(), type_of(field), comment_of(field)});
+  }
+  return help;
+}
+
+// The message in the field `name` of one of `owners`.
+const Descriptor* message_in(const std::vector<const Descriptor*>& owners, const std::string& name,
+                             const std::string& path) {
+  std::vector<std::string> names;
+  std::string single;  // what such a field is that is no block
+  for (const Descriptor* owner : owners) {
+    const FieldDescriptor* field = owner->FindFieldByName(name);
+    if (field && field->message_type()) return field->message_type();
+    if (field) single = cat(" of ", owner->name(), ", not a block of fields: ", type_of(field));
+    for (int i = 0; i < owner->field_count(); ++i) {
+      if (owner->field(i)->message_type()) names.push_back(owner->field(i)->name());
+    }
+  }
+  if (!single.empty()) fail(path, ": \"", name, "\" is a single field", single);
+  fail(path, ": there is no block \"", name, "\"", did_you_mean(name, names),
+       "; expected solver, net or a path such as layer.convolution_param");
+}
+
 }  // namespace
+
+MessageHelp help_on_fields(const std::string& path) {
+  const std::unique_ptr<DescriptorPool> pool = load_schema();
+  const Descriptor* const solver = pool->FindMessageTypeByName("crema.SolverParameter");
+  const Descriptor* const net = pool->FindMessageTypeByName("crema.NetParameter");
+  require(solver && net, "the schema inside the program has no solver or no net");
+  if (path == "solver") return help_on(path, solver);
+  if (path == "net") return help_on(path, net);
+  std::vector<const Descriptor*> owners = {net, solver};
+  for (const std::string& part : split(path, '.'))
+    owners = {message_in(owners, part.substr(0, part.find('[')), path)};
+  return help_on(path, owners[0]);
+}
 
 std::vector<MessageHelp> help_on_parameters(const std::string& type,
                                             const std::vector<std::string>& types,
@@ -143,12 +183,7 @@ std::vector<MessageHelp> help_on_parameters(const std::string& type,
     if (!ends_with(parameter->name(), "_param") || parameter->message_type() == nullptr) continue;
     if (!choice.takes(parameter->name(), text)) continue;
     const Descriptor* message = parameter->message_type();
-    MessageHelp one{parameter->name(), message->name(), comment_of(message), {}};
-    for (int j = 0; j < message->field_count(); ++j) {
-      const FieldDescriptor* field = message->field(j);
-      one.fields.push_back({field->name(), type_of(field), comment_of(field)});
-    }
-    help.push_back(std::move(one));
+    help.push_back(help_on(parameter->name(), message));
   }
   return help;
 }

@@ -27,4 +27,8 @@ std::vector<MessageHelp> help_on_parameters(const std::string& type,
                                             const std::vector<std::string>& types,
                                             const std::string& text);
 
+// The fields of a message: "solver", "net", or the path of a block in a solver or a net as -set
+// writes it, such as layer[conv1].convolution_param. Error for one that does not exist.
+MessageHelp help_on_fields(const std::string& path);
+
 }  // namespace crema

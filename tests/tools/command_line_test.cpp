@@ -171,6 +171,7 @@ TEST_P(CompletionTest, OfBash) {
   const Folder folder;
   folder.write("a_solver.prototxt", "");
   folder.write("a_net.caffemodel.h5", "");
+  folder.write("net.prototxt", "layer { name: \"ip1\" }\nlayer {\n  name: \"conv1\"\n}\n");
   folder.write("deeper/b.prototxt", "");
   folder.write("script",
                "source '" CREMA_TEST_DATA
@@ -193,6 +194,13 @@ INSTANTIATE_TEST_SUITE_P(
         Completion{"crema train -weights a_", "a_net.caffemodel.h5"},
         Completion{"crema train -solver d", "deeper"},
         Completion{"crema train -precision b", "bf16"}, Completion{"crema -gpu 0 trai", "train"},
+        Completion{"crema layers Conv", "ConvLSTM Convolution Convolution3D ConvolutionDepthwise"},
+        Completion{"crema layers InnerP", "InnerProduct"}, Completion{"crema db sp", "split"},
+        Completion{"crema versi", "version"}, Completion{"crema train -set base_l", "base_lr="},
+        Completion{"crema train -set laye", "layer_wise_reduce= layer[ layers."},
+        Completion{"crema train -set layer[ip1].inner_product_param.num",
+                   "layer[ip1].inner_product_param.num_output="},
+        Completion{"crema train -model net.prototxt -set layer[c", "layer[conv1]."},
         Completion{"crema time -solv", ""}));
 
 TEST(CommandLine, FlagsInEveryFormReachTheVerb) {

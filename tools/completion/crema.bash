@@ -1,4 +1,5 @@
-# Completion for bash: verbs, flags, values and files. Flags and verbs come from the program itself, so they never get out of date.
+# Completion for bash: verbs, flags, values, layer types, fields and files. What a program knows comes from itself, so it never gets
+# out of date.
 _crema_files() {  # WORD PATTERN: files of this form, and folders on the way to them
   local path
   compopt -o filenames 2>/dev/null
@@ -6,6 +7,22 @@ _crema_files() {  # WORD PATTERN: files of this form, and folders on the way to 
     # shellcheck disable=SC2053  # a pattern
     [[ ! -d $path && $path != $2 ]] || COMPREPLY+=("$path")
   done < <(compgen -f -- "$1")
+}
+
+_crema_verbs() {  # PROGRAM
+  "$1" help 2>/dev/null | sed -n 's/^  \([a-z][a-z_]*\)  *.*/\1/p'
+}
+
+# PROGRAM PATH MODEL: what -set takes behind PATH: fields as NAME=, blocks as NAME., and layers as layer[NAME].
+_crema_settings() {
+  if [[ $2 == *'[' ]]; then
+    sed -n 's/.*layer *{.*name: *"\([^"]*\)".*/\1]./p; s/^  name: *"\([^"]*\)".*/\1]./p' "$3" 2>/dev/null
+    return
+  fi
+  "$1" fields ${2:+"${2%.}"} 2>/dev/null | sed -n '
+    s/^  layer (repeated LayerParameter)$/layer[/p; t
+    s/^  \([A-Za-z0-9_]*\) (\(repeated \)\{0,1\}[A-Z][A-Za-z0-9]*)$/\1./p; t
+    s/^  \([A-Za-z0-9_]*\) (.*/\1=/p'
 }
 
 _crema() {
@@ -20,7 +37,10 @@ _crema() {
   else
     verb=$program
   fi
-  local crema=${COMP_WORDS[0]} words='' files=''
+  local crema=${COMP_WORDS[0]} words='' files='' model=''
+  for ((i = 1; i < COMP_CWORD; ++i)); do
+    [[ ${COMP_WORDS[i]} != *-model ]] || model=${COMP_WORDS[i + 1]}
+  done
   COMPREPLY=()
   if [[ $before == -* ]]; then
     case ${before##*-} in
@@ -40,6 +60,13 @@ _crema() {
       batch_mode) words='per_gpu total' ;;
       wire) words='fp32 bf16 fp16' ;;
       off) words='fuse format recompute memory overlap resident capture' ;;
+      set | sweep)
+        compopt -o nospace 2>/dev/null
+        local path=''
+        if [[ $word == *'['* && $word != *']'* ]]; then path=${word%%[*}[; elif [[ $word == *.* ]]; then path=${word%.*}.; fi
+        mapfile -t COMPREPLY < <(compgen -P "$path" -W "$(_crema_settings "$crema" "$path" "$model")" -- "${word#"$path"}")
+        return
+        ;;
     esac
   fi
   if [[ -n $words ]]; then
@@ -47,13 +74,17 @@ _crema() {
   elif [[ -n $files ]]; then
     _crema_files "$word" "$files"
   elif [[ -z $verb ]]; then
-    mapfile -t COMPREPLY < <(compgen -W "help $("$crema" help 2>/dev/null | sed -n 's/^  \([a-z_]*\)  *.*/\1/p')" -- "$word")
+    mapfile -t COMPREPLY < <(compgen -W "help version $(_crema_verbs "$crema")" -- "$word")
   elif [[ $word == -* ]]; then
     local dashes=-
     [[ $word != --* ]] || dashes=--
     mapfile -t COMPREPLY < <(compgen -W "$("$crema" -help "$verb" 2>/dev/null | sed -n "s/^  -\([a-z_]*\) (.*/$dashes\1/p")" -- "$word")
   elif [[ $verb == help ]]; then
-    mapfile -t COMPREPLY < <(compgen -W "$("$crema" help 2>/dev/null | sed -n 's/^  \([a-z_]*\)  *.*/\1/p')" -- "$word")
+    mapfile -t COMPREPLY < <(compgen -W "$(_crema_verbs "$crema")" -- "$word")
+  elif [[ $verb == layers ]]; then
+    mapfile -t COMPREPLY < <(compgen -W "$("$crema" layers 2>/dev/null | sed -n 's/^\([A-Za-z0-9_]\+\)  .*/\1/p')" -- "$word")
+  elif [[ $verb == db && $before == db ]]; then
+    mapfile -t COMPREPLY < <(compgen -W "$("$crema" db 2>/dev/null | sed -n 's/^  \([a-z][a-z]*\) .*/\1/p')" -- "$word")
   else
     _crema_files "$word" '*'
   fi
