@@ -18,7 +18,7 @@ namespace {
 
 // Everything needed to make a batch.
 struct BatchParts {
-  const Picture* pictures;  // null: of all records
+  const StoredPicture* pictures;  // null: of all records
   AllRecords all;
   const float* mean;
   int64_t mean_count, channels;  // of a record
@@ -26,10 +26,10 @@ struct BatchParts {
   int64_t out_height, out_width;
   int pixel;  // channels-last: values from one pixel to the next, with zeros after the last channel
 
-  __device__ Picture picture(int64_t sample) const {
+  __device__ StoredPicture picture(int64_t sample) const {
     return pictures ? pictures[sample] : of_all(sample);
   }
-  __device__ Picture of_all(int64_t sample) const {
+  __device__ StoredPicture of_all(int64_t sample) const {
     const auto pass = static_cast<int64_t>(all.live_pass ? *all.live_pass : all.pass);
     const int64_t turn = all.skip + pass * all.batch_size + sample;
     const int64_t record_index =
@@ -64,7 +64,7 @@ __device__ void make_pixel(T* to, int channels, const Make& make) {
 // Several blocks per sample, one thread per pixel.
 template <typename T>
 __global__ void make_samples(BatchParts s, T* data) {
-  __shared__ Picture picture;
+  __shared__ StoredPicture picture;
   const int64_t sample = blockIdx.x;
   wait_for_earlier_kernels();
   if (threadIdx.x == 0) picture = s.picture(sample);
@@ -111,7 +111,7 @@ __global__ void make_samples(BatchParts s, T* data) {
   let_next_kernel_start();
 }
 
-void make_batch(Context& context, const BatchTransform& how, const Picture* pictures,
+void make_batch(Context& context, const BatchTransform& how, const StoredPicture* pictures,
                 const AllRecords& all, const Tensor& data) {
   const Shape& out = data.shape();
   const Format& format = data.format();
@@ -144,14 +144,15 @@ BatchTransform::BatchTransform(Context& context, const Transform& transform, int
 }
 
 #ifdef __CUDACC__
-void BatchTransform::make(Context& context, const Picture* pictures, const Tensor& data) const {
+void BatchTransform::make(Context& context, const StoredPicture* pictures,
+                          const Tensor& data) const {
   make_batch(context, *this, pictures, {}, data);
 }
 void BatchTransform::make(Context& context, const AllRecords& records, const Tensor& data) const {
   make_batch(context, *this, nullptr, records, data);
 }
 #else
-void BatchTransform::make(Context&, const Picture*, const Tensor&) const { fail_on_cpu(); }
+void BatchTransform::make(Context&, const StoredPicture*, const Tensor&) const { fail_on_cpu(); }
 void BatchTransform::make(Context&, const AllRecords&, const Tensor&) const { fail_on_cpu(); }
 #endif
 

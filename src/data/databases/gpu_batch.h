@@ -8,7 +8,7 @@
 namespace crema {
 
 // A record of a batch: its planes, and what was drawn for it.
-struct Picture {
+struct StoredPicture {
   const uint8_t* planes;
   int64_t height, width;
   Cut cut;
@@ -39,7 +39,7 @@ struct BatchTransform {
 
   // data: (batch, C, H, W) in any real type and order, with or without channel padding; `pictures`
   // is in GPU memory, one for each sample.
-  void make(Context& context, const Picture* pictures, const Tensor& data) const;
+  void make(Context& context, const StoredPicture* pictures, const Tensor& data) const;
   void make(Context& context, const AllRecords& records, const Tensor& data) const;
 };
 

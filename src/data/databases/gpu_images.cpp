@@ -147,7 +147,7 @@ JpegDecoder::Planes planes_of(const Transform& transform, int64_t channels) {
 }
 
 size_t planes_at(int64_t batch_size, int64_t labels) {
-  return aligned(static_cast<size_t>(batch_size) * sizeof(Picture)) +
+  return aligned(static_cast<size_t>(batch_size) * sizeof(StoredPicture)) +
          aligned(static_cast<size_t>(labels) * sizeof(float));
 }
 
@@ -319,7 +319,7 @@ void GpuImages::work() {
 void GpuImages::bring(int64_t number, Slot& slot) {
   const Batch& batch = loader_.batch(number);
   slot.epoch = batch.epoch;
-  const size_t count = batch.records.size(), labels_at = aligned(count * sizeof(Picture));
+  const size_t count = batch.records.size(), labels_at = aligned(count * sizeof(StoredPicture));
   size_t bytes = planes_at(static_cast<int64_t>(count), static_cast<int64_t>(batch.labels.size()));
   std::vector<size_t> offsets;
   for (const HandedOver& handed : batch.records) {
@@ -327,7 +327,7 @@ void GpuImages::bring(int64_t number, Slot& slot) {
     bytes += aligned(bytes_of(handed.record));
   }
   uint8_t* const room = stage_->room(static_cast<int>(number % kSlots), bytes);
-  std::vector<Picture> pictures;
+  std::vector<StoredPicture> pictures;
   std::vector<JpegDecoder::Jpeg> jpegs;
   for (size_t i = 0; i < count; ++i) {
     const Record& record = batch.records[i].record;
@@ -351,10 +351,10 @@ void GpuImages::bring(int64_t number, Slot& slot) {
       decode_here(handed.record, handed.sample_index, refused.to);
     }
   }
-  stage_->copy(room, pictures.data(), count * sizeof(Picture));
+  stage_->copy(room, pictures.data(), count * sizeof(StoredPicture));
   stage_->copy(room + labels_at, batch.labels.data(), batch.labels.size() * sizeof(float));
   stage_->finish();
-  slot.pictures = reinterpret_cast<const Picture*>(room);
+  slot.pictures = reinterpret_cast<const StoredPicture*>(room);
   slot.labels = reinterpret_cast<const float*>(room + labels_at);
 }
 

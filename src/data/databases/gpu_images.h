@@ -56,7 +56,7 @@ class GpuImages {
   struct Slot {
     int64_t number = -1;  // of the batch that is complete here
     int64_t epoch = 0;
-    const Picture* pictures = nullptr;  // on the GPU, and the labels behind them
+    const StoredPicture* pictures = nullptr;  // on the GPU, and the labels behind them
     const float* labels = nullptr;
     std::exception_ptr error;
   };
