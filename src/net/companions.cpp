@@ -20,8 +20,8 @@ struct Origin {
 
 // Sources that traverse records; others make their samples of nothing, or are filled by a program.
 bool traverses(const LayerParameter& layer) {
-  static const std::set<std::string> others = {"DummyData", "Input", "MemoryData", "Python",
-                                               "WindowData"};
+  static const std::set<std::string> others = {
+      "ContinuationIndicator", "DummyData", "Input", "MemoryData", "Python", "WindowData"};
   return is_source(layer) && others.count(layer.type()) == 0;
 }
 

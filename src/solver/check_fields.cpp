@@ -59,17 +59,8 @@ void check_policy_fields(const SolverFile& file, Findings* findings) {
   }
 }
 
-// Numbers that are legal, and never meant.
-void check_numbers(const SolverFile& file, Findings* findings) {
+void check_clipping(const SolverFile& file, Findings* findings) {
   const SolverParameter& s = file.solver;
-  static const std::vector<std::string> falling = {"step", "exp", "multistep", "stepearly",
-                                                   "plateau"};
-  if (s.gamma() > 1 && std::count(falling.begin(), falling.end(), s.lr_policy()) > 0)
-    add(findings, Severity::warning, file.where("gamma"), "gamma is ", s.gamma(), ": lr_policy \"",
-        s.lr_policy(), "\" multiplies the rate by it, so the rate grows; 0.1 is usual");
-  if (s.has_base_lr() && s.base_lr() == 0 && s.lr_policy() != "multifixed" &&
-      s.lr_policy() != "vstep")
-    add(findings, Severity::warning, file.where("base_lr"), "base_lr is 0: no weight will change");
   for (const char* name :
        {"clip_gradients", "clip_gradients_value", "clip_gradients_blob", "clip_gradients_layer"}) {
     const auto* field = SolverParameter::descriptor()->FindFieldByName(name);
@@ -224,22 +215,12 @@ void check_decay(const SolverFile& file, Findings* findings) {
   const SolverParameter& s = file.solver;
   const bool decoupled =
       always_decoupled(update_rule(s.type())) || s.regularization_type() == "decoupled";
-  if (s.weight_decay() < 0) {
-    add(findings, Severity::warning, file.where("weight_decay"), "weight_decay is negative (",
-        s.weight_decay(), "): weights grow without bound; write a positive one, as 0.0005");
-  } else if (decoupled ? s.weight_decay() * s.base_lr() >= 0.1 : s.weight_decay() >= 0.5) {
+  if (decoupled ? s.weight_decay() * s.base_lr() >= 0.1 : s.weight_decay() >= 0.5) {
     add(findings, Severity::warning, file.where("weight_decay"), "weight_decay is ",
         s.weight_decay(), decoupled ? cat(" with base_lr ", s.base_lr()) : "",
         ": it pulls all weights to 0 faster than a loss can push them; usual are ",
         decoupled ? "0.01 to 0.1" : "0.0001 to 0.005");
   }
-  if (s.momentum() < 0)
-    add(findings, Severity::warning, file.where("momentum"), "momentum is negative (", s.momentum(),
-        "): each step takes a part of the one before back; write 0.9");
-  if (s.clip_gradients() == 0)
-    add(findings, Severity::warning, file.where("clip_gradients"),
-        "clip_gradients is 0: every gradient is cut to 0, so nothing is learned; leave it out, or "
-        "write the largest norm, as 10");
 }
 
 void check_prefix(const SolverFile& file, Findings* findings) {
@@ -257,7 +238,7 @@ void check_prefix(const SolverFile& file, Findings* findings) {
 void check_solver_fields(const SolverFile& file, bool sums_losses, bool compares_intervals,
                          Findings* findings) {
   check_policy_fields(file, findings);
-  check_numbers(file, findings);
+  check_clipping(file, findings);
   check_tests(file, findings);
   if (compares_intervals) check_intervals(file, findings);
   check_rate(file, sums_losses, findings);

@@ -92,6 +92,8 @@ INSTANTIATE_TEST_SUITE_P(
                 kLoss),
         net("layer \"w_InnerProduct\" (InnerProduct): no loss depends on it",
             kGood + dense("x", "w") + layer("Accuracy", "w y", "a")),
+        net("", kGood + dense("x", "w") + layer("Softmax", "w", "p") +
+                    "layer { name: \"unused\" type: \"Silence\" bottom: \"p\" }\n"),
         net("", kGood + layer("Accuracy", "z y", "a")),
         net("\"a_Accuracy\" measures the scores of \"w_InnerProduct\", but no loss learns",
             kGood + dense("x", "w") + layer("Accuracy", "w y", "a")),
@@ -107,6 +109,9 @@ INSTANTIATE_TEST_SUITE_P(
         net("standard deviation of 1, the default of std",
             kInput + dense("x", "z", "weight_filler { type: \"gaussian\" }") + kLoss),
         net("", kInput + dense("x", "z", "weight_filler { type: \"gaussian\" std: 0.1 }") + kLoss),
+        net("", kInput + dense("x", "z", "weight_filler { type: \"gaussian\" std: 1 }") + kLoss),
+        net("standard deviation of 5,",
+            kInput + dense("x", "z", "weight_filler { type: \"gaussian\" std: 5 }") + kLoss),
         net("draws all weights from 0 to 1",
             kInput + dense("x", "z", "weight_filler { type: \"uniform\" }") + kLoss)));
 
@@ -131,7 +136,8 @@ INSTANTIATE_TEST_SUITE_P(
         solver("weight_decay is 100 with base_lr 0.001",
                "base_lr: 0.001 max_iter: 9 type: \"AdamW\" weight_decay: 100 " + kFixed),
         solver("", "base_lr: 0.001 max_iter: 9 type: \"AdamW\" weight_decay: 1 " + kFixed),
-        solver("weight_decay is negative", kSolver + kFixed + "weight_decay: -0.1"),
+        solver("weight_decay is -0.1, it must be at least 0",
+               kSolver + kFixed + "weight_decay: -0.1"),
         solver("clip_gradients is 0: every gradient", kSolver + kFixed + "clip_gradients: 0")));
 
 // An LMDB of boxes: xmin, ymin, xmax, ymax, label.

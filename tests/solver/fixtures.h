@@ -46,6 +46,17 @@ inline SolverFile solver_file(const std::string& more, const std::string& net = 
       "solver.prototxt");
 }
 
+// The message of the Error that the call throws; "" if it throws none.
+template <typename Call>
+std::string error_or_none(const Call& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
 inline std::vector<float> parameters_of(Solver& solver) {
   std::vector<float> all;
   for (const Parameter& parameter : solver.net().parameters()) {

@@ -11,7 +11,7 @@ namespace net_slips_test {
 std::string error_of_net(const std::string& net, Lines* log = nullptr) {
   Context context(Device::cpu);
   if (log) context.set_log(*log);
-  return error_of(
+  return error_or_none(
       [&] { Solver solver(context, solver_file("test_iter: 1 test_interval: 9", net)); });
 }
 

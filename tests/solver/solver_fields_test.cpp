@@ -249,16 +249,16 @@ TEST(Fields, ThatDisagree) {
   // Of the policy; the place is that of the field, not of lr_policy.
   const auto error = [](const std::string& text) {
     Context context(Device::cpu);
-    return error_of([&] {
+    return error_or_none([&] {
       Solver solver(context, parse_solver_text(cat("net_param {", kNet, "}\n", text), "s"));
     });
   };
   expect_part(error("base_lr: -0.01\nlr_policy: \"fixed\""),
-              "s:18:1: base_lr is -0.01, it must be at least 0; write base_lr: 0.01");
+              "s:17:1: base_lr is -0.01, it must be at least 0; write base_lr: 0.01");
   expect_part(error("base_lr: 1\nlr_policy: \"step\"\ngamma: -0.1\nstepsize: 5"),
-              "s:20:1: gamma is -0.1: lr_policy \"step\" needs at least 0; write gamma: 0.1");
+              "s:19:1: gamma is -0.1: lr_policy \"step\" needs at least 0; write gamma: 0.1");
   expect_part(error("base_lr: 1\nlr_policy: \"step\"\ngamma: 0.1\nstepsize: 0"),
-              "s:21:1: stepsize is 0: lr_policy \"step\" needs a positive number");
+              "s:20:1: stepsize is 0: lr_policy \"step\" needs a positive number");
   EXPECT_EQ(error("base_lr: 1\nlr_policy: \"sigmoid\"\ngamma: -0.1\nstepsize: 5"), "");
 }
 

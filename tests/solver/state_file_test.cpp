@@ -258,7 +258,9 @@ TEST_F(StateFile, BlobsForANetWithoutParameters) {
       "layer { name: \"data\" type: \"DummyData\" top: \"x\" top: \"y\" dummy_data_param { shape { "
       "dim: 2 } shape { dim: 2 } } } layer { name: \"loss\" type: \"EuclideanLoss\" bottom: \"x\" "
       "bottom: \"y\" top: \"loss\" }";
-  expect_part(error_of([&] { Solver solver(context, solver_file("", net), options); }),
+  expect_part(error_of([&] {
+                Solver solver(context, solver_file("type: \"Adam\" momentum: 0.9", net), options);
+              }),
               "holds 4 average blobs, but net \"\" has 0 parameters");
 }
 

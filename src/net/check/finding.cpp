@@ -36,8 +36,10 @@ std::string counted(int64_t count, const char* what) {
 Finding finding_of(Severity severity, const std::string& line, const std::string& otherwise) {
   const Place place = place_of(line);
   if (place.end == 0 || place.file.find(": ") != std::string::npos ||
-      line.compare(place.end, 2, ": ") != 0)
-    return {severity, otherwise, line};
+      line.compare(place.end, 2, ": ") != 0) {
+    const bool named = !otherwise.empty() && starts_with(line, otherwise + ": ");
+    return {severity, otherwise, named ? line.substr(otherwise.size() + 2) : line};
+  }
   return {severity, line.substr(0, place.end), line.substr(place.end + 2)};
 }
 

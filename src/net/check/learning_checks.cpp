@@ -81,12 +81,13 @@ bool ends_in_loss(const CheckedNet& net, int layer) {
   return net.is_loss(layer) || !maker || maker->make()->is_loss();
 }
 
-// Layers whose values a loss depends on.
+// Layers whose values a loss or a Silence layer depends on. Silence says that the author knows that
+// they are not used.
 std::vector<char> reach_of_losses(const CheckedNet& net) {
   std::vector<char> reached(net.layers());
   std::vector<int> open;
   for (int i = 0; i < net.layers(); ++i)
-    if (ends_in_loss(net, i)) open.push_back(i);
+    if (ends_in_loss(net, i) || net.layer(i).type() == "Silence") open.push_back(i);
   while (!open.empty()) {
     const int i = open.back();
     open.pop_back();
@@ -176,7 +177,9 @@ void check_fillers(const CheckedNet& net, Findings* findings) {
           "type: "
           "\"xavier\" }, or \"msra\" in front of a ReLU");
     }
-    if (filler->type() == "gaussian" && filler->std() >= 1 && filler->sparse() < 0 && !frozen) {
+    // An explicit std: 1 may be meant, as in models/articles/two_layers.
+    if (filler->type() == "gaussian" && (!filler->has_std() || filler->std() > 1) &&
+        filler->sparse() < 0 && !frozen) {
       add(findings, Severity::warning, where, "layer \"", layer.name(),
           "\": weights begin with a standard deviation of ", filler->std(),
           filler->has_std() ? "" : ", the default of std",

@@ -2,6 +2,7 @@
 // N of the other.
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "net/check/checks.h"
 #include "net/companions.h"
@@ -25,6 +26,16 @@ std::pair<const Message*, std::string> reading_of(const LayerParameter& layer) {
       return {&reflection->GetMessage(layer, field), std::string(field->name())};
   }
   return {nullptr, ""};
+}
+
+// Whether the net has recurrent layers. Their first axis is time, so one source may have a batch of
+// time steps and another a batch of sequences.
+bool has_time(const CheckedNet& net) {
+  static const std::set<std::string> recurrent = {"LSTM",     "Lstm",          "RNN",
+                                                  "ConvLSTM", "LstmAttention", "LSTMUnit"};
+  for (int i = 0; i < net.layers(); ++i)
+    if (recurrent.count(net.layer(i).type()) > 0) return true;
+  return false;
 }
 
 // Of a number or bool; 0 where the message has no such field.
@@ -105,12 +116,14 @@ struct Pair {
   void check_numbers() const {
     const Message* const of_one = reading_of(one()).first;
     const Message* const of_other = reading_of(other()).first;
+    if (!of_one || !of_other) return;
     const auto differs = [&](const char* field, const char* consequence, const char* remedy) {
       const int64_t x = number_in(of_one, field), y = number_in(of_other, field);
       if (x == y) return;
       say(Severity::error, field, field, " is ", x, " and ", y, ": ", consequence, "; ", remedy);
     };
-    differs("batch_size", "their records move apart with each batch", "give both the same");
+    if (!has_time(net))
+      differs("batch_size", "their records move apart with each batch", "give both the same");
     differs("shuffle", "one has another order than the other",
             "give both the same: companions are shuffled alike");
     differs("rand_skip", "they begin at different records",
@@ -134,7 +147,7 @@ struct Pair {
 
   void check_records() const {
     if (!a || !b) return;
-    if (a->records > 0 && b->records > 0 && a->records != b->records)
+    if (a->records > 0 && b->records > 0 && a->records != b->records && !has_time(net))
       say(Severity::error, "source", "they have ", a->records, " and ", b->records,
           " records: from the end of the shorter one on, records meet those of others; make both "
           "of the same list");
@@ -155,7 +168,15 @@ struct Pair {
   void check_geometry() const {
     // A vector of labels is not moved with the image.
     if ((a && !a->spatial) || (b && !b->spatial)) return;
-    const auto x = geometry_of(one()), y = geometry_of(other());
+    auto x = geometry_of(one()), y = geometry_of(other());
+    // MatRead has features of whole images. DeepLab's crop_size is larger than its images and only
+    // pads them.
+    if (one().type() == "MatRead" || other().type() == "MatRead") {
+      for (const char* name : {"crop_size", "crop_h", "crop_w", "crop_height", "crop_width"}) {
+        x.erase(name);
+        y.erase(name);
+      }
+    }
     for (const auto& fields : {x, y}) {
       for (const auto& [name, value] : fields) {
         const auto in_x = x.find(name), in_y = y.find(name);
