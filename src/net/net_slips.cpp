@@ -70,7 +70,9 @@ void refuse_swapped_losses(const Graph& graph, const std::vector<const Layer*>& 
                            const std::vector<std::vector<bool>>& wanted) {
   for (const Node& node : graph.nodes) {
     const int i = node.members[0];
-    if (!layers[i] || !layers[i]->is_loss() || graph.values[node.tops[0]].loss_weight == 0)
+    // A loss with parameters, such as RBM, trains those, whatever is behind its bottoms.
+    if (!layers[i] || !layers[i]->is_loss() || !layers[i]->parameters().empty() ||
+        graph.values[node.tops[0]].loss_weight == 0)
       continue;
     int labels = -1;
     bool learns = false;

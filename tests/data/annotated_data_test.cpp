@@ -337,7 +337,8 @@ TEST(AnnotatedData, SaysWhatIsWrong) {
   const auto plain = make_layer(message, true, folder.path());
   plain->open(context);
   expect_part(error_of([&] { plain->setup(context, {}); }),
-              "record 0 (key \"a\"): the record has no image inside an AnnotatedDatum");
+              "its records are of type Datum, which a layer of type Data reads; a layer of type "
+              "AnnotatedData reads AnnotatedDatum");
 }
 
 }  // namespace annotated_data_test

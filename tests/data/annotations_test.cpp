@@ -26,7 +26,7 @@ TEST(Annotations, OfFiveFormatsAreEqual) {
   ASSERT_EQ(log.warnings.size(), 2u);
   expect_part(log.warnings[1], "1 of 3 annotations are not there, such as ");
   expect_part(log.warnings[1], "/ssd/1.txt; these images have no object.");
-  const Batch voc = batch(folder, "voc_db");
+  const BoxBatch voc = batch(folder, "voc_db");
   std::vector<float> expected;
   for (size_t i = 0; i < kDrawn.size(); ++i) {
     for (const int label : {1, 2, 3}) {
@@ -44,7 +44,7 @@ TEST(Annotations, OfFiveFormatsAreEqual) {
                                voc.label.begin() + static_cast<int64_t>(expected.size())),
             expected);
   for (const char* other : {"coco_db", "yolo_db", "text_db", "json_db"}) {
-    const Batch same = batch(folder, other);
+    const BoxBatch same = batch(folder, other);
     EXPECT_EQ(same.data, voc.data) << other;
     EXPECT_EQ(same.label, voc.label) << other;
   }

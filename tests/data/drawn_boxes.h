@@ -87,12 +87,12 @@ struct Shapes : Folder {
   }
 };
 
-struct Batch {
+struct BoxBatch {
   std::vector<float> data, label;
 };
 
 // The first batch of the database, through an AnnotatedData layer.
-inline Batch batch(const Shapes& folder, const std::string& database) {
+inline BoxBatch batch(const Shapes& folder, const std::string& database) {
   LayerParameter message;
   EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(
       cat("name: \"d\" type: \"AnnotatedData\" top: \"data\" top: \"label\" data_param { source: "

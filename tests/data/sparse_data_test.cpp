@@ -75,8 +75,10 @@ TEST(SparseData, SaysWhatIsWrong) {
     const Database database(records);
     return error_of([&] { database.read(2, 1); });
   };
-  expect_part(message({"label: 1"}),
-              "record 0 (key \"00000000\"): the record is not a SparseDatum");
+  expect_part(
+      message({"label: 1"}),
+      "its records are of type Datum, which a layer of type Data reads; a layer of type SparseData "
+      "reads SparseDatum");
   expect_part(message({"size: 2", "size: 3"}), "its size is 3, but that of the first record 2");
   expect_part(message({"size: 2", "size: 2 indices: 2 data: 1"}),
               "value 0 has the index 2, but indices are from 0 to 1");

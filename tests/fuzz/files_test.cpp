@@ -165,7 +165,7 @@ TEST(Fuzz, BoxesOfCocoAndYolo) {
                   : yolo_annotations(folder + "/", folder + "/yolo", labels, silent_log());
           for (const ListedImage& image : boxes->images()) {
             AnnotatedDatum record;
-            boxes->annotate(image, record, silent_log());
+            boxes->annotate(image, {}, record, silent_log());
           }
         }});
 }

@@ -131,6 +131,9 @@ TEST_P(ModelTest, Learns) {
         std::string("lr_policy=fixed"), std::string("warmup_iter=0"), std::string("iter_size=1"),
         std::string("epoch_log=false"), "base_lr=" + model.rate})
     command += " -set " + setting;
+  // A batch that is assumed has no epochs.
+  if (read_solver_file(kTop + "/models/" + model.solver).solver.test_epoch())
+    command += " -set test_epoch=false -set test_iter=1";
   {
     SCOPED_TRACE("CPU");
     expect_learns(at_top(command));
@@ -166,7 +169,7 @@ TEST(Models, EachIsTested) {
     }
     if (file.find("solver") == std::string::npos || ends_with(file, "common.prototxt")) continue;
     const SolverFile solver = read_solver_file(entry.path());
-    EXPECT_TRUE(solver.solver.has_max_iter()) << path;
+    EXPECT_TRUE(solver.solver.has_max_iter() || solver.solver.has_max_epoch()) << path;
     const std::string folder = std::filesystem::path(path).parent_path();
     EXPECT_TRUE(file_exists(cat(kTop, "/", folder, "/README.md"))) << folder;
     EXPECT_EQ(solver.solver.snapshot_prefix().find(folder + "/"), 0u) << path;

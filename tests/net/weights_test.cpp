@@ -198,7 +198,7 @@ const Pair kPairs[] = {
     {"a convolution into fully connected",
      "Convolution convolution_param { num_output: 2 kernel_size: 3 }",
      "InnerProduct inner_product_param { num_output: 2 }", "++",
-     "the values are the same in another"},
+     "parameter 0 is 2x4x3x3 in the file, 2x36 in the net; the values are the same in another"},
     {"transposed", "Convolution convolution_param { num_output: 2 kernel_size: 3 }",
      "InnerProduct inner_product_param { num_output: 2 transpose: true }", "--",
      "parameter 0 is 2x4x3x3 in the file, 36x2 in the net; to train this layer"},

@@ -135,18 +135,17 @@ TEST(DeployVerb, KeepsThePreparationOfImages) {
   EXPECT_EQ(lines("out/a.prototxt"), written);
   // From another folder, and through the verbs that write nets.
   ASSERT_EQ(run(folder, "deploy -model out/a.prototxt -output out/b.prototxt").code, 0);
-  ASSERT_EQ(run(folder, "expand out/b.prototxt out/c.prototxt").code, 0);
+  ASSERT_EQ(run(folder, "crema expand out/b.prototxt out/c.prototxt").code, 0);
   ASSERT_EQ(run(folder, "upgrade_net_proto_text out/c.prototxt out/d.prototxt").code, 0);
-  ASSERT_EQ(run(folder, "surgery -model out/d.prototxt -output out/e.prototxt").code, 0);
+  ASSERT_EQ(run(folder, "crema surgery -model out/d.prototxt -output out/e.prototxt").code, 0);
   for (const char* file : {"b", "c", "d", "e"})
     EXPECT_EQ(lines(cat("out/", file, ".prototxt")), written) << file;
   ASSERT_EQ(
-      run(folder, "surgery -model out/d.prototxt -output out/f.prototxt -resize 8x6 -mean 1,2,3")
-          .code,
+      run(folder, "crema surgery -model out/d.prototxt -output out/f.prototxt -resize 8x6").code,
       0);
   EXPECT_EQ(lines("out/f.prototxt"),
             "input {\n  name: \"data\"\n  channels: RGB\n  resize_height: 6\n  resize_width: 8\n"
-            "  transform_param { scale: 0.5 mean_value: 1 mean_value: 2 mean_value: 3 }\n}\n"
+            "  transform_param { scale: 0.5 mean_file: \"../data/mean.binaryproto\" }\n}\n"
             "labels: \"../data/names\"\n");
   folder.write("wrong.prototxt",
                "# crema: input {\n# crema:   name: \"data\" scael: 2\n# crema: }\n" +

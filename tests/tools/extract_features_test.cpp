@@ -197,7 +197,7 @@ TEST(ExtractFeatures, SaysWhatIsWrongAndLeavesNothing) {
         Row{"net.prototxt conv db 2 lmdb TPU", "\"TPU\": expected CPU or GPU"},
         Row{"net.prototxt conv db 2 lmdb GPU one", "the GPU behind GPU \"one\": expected a whole"},
         Row{"train.prototxt loss db 2 lmdb", "\"loss\" is a single number"},
-        Row{"net.prototxt conv db 2", "too few arguments (5)"}}) {
+        Row{"net.prototxt conv db", "too few arguments (4)"}}) {
     const Outcome outcome =
         run(folder, std::string("extract_features trained_iter_2.caffemodel ") + row.arguments);
     EXPECT_EQ(outcome.code, 1) << row.arguments;

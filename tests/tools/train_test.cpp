@@ -209,7 +209,7 @@ TEST(Train, StatusLineStandsBelowTheLogOfATerminalAndNeverTearsIt) {
   const Folder folder;
   prepare(folder, "max_iter: 60000\ndisplay: 2000\nsnapshot_after_train: false\n");
   const std::string text = on_a_terminal(folder, "train -solver solver.prototxt");
-  expect_part(text, "\riteration ");
+  expect_part(text, "\r\033[36miteration ");
   expect_part(text, " it/s");
   expect_part(text, " images/s");
   expect_part(text, " left");

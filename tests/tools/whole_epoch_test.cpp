@@ -88,9 +88,9 @@ TEST(WholeEpoch, ProblemsAreSaid) {
   for (const auto& [command, message] :
        {std::pair{test + "-model net.prototxt -epoch -iterations 4", "-epoch and -iterations 4:"},
         {test + "-model dummy.prototxt -epoch", "-epoch: net \"\" has no epochs"},
-        {std::string("crema train -solver solver.prototxt -set max_iter=5"),
-         "solver.prototxt:6:1: max_epoch is given beside max_iter (by -set)"},
-        {std::string("crema train -solver solver.prototxt -set test_iter=5"),
+        {std::string(
+             "crema version; echo 'test_iter: 5' >> solver.prototxt; \"$TOOLS\"/crema train "
+             "-solver solver.prototxt"),
          "test_epoch is true, but test_iter is given"}}) {
     const Outcome outcome = run(folder, command);
     EXPECT_EQ(outcome.code, 1) << command;

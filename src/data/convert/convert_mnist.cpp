@@ -26,9 +26,9 @@ Idx read_idx(const std::string& path, uint32_t magic, size_t axes, const char* k
   idx.content = read_file(path);
   require(!starts_with(idx.content, "\x1f\x8b"), path, ": is packed; unpack it with gunzip");
   const size_t header = 4 * (1 + axes);
-  require(idx.content.size() >= 4 && big_endian(idx.content, 0) == magic, path,
-          ": is not an IDX file of ", kind, ": it should begin with the number ", magic,
-          what_it_is(path));
+  if (idx.content.size() < 4 || big_endian(idx.content, 0) != magic)
+    fail(path, ": is not an IDX file of ", kind, ": it should begin with the number ", magic,
+         what_it_is(path));
   require(idx.content.size() >= header, path, ": ends inside its header");
   size_t count = 1;
   for (size_t axis = 0; axis < axes; ++axis) {

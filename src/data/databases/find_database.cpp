@@ -79,11 +79,12 @@ FoundDatabase find_database(const std::string& path) {
   require(file_exists(path), path, ": no such database");
   if (folder_exists(path)) return in_folder(path);
   if (ends_with(path, ".mdb")) return {DataParameter::LMDB, open_lmdb(path), bytes_of_files(path)};
-  require(is_hdf5(path) || ends_with(path, ".txt"), path,
-          ": is no database: expected a folder, a data.mdb, an HDF5 file, a tar file, or the list "
-          "of such "
-          "files, NAME.txt",
-          what_it_is(path));
+  if (!is_hdf5(path) && !ends_with(path, ".txt"))
+    fail(
+        path,
+        ": is no database: expected a folder, a data.mdb, an HDF5 file, a tar file, or the list of "
+        "such files, NAME.txt",
+        what_it_is(path));
   return hdf5(path);
 }
 

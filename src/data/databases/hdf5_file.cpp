@@ -80,9 +80,12 @@ bool is_hdf5(const std::string& path) {
 
 Hdf5File::Hdf5File(const std::string& path) : path_(path) {
   require(file_exists(path), path, ": no such file");
-  require(is_hdf5(path), path, ": is not an HDF5 file, or it is damaged or cut short",
-          what_it_is(file_kind(path)));
   size_ = RandomAccessFile(path).size();
+  if (!is_hdf5(path)) {  // which may also begin with a block of the user's
+    const FileKind kind = file_kind(path);
+    if (!kind.what.empty() && kind.what != kUnknownKind)
+      fail(path, ": is not an HDF5 file, or it is damaged or cut short", what_it_is(kind));
+  }
   check_hdf5_structure(path);
   const Hdf5Quiet quiet;
   const Hdf5Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);

@@ -24,10 +24,10 @@ class LeveldbSource : public Source {
  public:
   explicit LeveldbSource(const std::string& path) : Source(path) {
     // Checked first, because LevelDB's own messages for these do not say what to do.
-    require(folder_exists(path), path, ": is not a LevelDB: a LevelDB is a folder",
-            what_it_is(path));
-    require(file_exists(path + "/CURRENT"), path,
-            ": is not a LevelDB: there is no file CURRENT in it", what_it_is(path));
+    if (!folder_exists(path))
+      fail(path, ": is not a LevelDB: a LevelDB is a folder", what_it_is(path));
+    if (!file_exists(path + "/CURRENT"))
+      fail(path, ": is not a LevelDB: there is no file CURRENT in it", what_it_is(path));
     leveldb::Options options;
     options.env = &env_;
     options.paranoid_checks = true;

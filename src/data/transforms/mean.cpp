@@ -42,8 +42,8 @@ void read_clip_mean(BlobProto& blob) {
 
 Mean read_mean(const std::string& path) {
   BlobProto blob;
-  require(blob.ParseFromString(read_file(path)), path, ": is not a mean file (a binary BlobProto)",
-          what_it_is(file_kind(path)));
+  if (!blob.ParseFromString(read_file(path)))
+    fail(path, ": is not a mean file (a binary BlobProto)", what_it_is(file_kind(path)));
   read_clip_mean(blob);
   std::vector<int64_t> dims(blob.shape().dim().begin(), blob.shape().dim().end());
   if (dims.empty()) {

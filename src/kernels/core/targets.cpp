@@ -36,6 +36,12 @@ void check_targets(const Tensor& targets, const TargetRange& range, int64_t each
   });
 }
 
+void check_targets(const std::vector<double>& targets, const TargetRange& range, int64_t each) {
+  const TargetBounds<double> bounds = range.bounds<double>();
+  for (size_t i = 0; i < targets.size(); ++i)
+    if (!bounds.has(targets[i])) fail_for_target(static_cast<int64_t>(i), targets[i], range, each);
+}
+
 void check_target_note(Context& context, const Tensor& note, const TargetRange& range) {
   if (const std::optional<NotedLabel> bad = take_label_note(context, note))
     fail_for_target(bad->position, bad->label, range, bad->each, when_noted(*bad));

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "kernels/core/labels.h"
 
@@ -54,6 +55,9 @@ inline constexpr const char* kScaleMasks =
 
 // CPU: Error for the first target out of range. targets: float or double; each: values per image.
 void check_targets(const Tensor& targets, const TargetRange& range, int64_t each);
+
+// The same of values that a layer has copied to the host.
+void check_targets(const std::vector<double>& targets, const TargetRange& range, int64_t each);
 
 // Error when the record (LabelNote::kCount numbers) holds a target.
 void check_target_note(Context& context, const Tensor& note, const TargetRange& range);

@@ -88,6 +88,8 @@ class MalisLossLayer : public Layer {
     const VoxelLinks of = links(context, pass.bottom);
     const int64_t images = pass.bottom[0].shape()[0], each = pass.bottom[0].shape().count(1),
                   voxels = of.voxels(), known = pass.bottom[2].shape().count(1);
+    check_targets(truth, {.advice = "true affinities say how sure two voxels are of one segment"},
+                  each);
     std::vector<double> losses(2 * images), gradient(a.size());
     std::vector<std::vector<double>> pulls(2 * images);
 #pragma omp parallel for schedule(dynamic)

@@ -65,7 +65,7 @@ auto of_kind(const std::string& path, const std::string& expected, const Read& r
   } catch (const Error&) {
     const FileKind kind = kind_of(path);
     const bool other = !kind.what.empty() && kind.what != expected && kind.what != kTextKind &&
-                       kind.what != kUnknownKind;
+                       kind.what != kEmptyKind && kind.what != kUnknownKind;
     require(!other, path, ": is not ", expected, " in text", what_it_is(kind));
     throw;
   }

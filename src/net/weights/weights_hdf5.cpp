@@ -123,8 +123,9 @@ std::string hdf5_group(const std::string& layer) {
 void read_hdf5_weights(const std::string& path,
                        const std::function<void(const StoredLayer&)>& found) {
   const Hdf5File file(path);
-  require(file.has("data"), path,
-          ": is an HDF5 file, but not one of weights: it has no group \"data\"", what_it_is(path));
+  if (!file.has("data"))
+    fail(path, ": is an HDF5 file, but not one of weights: it has no group \"data\"",
+         what_it_is(path));
   Visit(file, path, found).group("", 1);
 }
 

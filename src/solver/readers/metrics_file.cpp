@@ -20,6 +20,13 @@ using Json = nlohmann::ordered_json;
 // Names as the log shows them: in UTF-8, as JSON requires.
 std::string quoted(const std::string& text) { return Json(visible(text)).dump(); }
 
+// The same of a text of several lines.
+std::string quoted_lines(const std::string& text) {
+  std::vector<std::string> lines;
+  for (const std::string& line : split(text, '\n')) lines.push_back(visible(line));
+  return Json(join(lines, "\n")).dump();
+}
+
 std::string number(double value) {
   if (!std::isfinite(value)) return "null";
   char text[32];
@@ -125,7 +132,8 @@ std::string to_json(const Metric& metric) {
   std::string text = cat("{\"iteration\":", metric.iteration, ",\"kind\":", quoted(metric.kind));
   if (!metric.run.empty()) text += ",\"run\":" + quoted(metric.run);
   if (metric.kind == "test" || metric.kind == "confusion") text += cat(",\"net\":", metric.net);
-  for (const auto& [name, value] : metric.texts) text += cat(",", quoted(name), ":", quoted(value));
+  for (const auto& [name, value] : metric.texts)
+    text += cat(",", quoted(name), ":", quoted_lines(value));
   text += ",\"time\":" + number(metric.time);
   if (!metric.counts.empty()) text += ",\"counts\":" + Json(metric.counts).dump();
   if (metric.values.empty()) return text + "}";

@@ -30,6 +30,7 @@ std::string cell(double value) {
 }  // namespace
 
 std::string csv_rows(const Metric& metric) {
+  if (metric.kind == "start") return "";  // what is known of the run then is no value over time
   const std::string net = metric.kind == "test" ? cat(metric.net) : "";
   const std::string start = cat(cell(metric.run), ",", metric.iteration, ",", cell(metric.kind),
                                 ",", net, ",", cell(metric.time), ",");

@@ -14,7 +14,7 @@
 
 namespace crema {
 
-// The rows of one line of metrics.jsonl; none where it has no values.
+// The rows of one line of metrics.jsonl; none for a start, or where it has no values.
 std::string csv_rows(const Metric& metric);
 
 class MetricsTable {
