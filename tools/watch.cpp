@@ -57,8 +57,7 @@ int run_watch(const VerbCall& call) {
     pthread_kill(main_thread, SIGTERM);  // NOLINT(bugprone-bad-signal-to-kill-thread)
   });
   call.log.info(cat("Watching ", folder, " at ", address(options, server.port()),
-                    "; Ctrl-C ends it. Who has not got the token sees the same, but can stop no "
-                    "training."));
+                    "; Ctrl-C ends it. Without the token the pages are read-only."));
   int signal = 0;
   sigwait(&signals, &signal);
   server.stop();
