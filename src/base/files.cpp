@@ -98,7 +98,7 @@ std::string read_text(const std::string& path, size_t maximum) {
   if (starts_with(text, "\xEF\xBB\xBF")) text.erase(0, 3);
   if (starts_with(text, "\xFF\xFE") || starts_with(text, "\xFE\xFF"))
     fail(path, ": is text in UTF-16; save it as UTF-8");
-  // Whoever reads the text would complain about its first line.
+  // The parser would only complain about the first line.
   if (std::string_view(text).substr(0, kLookedAt).find('\0') != std::string_view::npos) {
     const FileKind kind = file_kind(path);
     require(kind.what.empty() || kind.what == kUnknownKind, path, ": is not a text",

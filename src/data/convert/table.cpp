@@ -105,7 +105,7 @@ class TableReader {
     ++table_.rows;
   }
 
-  // Of the second line; a mistake in it is said when its turn comes.
+  // The fields of the second line. The main loop reports mistakes in it.
   std::vector<CsvField> fields_below() const {
     try {
       return csv_fields(next_, separator_, path_);
