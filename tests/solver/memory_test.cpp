@@ -84,7 +84,8 @@ TEST(SolverMemory, RecordsInAGpusMemoryGiveWayToTheNet) {
   scarce.memory()->limit(needs + resident / 2, "-gpu_memory 1GB");
   size_t left = 1;
   EXPECT_EQ(run(scarce, &left), losses);
-  EXPECT_EQ(left, 0u);
+  // The raw records of two batches at a time, instead of all.
+  EXPECT_LT(left, resident / 2);
 }
 
 }  // namespace memory_test
