@@ -55,7 +55,8 @@ void zero(Context& context, const Tensor& at) {
 
 namespace {
 
-// Calls visit(row-major index, offset in memory) for every logical element.
+// Calls visit(row-major index, offset in memory) for every logical element. In every format an offset
+// is a sum with one term per axis, so the terms are computed once.
 template <typename Visit>
 void for_each_element(const Shape& shape, const Format& format, Visit visit) {
   const int64_t count = shape.count();
@@ -63,11 +64,21 @@ void for_each_element(const Shape& shape, const Format& format, Visit visit) {
     for (int64_t i = 0; i < count; ++i) visit(i, i);
     return;
   }
+  if (count == 0) return;
+  const int last = shape.axes() - 1;
   std::vector<int64_t> index(shape.axes(), 0);
-  for (int64_t i = 0; i < count; ++i) {
-    visit(i, format.offset(shape, index.data()));
-    for (int axis = shape.axes() - 1; axis >= 0 && ++index[axis] == shape[axis]; --axis)
-      index[axis] = 0;
+  std::vector<std::vector<int64_t>> terms(shape.axes());
+  for (int axis = 0; axis <= last; ++axis) {
+    for (; index[axis] < shape[axis]; ++index[axis])
+      terms[axis].push_back(format.offset(shape, index.data()));
+    index[axis] = 0;
+  }
+  const std::vector<int64_t>& row = terms[last];
+  for (int64_t i = 0; i < count; i += shape[last]) {
+    int64_t start = 0;
+    for (int axis = 0; axis < last; ++axis) start += terms[axis][index[axis]];
+    for (int64_t j = 0; j < shape[last]; ++j) visit(i + j, start + row[j]);
+    for (int axis = last - 1; axis >= 0 && ++index[axis] == shape[axis]; --axis) index[axis] = 0;
   }
 }
 
@@ -109,9 +120,14 @@ std::vector<Out> read(Context& context, const Tensor& tensor) {
     copy_bytes(context, values.data(), Device::cpu, tensor.raw(), tensor.device(), tensor.bytes());
     return values;
   }
-  std::vector<char> bytes(tensor.bytes());
-  copy_bytes(context, bytes.data(), Device::cpu, tensor.raw(), tensor.device(), bytes.size());
-  with_elements(tensor.dtype(), bytes.data(), [&](const auto* from) {
+  std::vector<char> bytes;
+  void* values_in_format = tensor.raw();
+  if (tensor.device() != Device::cpu) {
+    bytes.resize(tensor.bytes());
+    values_in_format = bytes.data();
+    copy_bytes(context, bytes.data(), Device::cpu, tensor.raw(), tensor.device(), bytes.size());
+  }
+  with_elements(tensor.dtype(), values_in_format, [&](const auto* from) {
     for_each_element(tensor.shape(), tensor.format(),
                      [&](int64_t plain, int64_t at) { values[plain] = number<Out>(from[at]); });
   });
@@ -124,13 +140,21 @@ void write(Context& context, const In* values, const Tensor& tensor) {
     copy_bytes(context, tensor.raw(), tensor.device(), values, Device::cpu, tensor.bytes());
     return;
   }
-  std::vector<char> bytes(tensor.bytes(), 0);
-  with_elements(tensor.dtype(), bytes.data(), [&](auto* to) {
+  std::vector<char> bytes;
+  void* values_in_format = tensor.raw();
+  if (tensor.device() != Device::cpu) {
+    bytes.resize(tensor.bytes());
+    values_in_format = bytes.data();
+  } else if (tensor.format().elements(tensor.shape()) > tensor.count()) {
+    zero(context, tensor);  // the padding
+  }
+  with_elements(tensor.dtype(), values_in_format, [&](auto* to) {
     using To = std::remove_reference_t<decltype(*to)>;
     for_each_element(tensor.shape(), tensor.format(),
                      [&](int64_t plain, int64_t at) { to[at] = number<To>(values[plain]); });
   });
-  copy_bytes(context, tensor.raw(), tensor.device(), bytes.data(), Device::cpu, bytes.size());
+  if (tensor.device() != Device::cpu)
+    copy_bytes(context, tensor.raw(), tensor.device(), bytes.data(), Device::cpu, bytes.size());
 }
 
 }  // namespace

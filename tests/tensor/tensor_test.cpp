@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <numeric>
+
 #include "base/error.h"
 #include "tensor/on.h"
 
@@ -71,6 +73,56 @@ TEST(TensorTest, ChannelsLastLiesAsItSays) {
   from_floats(context, values, tensor);
   const std::vector<float> memory(tensor.data<float>(), tensor.data<float>() + 6);
   EXPECT_EQ(memory, (std::vector<float>{0, 10, 1, 11, 2, 12}));
+}
+
+TEST(TensorTest, ValuesAreWhereTheFormatSays) {
+  struct Row {
+    const char* name;
+    Shape shape;
+    Format format;
+  };
+  Format padded = Format::channels_last(), points = Format::channels_last();
+  padded.channels = 8;
+  points.points = 6;
+  // Blocks of 4 inputs by 8 outputs, as in format_test.cpp, and two blocks of one axis.
+  const Blocking weights{{24, 8, 2}, {128, 64, 32}, {4, 8}, {1, 0}},
+      nested{{8, 4}, {32, 8}, {4, 2}, {0, 0}};
+  const auto blocked = [](const Blocking& blocking) {
+    return Format{Order::blocked, std::make_shared<const Blocking>(blocking)};
+  };
+  const Row rows[] = {
+      {"row-major", Shape{2, 3, 4, 5}, Format::row_major()},
+      {"channels-last", Shape{2, 3, 4, 5}, Format::channels_last()},
+      {"channels-last, padded", Shape{2, 3, 4, 5}, padded},
+      {"points", Shape{4, 18}, points},
+      {"blocked weights", Shape{20, 5, 2}, blocked(weights)},
+      {"nested blocks", Shape{7, 4}, blocked(nested)},
+      {"empty", Shape{20, 0, 2}, blocked(weights)},
+  };
+  for (const Row& row : rows) {
+    SCOPED_TRACE(row.name);
+    std::vector<double> values(row.shape.count());
+    std::iota(values.begin(), values.end(), 1.0);
+    for (Device device : devices()) {
+      Context context(device);
+      const Tensor tensor(context, row.shape, DType::f32, row.format);
+      from_doubles(context, values.data(), tensor);
+      EXPECT_EQ(to_doubles(context, tensor), values) << name_of(device);
+      const int64_t elements = tensor.elements();
+      std::vector<double> expected(elements, 0);
+      for (int64_t i = 0; i < tensor.count(); ++i) {
+        std::vector<int64_t> index(row.shape.axes());
+        for (int64_t axis = row.shape.axes() - 1, rest = i; axis >= 0; --axis) {
+          index[axis] = rest % row.shape[axis];
+          rest /= row.shape[axis];
+        }
+        expected[row.format.offset(row.shape, index.data())] = values[i];
+      }
+      const Tensor memory =
+          tensor.memory() ? Tensor(tensor.memory(), 0, Shape{elements}, DType::f32) : tensor;
+      EXPECT_EQ(to_doubles(context, memory), expected) << name_of(device);
+    }
+  }
 }
 
 TEST(TensorTest, CopiesAreViews) {
