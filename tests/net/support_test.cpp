@@ -36,14 +36,16 @@ std::vector<std::pair<std::string, std::string>> table(const std::string& name) 
   return rows;
 }
 
-// "V1:POOLING3D" stands for a type of an older generation's files: what the upgrade makes of it.
+// What the upgrade makes of a type; "V1:POOLING3D" is one of an older generation's files.
 std::string upgraded(const std::string& type) {
+  if (type == "Pad(V0)") return "Convolution";
   const size_t colon = type.find(':');
-  if (colon == std::string::npos) return type == "Pad(V0)" ? "Convolution" : type;
-  const bool v1 = type.substr(0, colon) == "V1";
+  const std::string version = colon == std::string::npos ? "" : type.substr(0, colon);
   const std::string name = type.substr(colon + 1);
-  const std::string text = v1 ? cat("layers { name: \"a\" type: ", name, " }")
-                              : cat("layers { layer { name: \"a\" type: \"", name, "\" } }");
+  const std::string text = version.empty() ? cat("layer { name: \"a\" type: \"", name, "\" }")
+                           : version == "V1"
+                               ? cat("layers { name: \"a\" type: ", name, " }")
+                               : cat("layers { layer { name: \"a\" type: \"", name, "\" } }");
   try {
     return parse_net_text(text, "net").net.layer(0).type();
   } catch (const Error&) {
@@ -61,6 +63,12 @@ std::string block_of(const std::string& message) {
       {"HingeLossParameter", "hinge_loss_param { "},
       {"PriorBoxParameter", "prior_box_param { "},
       {"DetectionOutputParameter", "detection_output_param { "},
+      {"DataParameter", "data_param { "},
+      {"ImageDataParameter", "image_data_param { "},
+      {"VideoDataParameter", "video_data_param { "},
+      {"EltwiseParameter", "eltwise_param { "},
+      {"AccuracyParameter", "accuracy_param { "},
+      {"ROIPoolingParameter", "roi_pooling_param { "},
       {"FillerParameter", "convolution_param { weight_filler { "}};
   return blocks.at(message);
 }

@@ -44,6 +44,18 @@ TEST(UpgradeForks, ReadsWhatTheyNameOtherwise) {
        "layer { type: \"Interp\" interp_param { shrink_factor: 8 } }"},
       {"layers { type: SEG_ACCURACY seg_accuracy_param { ignore_label: 255 } }",
        "layer { type: \"SegAccuracy\" seg_accuracy_param { ignore_label: 255 } }"},
+      {"layer { type: \"DeformableConvolution\" deformable_convolution_param { num_output: 2 "
+       "deformable_group: 4 } }",
+       "layer { type: \"DeformableConvolution\" convolution_param { num_output: 2 "
+       "deformable_group: 4 } }"},
+      {"layer { type: \"ReorgYolo\" reorg_yolo_param { stride: 2 } }",
+       "layer { type: \"Reorg\" reorg_param { stride: 2 } }"},
+      {"layer { type: \"Eltwise\" bottom: \"x\" eltwise_param { coeff: 0.5 } }",
+       "layer { type: \"Power\" bottom: \"x\" power_param { scale: 0.5 } }"},
+      {"layer { type: \"Eltwise\" bottom: \"x\" eltwise_param { operation: MAX } }",
+       "layer { type: \"Power\" bottom: \"x\" }"},
+      {"layer { type: \"Eltwise\" bottom: \"x\" bottom: \"y\" eltwise_param { operation: MAX } }",
+       "layer { type: \"Eltwise\" bottom: \"x\" bottom: \"y\" eltwise_param { operation: MAX } }"},
   };
   for (const Row& row : rows) {
     SCOPED_TRACE(row.fork);
@@ -60,6 +72,11 @@ TEST(UpgradeForks, ReadsWhatTheyNameOtherwise) {
        "}",
        "there are 2 ignored labels, but a loss ignores one"},
       {"layer { type: \"BN\" bn_param { axis: 2 } }", "axis is 2, but BN takes axis 1"},
+      {"layer { type: \"Interp\" interp_param { interp_type: \"nearest_neighbor\" } }",
+       "interp_type is \"nearest_neighbor\", but Interp is bilinear"},
+      {"layer { type: \"DeformableConvolution\" deformable_convolution_param { } "
+       "deformable_convolution_param { } }",
+       "deformable_convolution_param is given 2 times; a layer has one"},
   };
   for (const Row& row : refused)
     expect_part(error_of([&] { parse_net_text(row.fork, "f"); }), row.caffe);

@@ -5,6 +5,10 @@
 //   boxes of PriorBox, for each min_size: a square of it, one of sqrt(min_size * max_size) if there
 //   is a max_size, then for each aspect_ratio r (and 1 / r with flip) one min_size * sqrt(r) wide
 //   and min_size / sqrt(r) high. As in SSD, sizes are truncated to integers.
+//   before these, with fixed_size and density (OpenVINO, for FaceBoxes): density x density squares of
+//   each fixed_size around the centre, fixed_size / density apart, both truncated to integers; with
+//   fixed_ratio that many boxes for each ratio in their place, else the aspect ratios follow. These
+//   are always clipped.
 // Shapes: a feature map (N, C, H, W) and the image (N, C', H', W'), which gives the image size
 // unless img_size or img_h and img_w do; the top is (1, 2, H * W * boxes * 4): x1, y1, x2, y2 of
 // each box, with clip: true clipped to the image; then the variances that predictions are divided
@@ -31,7 +35,8 @@ template <typename T>
 struct PriorBody {
   Grid grid;
   int64_t boxes;
-  const float *widths, *heights, *variances;  // variances: 4
+  // Of each box; shifts: of its centre; clipped: whether it is always clipped. variances: 4.
+  const float *widths, *heights, *shifts_x, *shifts_y, *clipped, *variances;
   bool clip;
   T* y;
   // i runs over the corners' coordinates.
@@ -39,12 +44,14 @@ struct PriorBody {
     const int64_t box = i / 4 % boxes, position = i / 4 / boxes;
     const bool across = i % 2 == 0, second = i % 4 >= 2;
     const double centre =
-        across ? (static_cast<double>(position % grid.width) + grid.offset_w) * grid.step_w
-               : (static_cast<double>(position / grid.width) + grid.offset_h) * grid.step_h;
+        across ? (static_cast<double>(position % grid.width) + grid.offset_w) * grid.step_w +
+                     static_cast<double>(shifts_x[box])
+               : (static_cast<double>(position / grid.width) + grid.offset_h) * grid.step_h +
+                     static_cast<double>(shifts_y[box]);
     const double half = static_cast<double>(across ? widths[box] : heights[box]) / 2;
     double at =
         (centre + (second ? half : -half)) / (across ? grid.image_width : grid.image_height);
-    if (clip) at = at < 0 ? 0 : at > 1 ? 1 : at;
+    if (clip || clipped[box] > 0) at = at < 0 ? 0 : at > 1 ? 1 : at;
     y[i] = static_cast<T>(at);
     y[grid.height * grid.width * boxes * 4 + i] = static_cast<T>(variances[i % 4]);
   }
@@ -89,14 +96,50 @@ class PriorBoxLayer : public Layer {
     require(!p().has_img_size() || p().img_size() > 0, "img_size must be positive");
   }
 
-  void add(float width, float height) {
+  void add(float width, float height, float shift_x = 0, float shift_y = 0, bool clipped = false) {
     widths_.push_back(width);
     heights_.push_back(height);
+    shifts_x_.push_back(shift_x);
+    shifts_y_.push_back(shift_y);
+    clipped_.push_back(clipped ? 1.f : 0.f);
+  }
+
+  // The grids of boxes of fixed_size.
+  void read_fixed(const std::vector<float>& ratios) {
+    require(p().density_size() == p().fixed_size_size(),
+            "there must be one density for each fixed_size, but there are ", p().density_size(),
+            " and ", p().fixed_size_size());
+    for (int i = 0; i < p().fixed_size_size(); ++i) {
+      const float size = p().fixed_size(i), whole = std::floor(size);
+      const auto side = static_cast<int>(p().density(i));
+      require(size > 0 && side > 0, "fixed_size and density must be positive, but are ", size,
+              " and ", p().density(i));
+      const float apart = std::floor(size / static_cast<float>(side));
+      const auto grid = [&](float width, float height) {
+        for (int row = 0; row < side; ++row) {
+          for (int column = 0; column < side; ++column) {
+            add(width, height, (static_cast<float>(column) + 0.5f) * apart - whole / 2,
+                (static_cast<float>(row) + 0.5f) * apart - whole / 2, true);
+          }
+        }
+      };
+      const auto box = [&](float ratio) {
+        require(ratio > 0, "fixed_ratio must be positive, but is ", ratio);
+        grid(size * std::sqrt(ratio), size / std::sqrt(ratio));
+      };
+      for (const float ratio : p().fixed_ratio()) box(ratio);
+      if (p().fixed_ratio_size() > 0) continue;
+      grid(whole, whole);
+      for (const float ratio : ratios) {
+        if (std::abs(ratio - 1) >= 1e-6f) box(ratio);
+      }
+    }
   }
 
   void read_sizes() {
     const int sizes = p().min_size_size();
-    require(sizes > 0, "prior_box_param needs min_size, the side of a box in pixels");
+    require(sizes > 0 || p().fixed_size_size() > 0,
+            "prior_box_param needs min_size, the side of a box in pixels");
     require(p().max_size_size() == 0 || p().max_size_size() == sizes,
             "there must be one max_size for each min_size, or none, but there are ",
             p().max_size_size(), " and ", sizes);
@@ -108,6 +151,7 @@ class PriorBoxLayer : public Layer {
       ratios.push_back(ratio);
       if (p().flip()) ratios.push_back(1 / ratio);
     }
+    read_fixed(ratios);
     for (int i = 0; i < sizes; ++i) {
       const float minimum = std::floor(p().min_size(i));
       require(p().min_size(i) > 0, "min_size must be positive, but is ", p().min_size(i));
@@ -147,8 +191,8 @@ class PriorBoxLayer : public Layer {
 
   Prepared prepare(Context& context, const Preparation& preparation) override {
     std::vector<float> numbers = widths_;
-    numbers.insert(numbers.end(), heights_.begin(), heights_.end());
-    numbers.insert(numbers.end(), variances_.begin(), variances_.end());
+    for (const auto* more : {&heights_, &shifts_x_, &shifts_y_, &clipped_, &variances_})
+      numbers.insert(numbers.end(), more->begin(), more->end());
     numbers_ = Tensor(context, Shape{static_cast<int64_t>(numbers.size())});
     from_floats(context, numbers.data(), numbers_);
     const Shape &map = preparation.bottoms[0], &image = preparation.bottoms[1];
@@ -172,17 +216,18 @@ class PriorBoxLayer : public Layer {
     const Tensor& y = pass.top[0];
     if (filled_ == y.raw()) return;
     const float* numbers = numbers_.data<float>();
+    const auto part = [&](int64_t index) { return numbers + index * boxes(); };
     on(y, [&]<typename T>() {
       parallel_for(context, y.count() / 2,
-                   PriorBody<T>{grid_, boxes(), numbers, numbers + boxes(), numbers + 2 * boxes(),
-                                p().clip(), y.data<T>()});
+                   PriorBody<T>{grid_, boxes(), part(0), part(1), part(2), part(3), part(4),
+                                part(5), p().clip(), y.data<T>()});
     });
     filled_ = y.raw();
   }
 
-  std::vector<float> widths_, heights_, variances_;
+  std::vector<float> widths_, heights_, shifts_x_, shifts_y_, clipped_, variances_;
   Grid grid_;
-  Tensor numbers_;                // widths, heights, variances
+  Tensor numbers_;                // all of these, one after the other
   const void* filled_ = nullptr;  // memory that already holds them
   const bool clustered_;          // PriorBoxClustered
 };

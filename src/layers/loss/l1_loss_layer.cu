@@ -2,12 +2,13 @@
 //   loss = 1 / D * sum of |d|    d = a - b, or a if there is one bottom; D the batch size
 // MAE (a fork): the same of two blobs, with the extent of axis 1 as D. From FlowNet's fork: with
 // normalize_by_num_entries D is the number of known positions; l2_per_location takes the length of
-// d over the channels of each position, sqrt(sum of d^2 + epsilon). Where b or the only bottom is
-// NaN, the value is unknown and counts as d = 0.
+// d over the channels of each position, sqrt(sum of d^2 + epsilon), the sum divided by C with
+// l2_prescale_by_channels. A d below plateau counts as 0, as does a sum below plateau^2. Where b or
+// the only bottom is NaN, the value is unknown and counts as d = 0.
 // Shapes: a and b (N, C, ...), equal; the loss is a scalar.
 // Parameters: none.
-// Gradient: da = sign(d) / D, with l2_per_location d / (length * D); db = -da; times the loss
-// weight.
+// Gradient: da = sign(d) / D, with l2_per_location d / (length * D); 0 below the plateau; db = -da;
+// times the loss weight.
 #include "layers/loss/pair_loss.h"
 
 namespace crema {
@@ -18,31 +19,38 @@ template <typename T>
 struct Difference {
   const T *a, *b;  // b: or null
   int64_t channels, inner;
-  bool lengths;  // else absolute values
-  T epsilon;
+  bool lengths;               // else absolute values
+  T epsilon, plateau, share;  // share: of the sum of squares
 
   CREMA_HD bool known(int64_t i) const { return b ? b[i] == b[i] : a[i] == a[i]; }
   CREMA_HD T at(int64_t i) const { return !known(i) ? T(0) : b ? a[i] - b[i] : a[i]; }
-  CREMA_HD T length(int64_t image, int64_t position) const {
-    T sum = epsilon;
+  CREMA_HD T squares(int64_t image, int64_t position) const {
+    T sum = 0;
     for (int64_t c = 0; c < channels; ++c) {
       const T d = at((image * channels + c) * inner + position);
       sum += d * d;
     }
-    return sqrt(sum);
+    return share * sum;
+  }
+  CREMA_HD T length(T squares) const {
+    return sqrt(epsilon + (squares < plateau * plateau ? T(0) : squares));
   }
   CREMA_HD T loss(int64_t row, int64_t position) const {
     const T d = at(row * inner + position);
-    if (!lengths) return d < 0 ? -d : d;
-    return row % channels == 0 ? length(row / channels, position) : T(0);
+    const T size = d < 0 ? -d : d;
+    if (!lengths) return size < plateau ? T(0) : size;
+    return row % channels == 0 ? length(squares(row / channels, position)) : T(0);
   }
   CREMA_HD T counted(int64_t row, int64_t position) const {
     return known(row * inner + position) ? T(1) / static_cast<T>(channels) : T(0);
   }
   CREMA_HD T slope(int64_t row, int64_t position) const {
     const T d = at(row * inner + position);
-    if (lengths) return d / length(row / channels, position);
-    return d > 0 ? T(1) : d < 0 ? T(-1) : T(0);
+    if (lengths) {
+      const T sum = squares(row / channels, position);
+      return sum < plateau * plateau ? T(0) : share * d / length(sum);
+    }
+    return d > 0 && d >= plateau ? T(1) : d < 0 && -d >= plateau ? T(-1) : T(0);
   }
   CREMA_HD T gradient(int64_t row, int64_t position, const LossScale<T>& scale) const {
     return slope(row, position) * scale.value();
@@ -72,8 +80,16 @@ class L1LossLayer : public PairLoss<L1LossLayer> {
   template <typename T>
   Difference<T> terms(const LossInput& in) const {
     const Shape& a = in.bottom[0].shape();
-    return {in.at<T>(0),       in.at<T>(1),           a.axes() > 1 ? a[1] : 1,
-            extent(a).columns, p().l2_per_location(), static_cast<T>(p().epsilon())};
+    const int64_t channels = a.axes() > 1 ? a[1] : 1;
+    const T share = p().l2_prescale_by_channels() ? T(1) / static_cast<T>(channels) : T(1);
+    return {in.at<T>(0),
+            in.at<T>(1),
+            channels,
+            extent(a).columns,
+            p().l2_per_location(),
+            static_cast<T>(p().epsilon()),
+            static_cast<T>(p().plateau()),
+            share};
   }
 
  private:

@@ -42,6 +42,9 @@ void ConvolutionBase::setup(Context& context, const std::vector<Shape>& bottoms)
   const ConvolutionParameter& p = params<ConvolutionParameter>();
   require(p.num_output() > 0,
           "convolution_param has no num_output (or 0): how many channels should the top have?");
+  require(
+      p.binary() == 0, "binary is ", p.binary(),
+      ", but filters of -1 and 1 are not supported; without it the weights are used as they are");
   spatial_ = spatial_params(p, bottoms[0]);
   channels_ = bottoms[0][spatial_.axis];
   outputs_ = p.num_output();

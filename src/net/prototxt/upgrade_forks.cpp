@@ -51,6 +51,41 @@ void rename_statistics(BNParameter& p, const std::string& place) {
   p.clear_decay();
 }
 
+// A layer of a fork whose parameters are those of another type.
+void move_parameters(LayerParameter& layer, const std::string& place) {
+  const auto one = [&](const auto& given, const char* field) {
+    require(given.size() < 2, place, ": ", field, " is given ", given.size(),
+            " times; a layer has one");
+    return given.size() == 1;
+  };
+  if (one(layer.deformable_convolution_param(), "deformable_convolution_param")) {
+    *layer.mutable_convolution_param() = layer.deformable_convolution_param(0);
+    layer.clear_deformable_convolution_param();
+  }
+  if (one(layer.reorg_yolo_param(), "reorg_yolo_param")) {
+    *layer.mutable_reorg_param() = layer.reorg_yolo_param(0);
+    layer.clear_reorg_yolo_param();
+  }
+}
+
+// FlowNet multiplies by an Eltwise of one bottom.
+void replace_lone_eltwise(LayerParameter& layer) {
+  if (layer.type() != "Eltwise" || layer.bottom_size() != 1) return;
+  const EltwiseParameter& p = layer.eltwise_param();
+  if (p.operation() == EltwiseParameter::SUM && p.coeff_size() == 1)
+    layer.mutable_power_param()->set_scale(p.coeff(0));
+  layer.set_type("Power");
+  layer.clear_eltwise_param();
+}
+
+// A fork's Interp.
+void refuse_nearest(const LayerParameter& layer, const std::string& place) {
+  require(layer.interp_param().interp_type() == "bilinear", place, ": interp_type is \"",
+          layer.interp_param().interp_type(),
+          "\", but Interp is bilinear; Resample with resample_param { type: NEAREST }, or Upsample "
+          "with one bottom, takes the nearest pixel");
+}
+
 }  // namespace
 
 void rename_fork_fields(NetParameter* net, const std::vector<std::string>& origins,
@@ -60,6 +95,11 @@ void rename_fork_fields(NetParameter* net, const std::vector<std::string>& origi
     const auto place = [&](const char* block) {
       return cat(where(origins[static_cast<size_t>(i)]), ": layer \"", layer.name(), "\": ", block);
     };
+    if (layer.deformable_convolution_param_size() > 0 || layer.reorg_yolo_param_size() > 0)
+      move_parameters(layer, place("its parameters"));
+    if (layer.type() == "ReorgYolo") layer.set_type("Reorg");
+    replace_lone_eltwise(layer);
+    if (layer.interp_param().has_interp_type()) refuse_nearest(layer, place("interp_param"));
     if (layer.has_convolution_param())
       rename_holes(*layer.mutable_convolution_param(), place("convolution_param"));
     move_softmax_loss(layer, place("softmax_loss_param"));

@@ -124,9 +124,12 @@ class Loader {
  private:
   bool owns(int id, const std::string& layer) const { return graph_.parameters[id].layer == layer; }
 
-  // A fork of Intel's stores a BatchNorm's scale and bias in front of its statistics.
+  // A fork of Intel's stores a BatchNorm's scale and bias in front of its statistics. FlowNet stores
+  // a count, the mean image and the mean of each channel, of which a net reads one.
   static void arrange(const LayerParameter& message, size_t parameters,
                       std::vector<StoredBlob>* blobs) {
+    if (message.type() == "DataAugmentation" && parameters == 1 && blobs->size() == 3)
+      *blobs = {(*blobs)[message.augmentation_param().mean_per_pixel() ? 1 : 2]};
     if (message.type() != "BatchNorm" || parameters != 5 || blobs->size() != 5) return;
     if ((*blobs)[2].data.size() > 1 && (*blobs)[4].data.size() == 1)
       std::rotate(blobs->begin(), blobs->begin() + 2, blobs->end());
