@@ -54,6 +54,7 @@ void check_verb(const std::string& verb, const std::vector<FlagUse>& flags) {
     if (lookup_flag(use.name) || asks_for_help(use.name)) continue;
     fail(use.where, "no verb takes a flag -", use.name, nearest_flag(use.name, {}));
   }
+  if (const char* instead = instead_of_verb(verb)) fail("no verb \"", verb, "\": ", instead);
   fail("no verb \"", verb, "\"", did_you_mean(verb, VerbRegistry::names()), "; the verbs are ",
        join(VerbRegistry::names(), ", "));
 }
@@ -77,6 +78,8 @@ void set_flag(const FlagUse& use, const std::string& verb) {
   const Verb& taker = *VerbRegistry::find(verb);
   const auto info = lookup_flag(use.name);
   if (!info) {
+    if (const char* instead = instead_of_flag(use.name))
+      fail(use.where, "`crema ", verb, "` takes no flag -", use.name, ": ", instead);
     fail(use.where, "`crema ", verb, "` knows no flag -", use.name, nearest_flag(use.name, taker),
          "; `crema ", verb, " -help` lists its flags");
   }
@@ -170,7 +173,7 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   } else if (!old.empty()) {
     line.verb = old;
   } else if (!line.arguments.empty()) {
-    line.verb = line.arguments[0];
+    line.verb = verb_of_other_caffe(line.arguments[0], words.flags);
     line.arguments.erase(line.arguments.begin());
     if (line.verb == "version" && line.arguments.empty()) {
       line.version = true;

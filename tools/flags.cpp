@@ -79,6 +79,7 @@ DEFINE_bool(dump_plan, false,
             "Print what the net was compiled to: each step with its layers, precision, kernels and "
             "memory.");
 DEFINE_bool(memory, false, "Print which layers and what else take the memory.");
+DEFINE_bool(forward_only, false, "Time forward passes only.");
 DEFINE_bool(train_step, false, "Time whole training steps: forward, backward and update.");
 DEFINE_string(
     tensorboard, "",

@@ -34,6 +34,7 @@ DECLARE_bool(deterministic);
 DECLARE_string(gpu_memory);
 DECLARE_bool(dump_plan);
 DECLARE_bool(memory);
+DECLARE_bool(forward_only);
 DECLARE_bool(train_step);
 DECLARE_string(tensorboard);
 DECLARE_int32(tensorboard_histograms);

@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "base/error.h"
 
 namespace crema {
 
 namespace {
+
+constexpr const char* kRanks = "mpirun, Slurm and torchrun start the ranks of a training";
 
 struct OldProgram {
   const char* verb;
@@ -40,9 +43,36 @@ std::string verb_of_old_program(const std::string& program, std::vector<std::str
   return old.verb;
 }
 
+std::string verb_of_other_caffe(const std::string& verb, std::vector<FlagUse>& flags) {
+  if (verb != "test_detection") return verb;
+  // NVIDIA's, with that verb's defaults before the flags that are given.
+  flags.insert(flags.begin(), {{"detection", "true", ""},
+                               {"ap_version", "11point", ""},
+                               {"show_per_class_result", "true", ""}});
+  return "test";
+}
+
+const char* instead_of_verb(const std::string& verb) {
+  if (verb == "collect")
+    return "`crema extract_features` writes blobs to files, `crema compare` runs a net in two ways "
+           "and says where they differ";
+  if (verb == "data_server" || verb == "param_server") return kRanks;
+  return nullptr;
+}
+
+const char* instead_of_flag(const std::string& name) {
+  static const std::set<std::string> of_compare = {"collect_dir",      "compare_output_dir",
+                                                   "epsilon",          "fast_compare",
+                                                   "fast_compare_max", "buffer_filler"};
+  static const std::set<std::string> of_ranks = {"n_group", "n_server", "listen_address",
+                                                 "comm_threads"};
+  if (of_compare.count(name)) return "`crema help compare` shows how two ways are compared";
+  return of_ranks.count(name) ? kRanks : nullptr;
+}
+
 const char* flag_without_effect(const std::string& name) {
   if (name == "engine") return "the fastest implementation is measured";
-  if (name == "param_server") return "mpirun, Slurm and torchrun start the ranks of a training";
+  if (name == "param_server") return kRanks;
   return nullptr;
 }
 

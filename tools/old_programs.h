@@ -13,6 +13,13 @@ namespace crema {
 std::string verb_of_old_program(const std::string& program, std::vector<std::string>& arguments,
                                 std::vector<FlagUse>& flags);
 
+// The same of a verb of another Caffe, "test_detection"; other verbs stay.
+std::string verb_of_other_caffe(const std::string& verb, std::vector<FlagUse>& flags);
+
+// What does the work of a verb, or of a flag that no verb takes, of another Caffe; null: unknown.
+const char* instead_of_verb(const std::string& verb);
+const char* instead_of_flag(const std::string& name);
+
 // Why a flag has no effect here; null: it has.
 const char* flag_without_effect(const std::string& name);
 

@@ -47,7 +47,7 @@ StepTimes::Pass StepTimes::run(uint64_t pass) {
   watch_.mark();
   net_.forward(pass);
   const size_t forward_steps = order_.size();
-  net_.backward();
+  if (net_.options().backward) net_.backward();
   const std::vector<double> laps = watch_.laps();
   Pass sums{0, 0};
   for (size_t i = 0; i < order_.size(); ++i) {

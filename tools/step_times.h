@@ -33,7 +33,7 @@ class StepTimes {
     double forward, backward;  // milliseconds
   };
 
-  // One forward and one backward pass. On a GPU all of it is queued before it starts, so that the
+  // One forward pass and, if the net has one, a backward pass. On a GPU all of it is queued before it starts, so that the
   // times contain no waiting for the host, as when a CUDA graph is replayed.
   Pass run(uint64_t pass);
   // Discards the times.

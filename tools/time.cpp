@@ -40,7 +40,8 @@ void print_layers(ProgramLog& log, const Net& net, const StepTimes& times) {
     const std::string& name = net.graph().net.layer(i).name();
     const std::string padded = std::string(name.size() < 10 ? 10 - name.size() : 0, ' ') + name;
     log.answer(cat(padded, "\tforward: ", forward[i] / FLAGS_iterations, " ms."));
-    log.answer(cat(padded, "\tbackward: ", backward[i] / FLAGS_iterations, " ms."));
+    if (!FLAGS_forward_only)
+      log.answer(cat(padded, "\tbackward: ", backward[i] / FLAGS_iterations, " ms."));
   }
 }
 
@@ -112,8 +113,10 @@ void time_layers(const VerbCall& call, Net& net) {
   log.info("Performing Forward");
   net.forward(0);
   log.info(cat("Initial loss: ", static_cast<float>(net.loss())));
-  log.info("Performing Backward");
-  net.backward();
+  if (!FLAGS_forward_only) {
+    log.info("Performing Backward");
+    net.backward();
+  }
   StepTimes times(net);
   times.run(0);
   times.clear();
@@ -126,14 +129,16 @@ void time_layers(const VerbCall& call, Net& net) {
     const StepTimes::Pass pass = times.run(i + 1);
     sums.forward += pass.forward;
     sums.backward += pass.backward;
-    log.info(cat("Iteration: ", i + 1, " forward-backward time: ", pass.forward + pass.backward,
-                 " ms."));
+    log.info(cat("Iteration: ", i + 1, FLAGS_forward_only ? " forward" : " forward-backward",
+                 " time: ", pass.forward + pass.backward, " ms."));
   }
   const double total = sums.forward + sums.backward;
   print_layers(log, net, times);
   log.answer(cat("Average Forward pass: ", sums.forward / FLAGS_iterations, " ms."));
-  log.answer(cat("Average Backward pass: ", sums.backward / FLAGS_iterations, " ms."));
-  log.answer(cat("Average Forward-Backward: ", total / FLAGS_iterations, " ms."));
+  if (!FLAGS_forward_only) {
+    log.answer(cat("Average Backward pass: ", sums.backward / FLAGS_iterations, " ms."));
+    log.answer(cat("Average Forward-Backward: ", total / FLAGS_iterations, " ms."));
+  }
   log.answer(cat("Total Time: ", total, " ms."));
   log.info("*** Benchmark ends ***");
   print_steps(net, times);
@@ -141,6 +146,8 @@ void time_layers(const VerbCall& call, Net& net) {
 
 int run_time(const VerbCall& call) {
   require(FLAGS_iterations > 0, "-iterations ", FLAGS_iterations, ": expected a positive number");
+  require(!FLAGS_forward_only || !FLAGS_train_step,
+          "-forward_only and -train_step exclude each other: a training step has both passes");
   const std::unique_ptr<Context> context = make_context(call.log);
   if (context->device() == Device::gpu) {
     call.log.info(cat("Use GPU with device ID ", context->ordinal()));
@@ -150,7 +157,7 @@ int run_time(const VerbCall& call) {
   const Precision precision = precision_of_flag(*context);
   log_device(call.log, *context, precision);
   NetInput input = read_model(call.log, phase_of_flag(TRAIN));
-  input.options.backward = true;
+  input.options.backward = !FLAGS_forward_only;
   input.options.histories = FLAGS_train_step ? 1 : 0;
   input.options.precision = precision;
   Net net(*context, input.net, input.options);
@@ -167,14 +174,14 @@ int run_time(const VerbCall& call) {
 REGISTER_VERB(
     time,
     {.summary = "measures how long a net's layers, or whole training steps, take",
-     .usage = "-model NET.prototxt [-train_step] [flags]",
+     .usage = "-model NET.prototxt [-train_step | -forward_only] [flags]",
      .example =
          "crema time -model models/lenet/digits_train_val.prototxt -iterations 20 -train_step",
-     .flags = {"engine",    "model",      "iterations", "train_step",
-               "batch",     "assume",     "gpu",        "phase",
-               "level",     "stage",      "weights",    "implementation",
-               "precision", "gpu_memory", "tune",       "deterministic",
-               "off",       "recompute",  "dump_plan",  "set"},
+     .flags =
+         {"engine",         "model",     "iterations", "train_step", "forward_only",  "batch",
+          "assume",         "gpu",       "phase",      "level",      "stage",         "weights",
+          "implementation", "precision", "gpu_memory", "tune",       "deterministic", "off",
+          "recompute",      "dump_plan", "set"},
      .meanings =
          {{"gpu", "The GPU to run on: its number. Empty: the CPU."},
           {"precision",

@@ -43,6 +43,13 @@ TEST(OldForms, RunAsTheyAre) {
       {"compute_image_mean ip_lmdb mean.binaryproto lmdb", 0, "mean_value channel [0]"},
       {"compute_image_mean ip_lmdb mean.binaryproto leveldb", 1, "is of kind LMDB"},
       {"compute_image_mean -backend lmdb ip_lmdb mean.binaryproto lmdb", 1, "keep one of them"},
+      {"caffe time --model=net.prototxt -iterations 1 --forward_only", 0, "Average Forward pass"},
+      {"caffe time -model net.prototxt -forward_only -train_step", 1, "exclude each other"},
+      {"caffe test_detection -model net.prototxt -weights a_iter_2.caffemodel -iterations 1", 1,
+       "DetectionEvaluate"},
+      {"caffe collect -model net.prototxt", 1, "`crema extract_features` writes blobs"},
+      {"caffe compare -collect_dir a -epsilon 0.1", 1, "takes no flag -collect_dir"},
+      {"caffe train --solver=s.prototxt --n_group=2", 1, "mpirun, Slurm and torchrun"},
       {"test -model net.prototxt -weights a_iter_2.caffemodel -show_per_class_result", 1,
        "-show_per_class_result goes with -detection"},
       {"test -model net.prototxt -weights a_iter_2.caffemodel -detection -iterations 1", 1,
@@ -81,6 +88,13 @@ TEST(OldForms, DetectorsAreTested) {
   expect_part(tested.err, "] map = 0\n");
   expect_part(tested.err, "] class1: 0\n");
   EXPECT_EQ(tested.err.find("Batch 0, map"), std::string::npos);
+  // NVIDIA's verb, which shows classes unless it is told not to.
+  const char* nvidias =
+      "caffe test_detection -model detector.prototxt -weights a_iter_1.caffemodel "
+      "-iterations 2";
+  expect_part(run(folder, nvidias).err, "] class1: 0\n");
+  EXPECT_EQ(run(folder, cat(nvidias, " -show_per_class_result=false")).err.find("class1"),
+            std::string::npos);
 }
 
 #ifdef CREMA_OPENCV
