@@ -156,7 +156,11 @@ std::string config_file() {
 
 std::vector<FlagUse> flags_of_config_file() {
   const std::string path = config_file();
-  if (path.empty() || !file_exists(path)) return {};
+  try {
+    if (path.empty() || !file_exists(path)) return {};
+  } catch (const FileError&) {  // HOME is another user's
+    return {};
+  }
   Reader reader;
   reader.read_file(path, 0, FileKind::config);
   return reader.out.flags;

@@ -1,5 +1,6 @@
 #include "base/files.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -7,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <memory>
 
 #include "base/error.h"
 #include "base/file_kind.h"
@@ -14,14 +16,50 @@
 
 namespace crema {
 
+namespace {
+
+[[noreturn]] void refuse(const std::string& path, const char* what, int reason) {
+  throw FileError(cat(path, ": ", what, ": ", std::strerror(reason)));
+}
+
+bool means_absent(int reason) { return reason == ENOENT || reason == ENOTDIR; }
+
+// False when nothing is there.
+bool look_at(const std::string& path, struct stat* info) {
+  if (stat(path.c_str(), info) == 0) return true;
+  if (!means_absent(errno)) refuse(path, "cannot tell whether it exists", errno);
+  return false;
+}
+
+}  // namespace
+
 bool file_exists(const std::string& path) {
   struct stat info;
-  return stat(path.c_str(), &info) == 0;
+  return look_at(path, &info);
 }
 
 bool folder_exists(const std::string& path) {
   struct stat info;
-  return stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
+  return look_at(path, &info) && S_ISDIR(info.st_mode);
+}
+
+std::vector<std::string> list_folder(const std::string& path) {
+  const std::unique_ptr<DIR, int (*)(DIR*)> folder(opendir(path.c_str()), closedir);
+  if (!folder) refuse(path, "cannot list this folder", errno);
+  std::vector<std::string> names;
+  errno = 0;
+  while (const dirent* entry = readdir(folder.get())) {
+    const std::string name = entry->d_name;
+    if (name != "." && name != "..") names.push_back(name);
+    errno = 0;
+  }
+  if (errno != 0) refuse(path, "cannot list this folder", errno);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::vector<std::string> list_folder_if_exists(const std::string& path) {
+  return folder_exists(path) ? list_folder(path) : std::vector<std::string>();
 }
 
 std::string folder_of(const std::string& path) {
@@ -71,9 +109,12 @@ bool names_descriptor(const std::string& path) {
 std::string read_file(const std::string& path, size_t maximum) {
   // Non-blocking: a FIFO without a writer would block the program forever.
   const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (file.number < 0) fail(path, ": cannot open: ", std::strerror(errno));
+  if (file.number < 0) {
+    if (means_absent(errno)) fail(path, ": cannot open: ", std::strerror(errno));
+    refuse(path, "cannot open", errno);
+  }
   struct stat info;
-  if (fstat(file.number, &info) != 0) fail(path, ": cannot read: ", std::strerror(errno));
+  if (fstat(file.number, &info) != 0) refuse(path, "cannot read", errno);
   const bool pipe = S_ISFIFO(info.st_mode) && names_descriptor(path);
   if (!S_ISREG(info.st_mode) && !pipe) fail_for_kind(path, info.st_mode);
   if (pipe) fcntl(file.number, F_SETFL, fcntl(file.number, F_GETFL) & ~O_NONBLOCK);
@@ -85,7 +126,7 @@ std::string read_file(const std::string& path, size_t maximum) {
   char buffer[1 << 16];
   while (const ssize_t got = read(file.number, buffer, sizeof(buffer))) {
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) fail(path, ": cannot read: ", std::strerror(errno));
+    if (got < 0) refuse(path, "cannot read", errno);
     content.append(buffer, static_cast<size_t>(got));
     if (content.size() > maximum) fail_for_size(path, maximum);
   }
@@ -109,7 +150,18 @@ std::string read_text(const std::string& path, size_t maximum) {
 
 void require_regular(const std::string& path) {
   struct stat info;
-  if (stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) fail_for_kind(path, info.st_mode);
+  if (look_at(path, &info) && !S_ISREG(info.st_mode)) fail_for_kind(path, info.st_mode);
+}
+
+void require_readable(const std::string& path) {
+  const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (file.number < 0 && means_absent(errno)) return;
+  struct stat info;
+  if (file.number < 0 || fstat(file.number, &info) != 0) refuse(path, "cannot open", errno);
+  char byte;
+  for (const off_t at : {off_t{0}, info.st_size - 1})
+    if (at >= 0 && S_ISREG(info.st_mode) && pread(file.number, &byte, 1, at) < 0)
+      refuse(path, "cannot read", errno);
 }
 
 std::string find_file(const std::string& path, const std::string& folder) {
@@ -122,11 +174,14 @@ std::string find_file(const std::string& path, const std::string& folder) {
   return path;
 }
 
-AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
+AtomicFile::AtomicFile(std::string path, Leftovers leftovers) : path_(std::move(path)) {
   struct stat info;
   // Replacing /dev/null would turn it into a regular file for everyone.
-  require(stat(path_.c_str(), &info) != 0 || S_ISREG(info.st_mode), path_,
+  require(!look_at(path_, &info) || S_ISREG(info.st_mode), path_,
           ": cannot write: this is not a regular file");
+  if (leftovers == Leftovers::remove)
+    remove_leftovers(folder_of(path_), TemporaryEntry::Kind::file,
+                     path_.substr(path_.rfind('/') + 1));
   TemporaryEntry entry = make_temporary(path_, TemporaryEntry::Kind::file);
   temporary_ = std::move(entry.path);
   descriptor_ = entry.descriptor;
@@ -170,8 +225,9 @@ void AtomicFile::commit() {
   }
 }
 
-void write_file_atomically(const std::string& path, const std::string& content) {
-  AtomicFile file(path);
+void write_file_atomically(const std::string& path, const std::string& content,
+                           AtomicFile::Leftovers leftovers) {
+  AtomicFile file(path, leftovers);
   file.write(content.data(), content.size());
   file.commit();
 }

@@ -2,11 +2,28 @@
 #pragma once
 
 #include <string>
+#include <vector>
+
+#include "base/exceptions.h"
 
 namespace crema {
 
+// The system refused to look at or to read a file that may well be there.
+class FileError : public Error {
+ public:
+  using Error::Error;
+};
+
+// Only "no such file" and "not a folder" (in the middle of the path) mean that nothing is there. Any
+// other answer of the system, such as a denied permission or a stale network handle, is a FileError:
+// it must not be taken for a free name.
 bool file_exists(const std::string& path);
 bool folder_exists(const std::string& path);
+// The sorted names in a folder, without "." and "..". FileError when it is absent or any of it cannot be
+// listed.
+std::vector<std::string> list_folder(const std::string& path);
+// The same, but empty where the folder does not exist.
+std::vector<std::string> list_folder_if_exists(const std::string& path);
 // The folder of a path: "a/b.txt" -> "a", "b.txt" -> ".".
 std::string folder_of(const std::string& path);
 
@@ -22,6 +39,9 @@ std::string read_file(const std::string& path, size_t maximum = kMaxBytes);
 std::string read_text(const std::string& path, size_t maximum = kMaxText);
 // For libraries that open files themselves: Error when the path exists and is not a regular file.
 void require_regular(const std::string& path);
+// FileError when the first or the last byte of a file that exists cannot be read, so that a library's
+// failure to read it later means damage.
+void require_readable(const std::string& path);
 
 // A relative path is looked up in the working directory, as in Caffe, then in `folder`, that of the
 // file that names it, and in those above it: files of models/ name each other from the top of the
@@ -32,7 +52,9 @@ std::string find_file(const std::string& path, const std::string& folder);
 // synced, and renamed by commit(). Without commit() the temporary file is removed.
 class AtomicFile {
  public:
-  explicit AtomicFile(std::string path);
+  // Whether what killed processes left of this target is removed first, for which its folder is listed.
+  enum class Leftovers { remove, keep };
+  explicit AtomicFile(std::string path, Leftovers leftovers = Leftovers::remove);
   ~AtomicFile();
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
@@ -50,6 +72,7 @@ class AtomicFile {
   bool committed_ = false;
 };
 
-void write_file_atomically(const std::string& path, const std::string& content);
+void write_file_atomically(const std::string& path, const std::string& content,
+                           AtomicFile::Leftovers leftovers = AtomicFile::Leftovers::remove);
 
 }  // namespace crema

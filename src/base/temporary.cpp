@@ -139,6 +139,8 @@ TemporaryEntry make_temporary(const std::string& goal, Kind kind) {
     if (descriptor < 0) fail(goal, ": cannot write: ", std::strerror(errno));
     // Between creation and locking, another process may have removed it as a leftover.
     if (lock(descriptor) != Locked::no && lies_at(descriptor, path)) return {path, descriptor};
+    // Its name is unpredictable, so it is still ours if it is still there.
+    kind == Kind::file ? unlink(path.c_str()) : rmdir(path.c_str());
     close(descriptor);
   }
   fail(goal, ": cannot write: every temporary file for it vanishes at once");

@@ -15,8 +15,13 @@ constexpr size_t kUnlimited = std::numeric_limits<size_t>::max();
 
 // The number after `name` in the file, or the first one; kUnlimited where there is none.
 size_t number_after(const std::string& path, const std::string& name) {
-  if (!file_exists(path)) return kUnlimited;
-  const std::string text = read_file(path);
+  std::string text;
+  try {
+    if (!file_exists(path)) return kUnlimited;
+    text = read_file(path);
+  } catch (const FileError&) {  // a control group that this process may not look at
+    return kUnlimited;
+  }
   const size_t at = text.find(name);
   if (at == std::string::npos) return kUnlimited;
   std::istringstream rest(text.substr(at + name.size()));

@@ -25,7 +25,14 @@ int processors_of_mask() {
   return static_cast<int>(std::thread::hardware_concurrency());
 }
 
-std::string content(const std::string& path) { return file_exists(path) ? read_file(path) : ""; }
+// Empty for a file that is absent or that this process may not read.
+std::string content(const std::string& path) {
+  try {
+    return file_exists(path) ? read_file(path) : "";
+  } catch (const FileError&) {
+    return "";
+  }
+}
 
 // The CPU quota of the control group in this folder, in processors.
 double granted(const std::string& folder) {

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <filesystem>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -29,6 +28,8 @@ void Solver::restore_first_whole(SolverState state, std::string path) {
       return restore(state, path);
     } catch (const DeviceLost&) {
       throw;
+    } catch (const FileError&) {  // not damaged: going on from an older one would overwrite it
+      throw;
     } catch (const Error& error) {
       context_.log().warning(cat("-snapshot auto passes over ", error.what()));
     }
@@ -46,19 +47,22 @@ std::vector<std::string> newest_snapshots(const SolverParameter& solver, Log& lo
   const std::string& prefix = solver.snapshot_prefix();
   const std::string start = prefix.substr(prefix.rfind('/') + 1) + "_iter_";
   std::vector<std::pair<int64_t, std::string>> found;
-  std::error_code none;  // of a folder that does not exist: there are no snapshots
-  for (const auto& entry : std::filesystem::directory_iterator(folder_of(prefix), none)) {
-    const int64_t iteration = iteration_in(entry.path().filename().string(), start);
-    if (iteration >= 0) found.emplace_back(iteration, entry.path().string());
+  const std::string folder = folder_of(prefix);
+  for (const std::string& name : list_folder_if_exists(folder)) {
+    const int64_t iteration = iteration_in(name, start);
+    if (iteration >= 0) found.emplace_back(iteration, cat(folder, "/", name));
   }
   std::sort(found.rbegin(), found.rend());
   std::vector<std::string> whole;
   std::string reason;
   for (const auto& [iteration, path] : found) {
     try {
+      require_readable(path);
       const SolverState state = read_solver_state(path);
-      find_snapshot_weights(state, path);
+      require_readable(find_snapshot_weights(state, path));
       whole.push_back(path);
+    } catch (const FileError&) {  // it may be whole
+      throw;
     } catch (const Error& error) {
       reason = error.what();
       log.warning(cat("-snapshot auto passes over ", reason));

@@ -8,7 +8,7 @@
 #include <csignal>
 #include <filesystem>
 
-#include "support.h"
+#include "hindrances.h"
 
 namespace crema::tests {
 namespace files_test {
@@ -46,6 +46,35 @@ TEST_F(FilesTest, ReadsRegularFilesOnly) {
   require_regular(path("none"));  // whoever opens it says so
   // Its size is 0 for the system.
   EXPECT_NE(read_file("/proc/self/status"), "");
+}
+
+TEST_F(FilesTest, OnlyWhatIsAbsentDoesNotExist) {
+  folder_.write("closed/file", "x");
+  EXPECT_TRUE(file_exists(path("closed/file")));
+  EXPECT_FALSE(file_exists(path("none")));
+  EXPECT_FALSE(file_exists(path("closed/file/below")));
+  EXPECT_FALSE(folder_exists(path("closed/file")));
+  EXPECT_EQ(list_folder(path("closed")), std::vector<std::string>{"file"});
+  EXPECT_TRUE(list_folder_if_exists(path("none")).empty());
+  expect_part(error_of([&] { list_folder(path("none")); }),
+              "none: cannot list this folder: No such");
+  expect_part(error_of([&] { file_exists(path(std::string(5000, 'x'))); }),
+              ": cannot tell whether it exists: File name too long");
+  chmod(folder_.path().c_str(), 0755);
+  const OtherUser other;
+  for (const mode_t mode : {0000, 0333}) {  // neither; names can be reached, but not listed
+    as_other_user(false);
+    chmod(path("closed").c_str(), mode);
+    as_other_user(true);
+    if (mode == 0)
+      EXPECT_THROW(file_exists(path("closed/file")), FileError);
+    else
+      EXPECT_TRUE(file_exists(path("closed/file")));
+    EXPECT_THROW(list_folder_if_exists(path("closed")), FileError);
+    if (mode == 0) EXPECT_THROW(find_file("file", path("closed")), FileError);
+  }
+  as_other_user(false);
+  chmod(path("closed").c_str(), 0755);
 }
 
 TEST_F(FilesTest, NamesTheLimitOfSize) {

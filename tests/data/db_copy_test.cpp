@@ -80,6 +80,30 @@ TEST(DbCopy, DecodesImagesForHdf5) {
   EXPECT_EQ(file.floats("label"), std::vector<float>{8});
 }
 
+// Where names cannot be exchanged the old database has another name for a moment.
+TEST(DbCopy, FinishesAReplacementThatWasKilled) {
+  const Folder folder;
+  const std::string from = write_numbered(folder.file("x"), 3), to = folder.file("y");
+  ConvertOptions replace;
+  replace.format.overwrite = true;
+  copied({from}, to, replace, false);
+  const std::string whole = listed(to);
+  std::filesystem::rename(to, to + ".replaced");
+  expect_part(error_of([&] { listed(to); }),
+              "y: no such database; " + to + ".replaced is the old one");
+  // Without -overwrite it is there again.
+  EXPECT_ANY_THROW(copied({from}, to, ConvertOptions(), false));
+  EXPECT_EQ(listed(to), whole);
+  // Killed after the new one was in place.
+  std::filesystem::copy(to, to + ".replaced");
+  copied({from}, to, replace, false);
+  EXPECT_EQ(folder.names(), (std::vector<std::string>{"x", "y"}));
+  // Not ours.
+  folder.write("y.replaced/notes.txt", "mine");
+  copied({from}, to, replace, false);
+  EXPECT_TRUE(folder.has("y.replaced/notes.txt"));
+}
+
 TEST(DbShuffle, GivesNumbersAndDependsOnTheSeedAlone) {
   const Folder folder;
   const std::string from = write_numbered(folder.file("x"), 60);

@@ -38,8 +38,8 @@ RunTexts texts_of(const Run& run, const std::string& folder) {
   if (file_exists(folder + "/run.json")) return texts_in(folder);
   RunTexts texts;
   const std::string solver = run.identity("solver_file");
-  if (!file_exists(solver)) return texts;
   try {
+    if (!file_exists(solver)) return texts;
     const SolverFile file = read_solver_file(solver);
     const NetFile net = open_net(file, train_source(file));
     if (hash_of_text(net.net) == run.identity("net_text") && file_exists(net.path)) {

@@ -37,9 +37,8 @@ int number_in(const std::string& entry, const std::string& name) {
 
 int highest_number(const std::string& name) {
   int highest = 0;
-  std::error_code none;  // of a folder that does not exist yet
-  for (const auto& entry : fs::directory_iterator(kRuns, none))
-    highest = std::max(highest, number_in(entry.path().filename(), name));
+  for (const std::string& entry : list_folder_if_exists(kRuns))
+    highest = std::max(highest, number_in(entry, name));
   return highest;
 }
 
@@ -53,9 +52,8 @@ bool make_folder(const std::string& path) {
 
 // Whether something is in it that no training has left which was killed as it began.
 bool has_other_files(const std::string& path) {
-  std::error_code none;  // of what cannot be read; writing to it will say why
-  for (const auto& entry : fs::directory_iterator(path, none))
-    if (entry.path().filename() != "train.log" || entry.file_size(none) > 0) return true;
+  for (const std::string& name : list_folder(path))
+    if (name != "train.log" || fs::file_size(path + "/" + name) > 0) return true;
   return false;
 }
 
@@ -94,8 +92,7 @@ RunFolder::~RunFolder() {
 
 void RunFolder::remove_what_was_made() {
   std::error_code none;  // the error that is on its way says more
-  if (is_new_)
-    for (const auto& entry : fs::directory_iterator(path_, none)) fs::remove_all(entry, none);
+  for (const std::string& name : written_) fs::remove_all(file(name), none);
   for (auto folder = made_.rbegin(); folder != made_.rend(); ++folder) rmdir(folder->c_str());
 }
 
@@ -129,8 +126,14 @@ int RunFolder::open_log() {
   require(file_exists(file("run.json")) || !has_other_files(path_), "-run ", path_,
           ": other files are in this folder, and no run; name a new one, or -run auto");
   const std::string name = file("train.log");
-  const int log = open(name.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-  require(log >= 0, name, ": cannot write: ", std::strerror(errno));
+  constexpr int kHow = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC;
+  int log = open(name.c_str(), kHow | O_EXCL, 0666);
+  if (log >= 0) {
+    written_.push_back("train.log");
+  } else if (errno == EEXIST) {
+    log = open(name.c_str(), kHow, 0666);
+  }
+  if (log < 0) fail(name, ": cannot write: ", std::strerror(errno));
   // Some file systems have no locks.
   if (flock(log, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
     close(log);
@@ -144,7 +147,11 @@ int RunFolder::open_log() {
 void RunFolder::make(const std::string& snapshot) {
   const std::string record = file("run.json");
   is_new_ = !file_exists(record);
-  if (is_new_) return write_run_record(record);
+  if (is_new_) {
+    // open_log() found nothing but a log in this folder, so whatever gets these names is of this run.
+    written_.insert(written_.end(), {"run.json", "metrics.jsonl", "metrics.csv", "tensorboard"});
+    return write_run_record(record);
+  }
   require(!snapshot.empty(), "-run ", path_, ": this folder holds a run, ", described_run(record),
           "; add -snapshot auto to go on with it, or name another folder to begin anew");
 }
@@ -157,7 +164,7 @@ void RunFolder::remove_stale_request() {
 
 void RunFolder::take_snapshots(SolverParameter* solver) {
   prefix_ = solver->snapshot_prefix();
-  make_folder(file("snapshots"));
+  if (make_folder(file("snapshots"))) made_.push_back(file("snapshots"));
   solver->set_snapshot_prefix(file("snapshots/" + prefix_.substr(prefix_.rfind('/') + 1)));
 }
 
@@ -179,6 +186,10 @@ void RunFolder::begin(SolverFile given, Solver& solver) {
   if (gpu) text.add_device_id(context.ordinal());
   if (!FLAGS_precision.empty()) text.set_precision(FLAGS_precision);
   const ExpandedSolver expanded = expanded_solver(given, path_);
+  if (is_new_) {
+    written_.push_back("solver.prototxt");
+    for (const auto& net : expanded.nets) written_.push_back(net.first);
+  }
   for (const auto& [name, net] : expanded.nets) write_file_atomically(file(name), net);
   std::string written = solver_text(expanded.solver);
   if (given.solver.max_epoch() > 0)

@@ -52,7 +52,8 @@ class RunFolder {
 
   ProgramLog& log_;
   std::string path_, prefix_;
-  std::vector<std::string> made_;  // folders, the outermost first
+  std::vector<std::string> made_;     // folders, the outermost first
+  std::vector<std::string> written_;  // names in the folder that this object may remove
   bool is_new_ = false, begun_ = false;
   Clock::time_point looked_ = Clock::now();
 };

@@ -1,6 +1,5 @@
 #include "data/convert/class_folders.h"
 
-#include <algorithm>
 #include <filesystem>
 
 #include "base/error.h"
@@ -8,29 +7,20 @@
 #include "data/lists/image_folder.h"
 
 namespace crema {
-namespace {
-
-namespace fs = std::filesystem;
-
-bool hidden_name(const fs::path& path) { return starts_with(path.filename().string(), "."); }
-
-}  // namespace
-
 ClassFolders read_class_folders(const std::string& root, Log& log) {
   const std::string top = root.empty() ? "./" : ends_with(root, "/") ? root : root + "/";
   require(folder_exists(top), root, ": is no folder; it should have a folder for each class");
   ClassFolders all;
   int64_t others = 0;
   try {
-    for (const auto& entry : fs::directory_iterator(top)) {
-      if (hidden_name(entry.path())) continue;
-      if (entry.is_directory()) {
-        all.classes.push_back(entry.path().filename().string());
+    for (const std::string& name : list_folder(top)) {
+      if (starts_with(name, ".")) continue;
+      if (folder_exists(top + name)) {
+        all.classes.push_back(name);
       } else {
         ++others;
       }
     }
-    std::sort(all.classes.begin(), all.classes.end());
     for (size_t i = 0; i < all.classes.size(); ++i) {
       const FolderImages pictures = images_below(top + all.classes[i]);
       others += pictures.others;
@@ -43,7 +33,7 @@ ClassFolders read_class_folders(const std::string& root, Log& log) {
         all.images.push_back(std::move(image));
       }
     }
-  } catch (const fs::filesystem_error& problem) {
+  } catch (const std::filesystem::filesystem_error& problem) {
     fail(root, ": cannot be read: ", problem.what());
   }
   require(!all.classes.empty(), root,

@@ -21,7 +21,8 @@ struct MadeRecord {
   std::unique_ptr<google::protobuf::Message> record;
   std::string name, path;
   ConvertedImage image;
-  std::string problem;  // why there is none
+  std::string problem;   // why there is none
+  bool refused = false;  // the system cannot read it, although it may be whole
 };
 
 // Tells what the options mean where that may surprise.
@@ -73,11 +74,15 @@ ImagesetResult convert_list(const std::string& list, const std::string& root,
     const ListedImage& line = lines[static_cast<size_t>(parts.turn(number).index)];
     if (!made.record) made.record.reset(kind.New());
     made.problem.clear();
+    made.refused = false;
     made.name = as_listed(line.path, root, "");
     made.path = root + made.name;
     try {
       made.image = make(line, made.path, *made.record);
       made.bytes = made.record->ByteSizeLong();
+    } catch (const FileError& problem) {
+      made.problem = problem.what();
+      made.refused = true;
     } catch (const Error& problem) {
       made.problem = problem.what();
     }
@@ -92,6 +97,10 @@ ImagesetResult convert_list(const std::string& list, const std::string& root,
   for (int64_t number = 0; number < count; ++number) {
     const Parts::Turn turn = parts.turn(number);
     const MadeRecord& made = records.next();
+    // Neither absent nor damaged: a failing disk must not make a smaller database.
+    if (made.refused)
+      fail(made.problem,
+           "; no database is made without this file: make it readable, or take it out of the list");
     if (made.problem.empty()) {
       if (options.check_size) size.check(made.path, made.image);
       notes.add(made.path, made.image);

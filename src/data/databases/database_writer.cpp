@@ -49,17 +49,31 @@ bool belongs_to_database(const std::string& name) {
 bool is_database(const std::string& path) {
   if (!folder_exists(path)) return false;
   bool any = false;
-  for (const auto& entry : std::filesystem::directory_iterator(path)) {
-    if (entry.path().filename() == kClassNamesFile) continue;
+  for (const std::string& name : list_folder(path)) {
+    if (name == kClassNamesFile) continue;
     any = true;
-    if (!entry.is_regular_file() || !belongs_to_database(entry.path().filename())) return false;
+    if (!std::filesystem::is_regular_file(path + "/" + name) || !belongs_to_database(name))
+      return false;
   }
   return any;
+}
+
+// After a kill while `path` was replaced: puts the old database back, or removes it where the new one
+// is in place.
+void finish_replacing(const std::string& path) {
+  const std::string old = path + kReplacedEnding;
+  if (!is_database(old)) return;
+  if (file_exists(path)) {
+    std::filesystem::remove_all(old);
+  } else if (rename(old.c_str(), path.c_str()) != 0) {
+    fail(old, ": cannot be renamed to ", path, ": ", std::strerror(errno));
+  }
 }
 
 // Checks that a new database can be created at `path`; removes what killed runs left there.
 std::string free_path(const std::string& path, bool overwrite) {
   require(!path.empty(), "the path of a database is empty");
+  finish_replacing(path);
   if (overwrite) {
     require(!file_exists(path) || is_database(path), path,
             ": is no database, so it is not replaced; remove it, or choose another name");
@@ -128,15 +142,27 @@ void DatabaseWriter::put_in_place() {
   }
   std::string old = temporary_;
   if (renameat2(AT_FDCWD, old.c_str(), AT_FDCWD, path_.c_str(), RENAME_EXCHANGE) != 0) {
-    // Not every file system exchanges names.
-    const TemporaryEntry aside = make_temporary(path_, TemporaryEntry::Kind::folder);
-    ::close(aside.descriptor);
-    old = aside.path;
-    if (rename(path_.c_str(), old.c_str()) != 0 || rename(temporary_.c_str(), path_.c_str()) != 0)
-      fail(path_, ": cannot be replaced: ", std::strerror(errno), "; the old one is ", old);
+    // Not every file system exchanges names. Under the name that the old one has for a moment
+    // nothing removes it, and the next writer puts it back.
+    old = path_ + kReplacedEnding;
+    if (rename(path_.c_str(), old.c_str()) != 0)
+      fail(path_, ": cannot be replaced: ", std::strerror(errno));
+    if (rename(temporary_.c_str(), path_.c_str()) != 0) {
+      const int reason = errno;
+      const bool back = rename(old.c_str(), path_.c_str()) == 0;
+      fail(path_, ": cannot be replaced: ", std::strerror(reason), "; the old one is ",
+           back ? "still there" : old);
+    }
   }
   std::error_code ignored;
   std::filesystem::remove_all(old, ignored);
+}
+
+std::string replaced_database_hint(const std::string& path) {
+  const std::string old = without_slash(path) + kReplacedEnding;
+  if (!is_database(old)) return "";
+  return cat("; ", old,
+             " is the old one, from a conversion that was killed: convert again, or rename it");
 }
 
 std::string numbered_key(int64_t number, int digits) {

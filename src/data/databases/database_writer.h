@@ -24,6 +24,12 @@ struct DatabaseFormat {
   float scale = 1;       // values are multiplied by it
 };
 
+// For a moment the ending of a database that another one replaces, where names cannot be exchanged.
+constexpr const char* kReplacedEnding = ".replaced";
+// What a message about a missing database adds when a kill in that moment left the old one:
+// "; DATABASE.replaced is ..."; otherwise empty.
+std::string replaced_database_hint(const std::string& path);
+
 class DatabaseWriter {
  public:
   virtual ~DatabaseWriter();

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "data/databases/database_writer.h"
 #include "data/databases/given_file.h"
 #include "data/databases/hdf5_file.h"
 #include "data/databases/hdf5_rows.h"
@@ -16,20 +17,19 @@ namespace {
 namespace fs = std::filesystem;
 
 int64_t bytes_of_files(const std::string& path) {
-  std::error_code ignored;
-  if (!folder_exists(path)) return static_cast<int64_t>(fs::file_size(path, ignored));
+  if (!folder_exists(path)) return static_cast<int64_t>(fs::file_size(path));
   int64_t bytes = 0;
-  for (const auto& entry : fs::directory_iterator(path)) {
-    if (entry.is_regular_file()) bytes += static_cast<int64_t>(entry.file_size(ignored));
+  for (const std::string& name : list_folder(path)) {
+    const fs::path file = path + "/" + name;
+    if (fs::is_regular_file(file)) bytes += static_cast<int64_t>(fs::file_size(file));
   }
   return bytes;
 }
 
 bool has_hdf5(const std::string& folder) {
-  for (const auto& entry : fs::directory_iterator(folder)) {
-    if (entry.path().extension() == ".h5") return true;
-  }
-  return false;
+  const std::vector<std::string> names = list_folder(folder);
+  return std::any_of(names.begin(), names.end(),
+                     [](const std::string& name) { return ends_with(name, ".h5"); });
 }
 
 int64_t bytes_of_list(const std::string& list) {
@@ -76,7 +76,7 @@ FoundDatabase in_folder(std::string path) {
 FoundDatabase find_database(const std::string& path) {
   require(!path.empty(), "the path of a database is empty");
   if (!folder_exists(path) && looks_like_tar(path)) return tar(path);
-  require(file_exists(path), path, ": no such database");
+  if (!file_exists(path)) fail(path, ": no such database", replaced_database_hint(path));
   if (folder_exists(path)) return in_folder(path);
   if (ends_with(path, ".mdb")) return {DataParameter::LMDB, open_lmdb(path), bytes_of_files(path)};
   if (!is_hdf5(path) && !ends_with(path, ".txt"))

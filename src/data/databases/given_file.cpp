@@ -41,16 +41,14 @@ FileKind database_kind(const std::string& path, bool lmdb) {
 }
 
 FileKind folder_kind(const std::string& path) {
-  std::error_code error;
   bool any = false, images = false, hdf5 = false, folders = false;
-  for (fs::directory_iterator at(path, error), end; !error && at != end; at.increment(error)) {
+  for (const std::string& name : list_folder(path)) {
     any = true;
-    hdf5 = hdf5 || at->path().extension() == ".h5";
-    const std::string ending = at->path().extension().string();
+    const std::string ending = fs::path(name).extension();
+    hdf5 = hdf5 || ending == ".h5";
     images = images || (!ending.empty() && is_image_ending(lower_case(ending.substr(1))));
-    folders = folders || at->is_directory(error);
+    folders = folders || folder_exists(path + "/" + name);
   }
-  if (error) return {};
   const auto holds = [&](const char* name) { return file_exists(path + "/" + name); };
   if (holds("data.mdb") || holds("CURRENT")) return database_kind(path, holds("data.mdb"));
   if (looks_like_tar(path))
@@ -92,9 +90,8 @@ FileKind hdf5_kind(const std::string& path) {
 }  // namespace
 
 FileKind kind_of(const std::string& path) {
-  std::error_code error;
-  if (path.empty() || !fs::exists(path, error)) return {};
   try {
+    if (path.empty() || !file_exists(path)) return {};
     if (folder_exists(path)) return folder_kind(path);
     const FileKind kind = file_kind(path);
     return kind.what == kHdf5Kind ? hdf5_kind(path) : kind;

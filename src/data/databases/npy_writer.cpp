@@ -55,8 +55,6 @@ NpyWriter::NpyWriter(const std::string& path, bool overwrite)
     : path_(name_of_npy(path)), overwrite_(overwrite) {
   require(!path.empty(), "the path of a NumPy file is empty");
   require_free_npy(path_, overwrite_);
-  remove_leftovers(folder_of(path_), TemporaryEntry::Kind::file,
-                   path_.substr(path_.rfind('/') + 1));
   file_ = std::make_unique<AtomicFile>(path_);
 }
 

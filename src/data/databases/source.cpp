@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "data/databases/database_writer.h"
 #include "data/databases/tar_shards.h"
 
 namespace crema {
@@ -52,9 +53,10 @@ std::unique_ptr<Source> open_database(const std::string& path, Backend backend) 
           path, ": databases of kind ", DataParameter::DB_Name(backend),
           " cannot be read; convert it to an LMDB");
   const bool braces = path.find('{') != std::string::npos;
-  require(file_exists(path) || (braces && backend == DataParameter::TAR), path,
-          ": no such database",
-          braces ? "; names with braces are for tar files, `backend: TAR`" : "");
+  if (!file_exists(path) && !(braces && backend == DataParameter::TAR))
+    fail(path, ": no such database",
+         braces ? "; names with braces are for tar files, `backend: TAR`"
+                : replaced_database_hint(path));
   const bool looks_lmdb = file_exists(path + "/data.mdb"),
              looks_leveldb = file_exists(path + "/CURRENT");
   if (backend == DataParameter::TAR) {

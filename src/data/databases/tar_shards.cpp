@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <filesystem>
 #include <optional>
 #include <set>
 
@@ -64,8 +63,7 @@ std::vector<std::string> choices_in(const std::string& text, const std::string& 
 std::vector<TarShard> shards_in_folder(const std::string& folder) {
   std::vector<std::string> names;
   std::string packed;
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    const std::string name = entry.path().filename();
+  for (const std::string& name : list_folder(folder)) {
     if (starts_with(name, ".")) continue;
     if (ends_as_tar(name)) names.push_back(name);
     if (ends_as_packed_tar(name)) packed = name;
@@ -73,7 +71,6 @@ std::vector<TarShard> shards_in_folder(const std::string& folder) {
   require(!names.empty() || packed.empty(), folder, ": has no .tar file, but ", packed,
           ", which is compressed, so its records cannot be read in any order; unpack it");
   require(!names.empty(), folder, ": has no .tar file");
-  std::sort(names.begin(), names.end());
   std::vector<TarShard> shards;
   for (const std::string& name : names) shards.push_back({name, folder + "/" + name});
   return shards;
@@ -148,9 +145,8 @@ bool looks_like_tar(const std::string& path) {
     return ends_as_tar(name) || ends_as_packed_tar(name);
   };
   if (folder_exists(path)) {
-    const std::filesystem::directory_iterator entries(path);
-    return std::any_of(begin(entries), end(entries),
-                       [&](const auto& entry) { return by_name(entry.path().filename()); });
+    const std::vector<std::string> names = list_folder(path);
+    return std::any_of(names.begin(), names.end(), by_name);
   }
   if (by_name(path)) return true;
   if (!ends_with(path, ".txt") || !file_exists(path)) return false;

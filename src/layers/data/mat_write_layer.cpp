@@ -86,7 +86,9 @@ class MatWriteLayer : public Layer {
     extents.resize(kMatAxes, 1);
     std::reverse(extents.begin(), extents.end());
     std::filesystem::create_directories(folder_of(path));
-    write_file_atomically(path, mat_of("data", extents, values.data()));
+    // A folder of many files, which would be listed for each.
+    write_file_atomically(path, mat_of("data", extents, values.data()),
+                          AtomicFile::Leftovers::keep);
   }
 
   std::string list_;                // empty: none

@@ -11,6 +11,7 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "base/host_name.h"
 
 namespace crema {
@@ -43,8 +44,7 @@ std::string little_endian(uint64_t value, int bytes) {
 // been put back, and two trainings may begin in one second.
 int64_t time_for_name(const std::string& folder, const std::string& begin) {
   auto seconds = static_cast<int64_t>(std::time(nullptr));
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    const std::string name = entry.path().filename();
+  for (const std::string& name : list_folder(folder)) {
     if (name.rfind(begin, 0) != 0) continue;
     const int64_t other = std::strtoll(name.c_str() + begin.size(), nullptr, 10);
     if (other < 9'999'999'999) seconds = std::max(seconds, other + 1);  // ten digits in a name
