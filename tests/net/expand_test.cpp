@@ -203,6 +203,13 @@ struct Mistake {
 
 TEST_F(ExpandFiles, Mistakes) {
   folder_.write("self.prototxt", "include: \"self.prototxt\"");
+  // Each includes the next one twice.
+  for (int i = 0; i < 25; ++i)
+    folder_.write(cat("tree", i), cat("repeat 2 { include: \"tree", i + 1, "\" }"));
+  folder_.write("tree25", "");
+  // The same file under another name.
+  folder_.write("circle.prototxt", "include: \"link.prototxt\"");
+  std::filesystem::create_symlink("circle.prototxt", folder_.file("link.prototxt"));
   folder_.write("typo.prototxt", "layer {\n  nam: \"x\"\n}");
   const Mistake mistakes[] = {
       {"$a = 1\nname: \"$aa\"",
@@ -223,7 +230,13 @@ TEST_F(ExpandFiles, Mistakes) {
        "net.prototxt:1:13: a repeat takes FIRST..LAST or a list, found the whole number 1"},
       {"repeat $i, $j = [[1]] { }", "expected lists of 2 values, found the list [1]"},
       {"repeat $i = 1..2 {\n name: 1", "net.prototxt:1:18: this block is not closed"},
-      {"repeat 100000000 { }", "more than 16777216 repeats"},
+      {"repeat 100000000 { }", "net.prototxt:1:8: expanding this text takes too long"},
+      {"repeat 3000 {\n repeat 3000 {\n $a = 1\n}\n}", ":2:9: expanding this text takes too long"},
+      {"$l = range(0, 100000)\nrepeat 100000 { $m = $l }",
+       ":2:22: expanding this text takes too long"},
+      {"$l = range(0, 100000)\nrepeat 100000 { $m = $l[3] }", ":2:22: expanding this text takes"},
+      {"include: \"tree0\"", "expanding this text takes too long"},
+      {"include: \"circle.prototxt\"", "files that include each other in a circle: "},
       {"$d = 20\nif $d == 20 { error: \"no depth $d\" } else { error: \"x\" }",
        "net.prototxt:2:15: no depth 20"},
       {"if MAX { }", "net.prototxt:1:4: expected true, false or a number, found the word MAX"},

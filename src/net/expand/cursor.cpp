@@ -50,6 +50,15 @@ void Scopes::set(const std::string& name, Literal value) {
   set_here(name, std::move(value));
 }
 
+void Scopes::spend(int64_t work, const Place& at) {
+  constexpr int64_t kMost = int64_t{1} << 21;  // ResNet-152 takes 10^4
+  spent_ += work;
+  if (spent_ > kMost)
+    fail(at,
+         ": expanding this text takes too long: its repeats, includes and lists make more than ",
+         kMost, " steps; a real net takes some thousands");
+}
+
 std::vector<std::string> Scopes::names() const {
   std::vector<std::string> names;
   for (const Frame& frame : frames_)

@@ -61,6 +61,10 @@ class Scopes {
   std::vector<std::string> names() const;
   const std::vector<std::string>& used() const { return used_; }
 
+  // Counts work, in units of the simplest statement. Error at `at` when all of it together is more than
+  // any real net takes: some seconds.
+  void spend(int64_t work, const Place& at);
+
  private:
   struct Frame {
     Variables variables;
@@ -70,6 +74,7 @@ class Scopes {
   const Variables& given_;
   std::vector<Frame> frames_;
   std::vector<std::string> used_;
+  int64_t spent_ = 0;
 };
 
 }  // namespace crema

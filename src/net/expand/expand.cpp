@@ -1,6 +1,7 @@
 #include "net/expand/expand.h"
 
 #include <algorithm>
+#include <filesystem>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -13,7 +14,7 @@ namespace {
 
 constexpr size_t kMaxText = size_t{64} << 20;      // of a file that is included
 constexpr size_t kMaxExpanded = size_t{8} << 20;   // ResNet-152 has 170 KiB
-constexpr int64_t kMaxRepeats = int64_t{1} << 24;  // of all repeats together
+constexpr int64_t kInclude = 32, kRepetition = 8;  // what they cost, in simple statements
 constexpr int kMaxBlocks = 200;                    // of blocks in each other
 
 // How a part of the text came where it is: a file, and the values of the repeats in it.
@@ -43,6 +44,7 @@ class Expander {
     if (++depth_ > kMaxBlocks) fail(cursor.here(), ": too many blocks in each other");
     while (cursor.token().kind != Token::Kind::end &&
            !(!closing.empty() && cursor.token().is(closing))) {
+      scopes_.spend(1, cursor.here());
       statement(cursor, closing == ">");
       if (output_.size() > kMaxExpanded)
         fail(cursor.here(), ": the expanded text is larger than ", size_text(kMaxExpanded));
@@ -166,10 +168,12 @@ class Expander {
     Cursor inside;
     inside.file = included_file(text->escaped, *cursor.file, at);
     for (const Level& level : levels_) {
-      if (level.file == inside.file->path)
+      std::error_code unknown;  // of a text from a pipe
+      if (std::filesystem::equivalent(level.file, inside.file->path, unknown))
         fail(at, ": files that include each other in a circle: ", level.file);
     }
     inside.tokens = tokens_of(inside.file->text);
+    scopes_.spend(kInclude + std::ssize(inside.tokens), at);
     levels_.push_back(
         {inside.file->path, cat("included at ", cursor.file->where(cursor.base + word.begin)), {}});
     inside.context = context();
@@ -240,7 +244,7 @@ class Expander {
     const size_t end = cursor.at;
     const int shift = enter(cursor.tokens[body]);
     for (size_t i = 0; i < values.size(); ++i) {
-      if (++repeats_ > kMaxRepeats) fail(at, ": more than ", kMaxRepeats, " repeats");
+      scopes_.spend(kRepetition, at);
       scopes_.enter_repeat();
       if (!names.empty()) take_apart(names, values[i], at);
       const auto before = cursor.context;
@@ -273,8 +277,8 @@ class Expander {
         last = evaluate(cursor, scopes_);
       }
       const int64_t to = whole_number(last, at);
-      if (to > from && static_cast<uint64_t>(to) - static_cast<uint64_t>(from) > kMaxRepeats)
-        fail(at, ": more than ", kMaxRepeats, " repeats");
+      const uint64_t more = to > from ? static_cast<uint64_t>(to) - static_cast<uint64_t>(from) : 0;
+      scopes_.spend(static_cast<int64_t>(std::min<uint64_t>(more, 1 << 30)), at);
       Literal::List values;
       for (int64_t i = from; i <= to; ++i) values.emplace_back(i);
       return values;
@@ -376,7 +380,6 @@ class Expander {
   Scopes scopes_;
   std::map<std::string, std::shared_ptr<const WrittenFile>> files_;
   std::vector<Level> levels_;
-  int64_t repeats_ = 0;
   int depth_ = 0, copies_ = 0;
 };
 

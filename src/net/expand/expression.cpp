@@ -170,6 +170,13 @@ class Evaluator {
     if (!value)
       fail(at, ": there is no variable $", name, did_you_mean("$" + name, scopes_.names()),
            "; set it with $", name, " = VALUE");
+    constexpr size_t kLetters = 64;  // that are copied in the time of a number
+    const auto* list = value->as<Literal::List>();
+    const auto* text = value->as<Text>();
+    scopes_.spend(list   ? count(*list)
+                  : text ? static_cast<int64_t>(1 + text->escaped.size() / kLetters)
+                         : 1,
+                  at);
     return *value;
   }
 
