@@ -21,11 +21,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Run by a Python that may be used; arguments: folders that may have the package. Prints one fact a
-// line: version, shared library, what NumPy's import says ("" for good), the folder with a crema
+// Run by a Python that may be used; arguments: folders that may have the package. With -c Python would
+// import files of the working directory first: a stray random.py must not run. Prints one fact a line:
+// version, shared library, what NumPy's import says ("" for good), the folder with a crema
 // module for this version, sys.base_prefix, then sys.path.
 constexpr const char* kQuestions = R"(
-import importlib.machinery, os, sys, sysconfig
+import sys
+if sys.path and sys.path[0] == '':
+    del sys.path[0]
+import importlib.machinery, os, sysconfig
 def var(name):
     return str(sysconfig.get_config_var(name) or '')
 names = [var('INSTSONAME'), var('LDLIBRARY'), 'libpython%d.%d.so.1.0' % sys.version_info[:2]]

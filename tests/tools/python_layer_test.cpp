@@ -48,6 +48,16 @@ TEST_P(PythonLayerWithout, IsOneError) {
 INSTANTIATE_TEST_SUITE_P(All, PythonLayerWithout, testing::ValuesIn(kAbsent),
                          [](const auto& info) { return info.param.name; });
 
+// NumPy imports modules of these names.
+TEST(PythonLayer, FilesOfTheWorkingDirectoryDoNotReplacePythonsOwn) {
+  const Folder folder;
+  folder.write("net.prototxt", kNet);
+  for (const char* module : {"random.py", "numbers.py", "sysconfig.py", "importlib.py"})
+    folder.write(module, "open('ran', 'w')\nraise ImportError('this is not the module')\n");
+  run_shell(folder, kTime);
+  EXPECT_FALSE(folder.has("ran"));
+}
+
 TEST(PythonLayer, NeedsNoPythonWhenItsTopsAreAssumed) {
   const Folder folder;
   folder.write("net.prototxt", kNet);
