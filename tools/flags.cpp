@@ -212,10 +212,12 @@ DEFINE_string(
     "The names of the classes: a text file, one a line, the first for class 0. Empty: "
     "labels.txt in the database, as converters write it, or what a deploy file names, else "
     "numbers.");
-DEFINE_string(metrics, "",
-              "What tests say of a classifier besides the net's outputs, with commas: confusion, "
-              "per_class, top5 (or another number), auc, map, f1, iou. Empty: `test` prints the "
-              "confusion, and precision and recall of each class, for up to 100 classes.");
+DEFINE_string(
+    metrics, "",
+    "What tests say of a classifier besides the net's outputs, with commas: confusion, "
+    "per_class, top5 (or another number), auc, map, f1, iou. Empty: for up to 100 classes "
+    "`test` prints the confusion, and precision and recall of each class; `train` has "
+    "them in its metrics file, for `crema report` and `crema watch`.");
 DEFINE_int32(top, 5, "How many classes to print for each image, the most probable first.");
 DEFINE_string(
     blob, "",

@@ -117,7 +117,6 @@ std::string legend_of(const ClassNames& names) {
   return "Classes: " + join(texts, ", ");
 }
 
-constexpr int64_t kMostClasses = 100;       // of which each is told without being asked
 constexpr int64_t kTableClasses = 20;       // whose confusion is shown as a table
 constexpr size_t kFrequentConfusions = 10;  // shown where the table would be too wide
 
@@ -198,8 +197,8 @@ void test(ProgramLog& log, Net& net, const std::vector<std::string>& asked,
   TestScores scores(evaluation_of_flags(), net);
   std::optional<ClassMetrics> metrics;
   const bool by_default = asked.empty() && random_inputs_of(net).empty() &&
-                          !ClassMetrics::values(net.graph(), kMostClasses).empty();
-  if (by_default) metrics.emplace(net, std::vector<std::string>{"confusion"});
+                          !ClassMetrics::unasked_values(net.graph()).empty();
+  if (by_default) metrics.emplace(net);
   if (!asked.empty()) metrics.emplace(net, asked);
   if (metrics) require_count(names, metrics->classes(), "the net");
   BatchResults results;
@@ -224,6 +223,7 @@ void test(ProgramLog& log, Net& net, const std::vector<std::string>& asked,
   const size_t logged = results.lines.size();
   merge_ranks(context, mine, &results);
   merge_ranks(context, mine, &scores);
+  if (metrics) metrics->finish();
   if (metrics) merge_ranks(context, mine, &*metrics);
   const bool first = context.rank() == 0;  // the others log nothing
   if (first) {
@@ -270,9 +270,7 @@ int test(const VerbCall& call, World* world) {
   input.options.precision = precision;
   input.options.keep_blobs = input.options.keep_blobs || !asked.empty();
   if (asked.empty()) {
-    input.options.kept = [](const Graph& graph) {
-      return ClassMetrics::values(graph, kMostClasses);
-    };
+    input.options.kept = ClassMetrics::unasked_values;
   }
   input.options.whole_epochs = FLAGS_epoch;
   Net net(*context, input.net, input.options);

@@ -92,6 +92,7 @@ SolverOptions options_of_flags(const std::string& program) {
   options.weights_mode = weights_mode_of_flag();
   options.snapshot = FLAGS_snapshot;
   options.metrics = parse_class_metrics(FLAGS_metrics);
+  options.confusions = true;
   NetState state;
   add_level_and_stages(&state);
   options.level = state.level();

@@ -7,13 +7,15 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "kernels/core/confusion.h"
 #include "solver/packed.h"
 
 namespace crema {
 namespace {
 
 constexpr int64_t kTableClasses = 20;
-constexpr size_t kMostScores = size_t{1} << 28;  // that auc and map keep: 1 GiB
+constexpr size_t kMostScores = size_t{1} << 28;     // that auc and map keep: 1 GiB
+constexpr int64_t kMostCounted = int64_t{1} << 30;  // by int32 counts
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
 // N of "topN"; 0: it is something else.
@@ -51,9 +53,9 @@ std::vector<std::string> parse_class_metrics(const std::string& list) {
   return asked;
 }
 
-std::vector<int> ClassMetrics::values(const Graph& graph, int64_t most) {
+std::vector<int> ClassMetrics::unasked_values(const Graph& graph) {
   const LayerParameter* const layer = layer_that_compares(graph.net);
-  if (!layer) return {};
+  if (!layer || layer->accuracy_param().min_is_better()) return {};
   for (const Node& node : graph.nodes) {
     if (node.message.name() != layer->name() || node.bottoms.size() < 2) continue;
     const Shape &scores = graph.values[node.bottoms[0]].shape,
@@ -61,8 +63,8 @@ std::vector<int> ClassMetrics::values(const Graph& graph, int64_t most) {
     int axis = layer->type() == "Accuracy" ? layer->accuracy_param().axis()
                                            : layer->softmax_param().axis();
     if (axis < 0) axis += scores.axes();
-    if (axis < 0 || axis >= scores.axes() || scores[axis] < 2 || scores[axis] > most ||
-        labels.count() * scores[axis] != scores.count())
+    if (axis < 0 || axis >= scores.axes() || scores[axis] < 2 ||
+        scores[axis] > kMostUnaskedClasses || labels.count() * scores[axis] != scores.count())
       return {};
     return {node.bottoms[0], node.bottoms[1]};
   }
@@ -103,31 +105,66 @@ ClassMetrics::ClassMetrics(Net& net, std::vector<std::string> asked)
   clear();
 }
 
+ClassMetrics::ClassMetrics(Net& net) : ClassMetrics(net, {"confusion"}) { unasked_ = true; }
+
 bool ClassMetrics::asks(const std::string& name) const {
   return std::find(asked_.begin(), asked_.end(), name) != asked_.end();
 }
 
 void ClassMetrics::clear() {
   confusion_.assign(static_cast<size_t>(classes_ * classes_), 0);
+  if (in_counts_ > 0) zero(net_.context(), counts_);
+  in_counts_ = 0;
   hits_.assign(tops_.size(), 0);
   rows_ = 0;
   kept_.clear();
   kept_labels_.clear();
 }
 
+// Whether single scores count, not the best ones alone.
+bool ClassMetrics::reads_rows() const { return !tops_.empty() || asks("auc") || asks("map"); }
+
 void ClassMetrics::add() {
-  const Tensor tensor = net_.blob(scores_);
+  const Tensor scores = net_.blob(scores_), labels = net_.blob(labels_);
+  const int64_t rows = scores.count() / std::max<int64_t>(scores.shape()[axis_], 1);
+  if (labels.count() != rows && unasked_) return;
+  require(labels.count() == rows, "-metrics: \"", labels_, "\" holds ", labels.count(),
+          " labels, but \"", scores_, "\" of shape ", scores.shape().brief(), " has ", rows,
+          " rows of scores");
+  if (reads_rows() || !counts_confusion(scores, axis_, labels)) return add_rows(scores, labels);
+  if (!counts_) counts_ = Tensor(net_.context(), {classes_ * classes_ + 1}, DType::i32);
+  if (in_counts_ + rows > kMostCounted) finish();
+  add_confusion(net_.context(), scores, axis_, labels,
+                has_ignored_ ? std::optional<int>(static_cast<int>(ignored_)) : std::nullopt,
+                counts_);
+  in_counts_ += rows;
+}
+
+void ClassMetrics::finish() {
+  if (in_counts_ == 0) return;
+  std::vector<int32_t> counts(static_cast<size_t>(classes_ * classes_ + 1));
+  copy_bytes(net_.context(), counts.data(), Device::cpu, counts_.raw(), counts_.device(),
+             counts_.bytes());
+  zero(net_.context(), counts_);
+  in_counts_ = 0;
+  for (size_t i = 0; i < confusion_.size(); ++i) {
+    confusion_[i] += counts[i];
+    rows_ += counts[i];
+  }
+  require(counts.back() == 0 || unasked_, "-metrics: ", counts.back(), " labels of \"", labels_,
+          "\" are none of the ", classes_, " classes");
+}
+
+void ClassMetrics::add_rows(const Tensor& tensor, const Tensor& given) {
   const Shape& shape = tensor.shape();
   const std::vector<float> scores = to_floats(net_.context(), tensor);
-  const std::vector<float> labels = to_floats(net_.context(), net_.blob(labels_));
+  const std::vector<float> labels = to_floats(net_.context(), given);
   const int64_t outer = shape.count(0, axis_), inner = shape.count(axis_ + 1);
-  require(static_cast<int64_t>(labels.size()) == outer * inner, "-metrics: \"", labels_,
-          "\" holds ", labels.size(), " labels, but \"", scores_, "\" of shape ", shape.brief(),
-          " has ", outer * inner, " rows of scores");
   std::vector<float> row(static_cast<size_t>(classes_));
   for (int64_t i = 0; i < outer * inner; ++i) {
     const auto label = static_cast<int64_t>(labels[i]);
     if (has_ignored_ && label == ignored_) continue;
+    if (unasked_ && (label < 0 || label >= classes_)) continue;
     if (label < 0 || label >= classes_)
       fail("-metrics: label ", labels[i], " of \"", labels_, "\" is none of the ", classes_,
            " classes");
@@ -301,8 +338,8 @@ std::vector<OutputValue> ClassMetrics::outputs() const {
 
 std::optional<event::Confusion> ClassMetrics::confusion(const std::string& csv) const {
   if (!asks("confusion")) return {};
-  event::Confusion confusion{.classes = classes_, .counts = confusion_};
-  if (classes_ > kTableClasses && !csv.empty()) {
+  event::Confusion confusion{.classes = classes_, .counts = confusion_, .asked = !unasked_};
+  if (classes_ > kTableClasses && !csv.empty() && !unasked_) {
     std::string text;
     for (int64_t i = 0; i < classes_ * classes_; ++i)
       text += cat(confusion_[i], (i + 1) % classes_ == 0 ? "\n" : ",");

@@ -13,21 +13,29 @@
 
 namespace crema {
 
+// Classifiers of up to so many classes have their confusion counted without being asked.
+constexpr int64_t kMostUnaskedClasses = 100;
+
 // "confusion,top5" -> its parts. Error for one that does not exist.
 std::vector<std::string> parse_class_metrics(const std::string& list);
 
 class ClassMetrics {
  public:
-  // The scores and labels that it would compare, to be kept for it; none where the net has no such
-  // layer, or `most` classes are too few.
-  static std::vector<int> values(const Graph& graph, int64_t most);
+  // The scores and labels of a net whose confusion is counted without being asked: they must be kept
+  // for it. None where no layer compares them, or there are more than kMostUnaskedClasses.
+  static std::vector<int> unasked_values(const Graph& graph);
 
   // `asked`: of confusion, per_class, topN, auc, map, f1, iou. The net must keep its blobs. Error when it
   // compares no scores with labels.
   ClassMetrics(Net& net, std::vector<std::string> asked);
+  // The confusion, for a net that has unasked_values() and keeps them. Its labels that are no class
+  // are left out.
+  explicit ClassMetrics(Net& net);
 
   // Call after the forward pass of a batch. Error when a label is no class.
   void add();
+  // Call after the last batch, before the results are read. On a GPU, labels are checked here.
+  void finish();
   // A new test begins.
   void clear();
   // What has been added since then. That of several ranks, in the order of their batches, is merged
@@ -47,13 +55,15 @@ class ClassMetrics {
   };
   ClassResult result_of(int64_t label) const;
 
-  // If the confusion was asked for, without iteration and net. More than 20 classes are also written
-  // to the file `csv`, unless it is "".
+  // If confusions are counted, without iteration and net. More than 20 classes that were asked for
+  // are also written to the file `csv`, unless it is "".
   std::optional<event::Confusion> confusion(const std::string& csv) const;
 
  private:
   bool asks(const std::string& name) const;
+  bool reads_rows() const;
   void check_room(size_t scores) const;
+  void add_rows(const Tensor& scores, const Tensor& labels);
   void add_row(const std::vector<float>& scores, int64_t label);
   double mean_of(double (ClassMetrics::*value)(int64_t) const) const;
   double recall(int64_t label) const;
@@ -70,11 +80,14 @@ class ClassMetrics {
 
   Net& net_;
   std::vector<std::string> asked_, names_;
+  bool unasked_ = false;
   std::string scores_, labels_;  // blobs
   int axis_ = 1;
   bool has_ignored_ = false, probabilities_ = false;
   int64_t ignored_ = 0;
   int64_t classes_ = 0;
+  Tensor counts_;                     // of add_confusion(); empty before the first batch
+  int64_t in_counts_ = 0;             // labels in them
   std::vector<int64_t> confusion_;    // classes x classes
   std::vector<int64_t> tops_, hits_;  // N of each topN, and how often the label was among them
   int64_t rows_ = 0;

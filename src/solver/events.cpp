@@ -75,6 +75,7 @@ struct Lines {
     outputs("Test", e.outputs);
   }
   void operator()(const event::Confusion& e) const {
+    if (!e.asked) return;
     for (const std::string& line : lines_of(e)) log.info(line);
   }
   // As Keras writes it, losses first, with the names of our blobs.

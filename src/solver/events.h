@@ -41,7 +41,7 @@ struct Start {
   uint64_t seed = 0;
   RunIdentity run = {};
   double epoch = 0;  // updates that read each record of the training data once; 0: not known
-  // The solver's fields of one value that are given, by name; texts without quotes.
+  // The solver's settings_in() of solver/run_identity.h.
   std::vector<std::pair<std::string, std::string>> settings = {};
 };
 
@@ -137,13 +137,15 @@ struct TestResult {
   bool show_classes = false;
 };
 
-// After a TestResult, with -metrics confusion: how often which class was taken for which.
+// After a TestResult, with -metrics confusion or SolverOptions::confusions: how often which class was
+// taken for which.
 struct Confusion {
   int64_t iteration = 0;
   int net = 0;
   int64_t classes = 0;
   std::vector<int64_t> counts;  // classes x classes: a row is the label, a column the net's answer
   std::string file = {};        // that has them too, if they are many; "": none
+  bool asked = true;            // else the log, which is Caffe's, does not show it
 };
 
 // An epoch of the training data is over, with epoch_log.

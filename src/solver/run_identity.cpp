@@ -38,8 +38,18 @@ std::string hash_of_recipe(const NetParameter& net, const SolverParameter& solve
 
 std::string hash_of_weights(Net& net) { return hex_of(weights_checksum(net)); }
 
-std::vector<std::pair<std::string, std::string>> settings_in(const SolverParameter& solver) {
+std::vector<std::pair<std::string, std::string>> settings_in(SolverParameter solver) {
   using google::protobuf::FieldDescriptor;
+  const std::string type = solver.type();
+  solver.set_type(type);
+  for (const char* name :
+       {"net", "train_net", "snapshot", "snapshot_prefix", "snapshot_format", "snapshot_minutes",
+        "snapshot_after_train", "keep_last", "keep_every", "display", "debug_info", "test_interval",
+        "test_initialization", "test_compute_loss", "solver_mode", "device_id", "snapshot_epoch",
+        "test_interval_epoch", "epoch_log"}) {
+    if (const FieldDescriptor* field = SolverParameter::descriptor()->FindFieldByName(name))
+      solver.GetReflection()->ClearField(&solver, field);
+  }
   std::vector<const FieldDescriptor*> fields;
   solver.GetReflection()->ListFields(solver, &fields);
   std::vector<std::pair<std::string, std::string>> settings;

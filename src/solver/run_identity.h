@@ -24,7 +24,8 @@ std::string hash_of_recipe(const NetParameter& net, const SolverParameter& solve
 // Hash of the values of all parameters: equal for equal weights of nets with equal
 // fingerprint_of().
 std::string hash_of_weights(Net& net);
-// The fields of one value that are given, by name; texts without quotes.
-std::vector<std::pair<std::string, std::string>> settings_in(const SolverParameter& solver);
+// The fields of one value that are given and say how the net learns, by name, and the type in any
+// case; texts without quotes. Files, displays, snapshots and the times of tests are left out.
+std::vector<std::pair<std::string, std::string>> settings_in(SolverParameter solver);
 
 }  // namespace crema

@@ -71,7 +71,7 @@ void Solver::test(size_t number) {
   const auto records_of_pass = [&] { return whole_epoch ? records_in(net, pass) : 1; };
   TestLoss loss;
   TestScores scores(file_.solver, net);
-  ClassMetrics* const metrics = test_metrics_.empty() ? nullptr : test_metrics_[number].get();
+  ClassMetrics* const metrics = test_metrics_[number].get();
   if (metrics) metrics->clear();
   Mistakes* const mistakes = number == 0 ? mistakes_.get() : nullptr;
   // All batches before this rank's are as large as the first of all.
@@ -101,6 +101,7 @@ void Solver::test(size_t number) {
   pass = end;
   merge_ranks(context_, mine, &loss);
   merge_ranks(context_, mine, &scores);
+  if (metrics) metrics->finish();
   if (metrics) merge_ranks(context_, mine, metrics);
   if (mistakes && mine.shared) mistakes->merge(*world);
   event::TestResult result{iteration_,       id,

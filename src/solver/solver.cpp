@@ -246,7 +246,17 @@ void Solver::make_test_nets() {
     NetOptions options = net_options(TEST, net, sources[i].state);
     options.share = net_.get();
     options.whole_epochs = sources[i].whole_epoch;
-    if (options_.pictures && test_nets_.empty()) options.kept = Mistakes::values;
+    const bool pictures = options_.pictures && test_nets_.empty();
+    const bool confusions = options_.confusions && options_.metrics.empty();
+    if (pictures || confusions) {
+      options.kept = [=](const Graph& graph) {
+        std::vector<int> values = pictures ? Mistakes::values(graph) : std::vector<int>();
+        const std::vector<int> more =
+            confusions ? ClassMetrics::unasked_values(graph) : std::vector<int>();
+        values.insert(values.end(), more.begin(), more.end());
+        return values;
+      };
+    }
     options.keep_blobs = options.keep_blobs || !options_.metrics.empty();
     test_nets_.push_back(std::make_unique<Net>(context_, net.net, options));
     if (!options_.fills_inputs) refuse_unfed_inputs(net.net, options.state, options.where);
@@ -262,10 +272,14 @@ void Solver::make_test_nets() {
       }
     }
     test_passes_.push_back(0);
-    if (options.kept && !Mistakes::values(test_nets_[0]->graph()).empty())
+    if (pictures && !Mistakes::values(test_nets_[0]->graph()).empty())
       mistakes_ = std::make_unique<Mistakes>(*test_nets_[0], kMostMistakes, options_.rgb);
     if (!options_.metrics.empty())
-      test_metrics_.push_back(std::make_unique<ClassMetrics>(*test_nets_.back(), options_.metrics));
+    Net& made = *test_nets_.back();
+    test_metrics_.emplace_back();
+      test_metrics_.back() = std::make_unique<ClassMetrics>(made, options_.metrics);
+    if (confusions && !ClassMetrics::unasked_values(made.graph()).empty())
+      test_metrics_.back() = std::make_unique<ClassMetrics>(made);
     if (options_.snapshot.empty()) load_start_weights(*test_nets_.back());
     if (!file_.solver.debug_info()) continue;
     test_debug_.push_back(std::make_unique<DebugInfo>(

@@ -69,6 +69,9 @@ struct SolverOptions {
   bool fills_inputs = false;
   // What tests say of a classifier besides the net's outputs; see solver/class_metrics.h.
   std::vector<std::string> metrics;
+  // Without `metrics`: send the confusions of classifiers of up to 100 classes. The log does not show
+  // them.
+  bool confusions = false;
   // Pictures of the first filters and of mistakes, after each test of the first test net.
   bool pictures = false;
   bool rgb = false;  // their three planes are red, green and blue; else blue, green and red
@@ -250,7 +253,7 @@ class Solver {
                                       // left out
   std::vector<int> test_iterations_;  // batches of a test
   std::vector<std::unique_ptr<ClassMetrics>>
-      test_metrics_;                    // of each; empty where none are asked for
+      test_metrics_;                    // of each; null where nothing is measured
   std::unique_ptr<Mistakes> mistakes_;  // of the first test net; null without `pictures`
   std::unique_ptr<DebugInfo> debug_;
   std::vector<std::unique_ptr<DebugInfo>> test_debug_;

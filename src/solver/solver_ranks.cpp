@@ -46,6 +46,7 @@ void Solver::join_ranks() {
        {"net", hash_of_text(net_->graph().net), same_files},
        {"solver", hash_of_recipe({}, without_paths(file_.solver)), same_files},
        {"metrics", join(options_.metrics, ","), "give all ranks the same -metrics"},
+       {"wish for confusions", options_.confusions ? "yes" : "no", same_files},
        {"wish for pictures", options_.pictures ? "yes" : "no", same_files},
        {"precision", name_of(options_.net.precision), "give all ranks the same -precision"},
        {"training data", data_of(*net_),

@@ -27,7 +27,8 @@ void Solver::make_watches() {
 
 std::vector<std::vector<std::string>> Solver::metric_names() const {
   std::vector<std::vector<std::string>> names;
-  for (const auto& metrics : test_metrics_) names.push_back(metrics->names());
+  for (const auto& metrics : test_metrics_)
+    names.push_back(metrics ? metrics->names() : std::vector<std::string>());
   return names;
 }
 

@@ -77,6 +77,78 @@ TEST(MetricsTable, IsOneCurveWhateverHappens) {
   EXPECT_EQ(read_runs(folder.file("metrics.jsonl")).size(), 1u);
 }
 
+// What a training of 1000 tests writes of its confusions.
+struct WrittenConfusions {
+  std::vector<int64_t> iterations;
+  size_t bytes = 0;
+};
+
+WrittenConfusions confusions_of(int64_t classes, bool asked, bool ends) {
+  const Folder folder;
+  {
+    MetricsReader reader(silent_log(), folder.file("metrics.jsonl"));
+    reader.read(event::Start{.net = "net"});
+    for (int64_t test = 0; test <= 1000; ++test) {
+      reader.read(event::TestResult{.iteration = 500 * test, .outputs = {{"accuracy", 0.5f, 0}}});
+      event::Confusion confusion{.iteration = 500 * test, .classes = classes, .asked = asked};
+      confusion.counts.assign(static_cast<size_t>(classes * classes), 7);
+      reader.read(confusion);
+      for (int display = 1; display <= 5; ++display) {
+        const int64_t at = 500 * test + 100 * display;
+        if (test == 1000) continue;
+        reader.read(event::Display{.iteration = at, .loss = 0.25});
+        reader.read(event::LearningRate{at, 0.01});
+      }
+    }
+    if (ends) reader.read(event::End{500000, false});
+  }
+  WrittenConfusions written;
+  const Run run = read_runs(folder.file("metrics.jsonl")).at(0);
+  for (const Metric& metric : run.metrics) {
+    if (metric.kind != "confusion") continue;
+    EXPECT_EQ(metric.counts.size(), static_cast<size_t>(classes));
+    written.iterations.push_back(metric.iteration);
+    written.bytes += to_json(metric).size();
+  }
+  EXPECT_EQ(run.metrics.back().kind, ends ? "end" : "confusion");
+  return written;
+}
+
+TEST(MetricsFile, HasTheLastConfusionAndStaysSmall) {
+  for (const bool ends : {true, false}) {  // an error ends a training without an "end"
+    const WrittenConfusions few = confusions_of(3, false, ends),
+                            asked = confusions_of(3, true, true),
+                            many = confusions_of(100, false, ends);
+    EXPECT_EQ(few.iterations, asked.iterations);
+    EXPECT_EQ(asked.iterations.size(), 1001u);
+    EXPECT_EQ(many.iterations.back(), 500000);
+    EXPECT_LT(many.iterations.size(), 40u);
+    EXPECT_LT(many.bytes, size_t{800} << 10);
+    for (size_t i = 2; i < many.iterations.size(); ++i)  // what a page shows meanwhile is not old
+      EXPECT_LE(many.iterations[i], 3 * many.iterations[i - 1] / 2 + 500);
+  }
+}
+
+TEST(MetricsFile, ForgetsTheConfusionOfWhatWasRolledBack) {
+  const Folder folder;
+  {
+    MetricsReader reader(silent_log(), folder.file("metrics.jsonl"));
+    reader.read(event::Start{.net = "net"});
+    for (const int64_t iteration : {1000, 1001, 1002}) {
+      event::Confusion confusion{.iteration = iteration, .classes = 100, .asked = false};
+      confusion.counts.assign(10000, 7);
+      reader.read(confusion);
+    }
+    reader.read(event::RolledBack{.iteration = 1002, .to = 1001});
+  }
+  std::vector<int64_t> iterations;
+  const crema::Run run = read_runs(folder.file("metrics.jsonl")).at(0);
+  for (const Metric& metric : run.metrics) {
+    if (metric.kind == "confusion") iterations.push_back(metric.iteration);
+  }
+  EXPECT_EQ(iterations, std::vector<int64_t>{1000});
+}
+
 TEST(MetricsTable, OnlyInRunFoldersAndNeverTheEndOfATraining) {
   const Folder folder;
   MetricsReader(silent_log(), folder.file("metrics.jsonl")).read(event::Start{});

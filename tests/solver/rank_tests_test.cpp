@@ -169,6 +169,18 @@ TEST_P(RankTests, HaveTheMetricsOfOneRank) {
     EXPECT_TRUE(all[rank].confusions.empty()) << "only rank 0 writes its file";
 }
 
+TEST_P(RankTests, HaveTheConfusionsOfOneRankUnasked) {
+  const Folder folder;
+  Training training{classifier(folder, 4), "test_iter: 17"};
+  training.options.confusions = true;
+  const std::vector<Told> all = expect_as_one(training, GetParam());
+  ASSERT_EQ(all[0].confusions.size(), 2u);
+  int64_t records = 0;
+  for (const int64_t count : all[0].confusions[1].counts) records += count;
+  EXPECT_EQ(records, 17 * 4);
+  EXPECT_EQ(all[0].results[0].outputs.size(), 2u) << "no output of the tests is added";
+}
+
 // Four batches, of which the last has fewer records: some of five ranks have none.
 TEST_P(RankTests, CoverAnEpochOnce) {
   const Folder folder;

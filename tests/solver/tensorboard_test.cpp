@@ -1,4 +1,5 @@
 // TensorboardReader: a recorded stream of events, and the files that it gives.
+#include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 
 #include <map>
@@ -6,6 +7,7 @@
 #include "event_file.h"
 #include "solver/readers/pictures_reader.h"
 #include "solver/readers/tensorboard_reader.h"
+#include "solver/run_identity.h"
 
 namespace crema::tests {
 namespace tensorboard_test {
@@ -99,6 +101,24 @@ TEST(Tensorboard, WritesTheScalarsOfEachEvent) {
     lines.erase(lines.begin());
     EXPECT_EQ(lines, row.lines);
     EXPECT_EQ(log.all.size(), 0u);
+  }
+}
+
+TEST(Tensorboard, ComparesWhatChangesHowANetLearns) {
+  using Settings = std::vector<std::pair<std::string, std::string>>;
+  struct Row {
+    const char* solver;
+    Settings settings;  // in the order of the schema
+  };
+  for (const Row& row :
+       {Row{"base_lr: 0.25 net: \"a\" display: 5 snapshot: 7 snapshot_prefix: \"b\" device_id: 1 "
+            "test_interval: 3 solver_mode: GPU",
+            {{"base_lr", "0.25"}, {"type", "SGD"}}},
+        Row{"type: \"Adam\" momentum: 0.5 stepvalue: 4",
+            {{"momentum", "0.5"}, {"type", "Adam"}}}}) {
+    SolverParameter solver;
+    ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(row.solver, &solver));
+    EXPECT_EQ(settings_in(solver), row.settings) << row.solver;
   }
 }
 

@@ -177,7 +177,7 @@ TEST(Report, ShowsAllOfARunFolder) {
   make_net(folder, "two", 2);
   folder.write("two_solver.prototxt",
                folder.read("two_solver.prototxt") + "test_iter: 3 test_interval: 4\n");
-  train(folder, "two", "-run runs/first -metrics confusion");
+  train(folder, "two", "-run runs/first");
   folder.write("runs/first/labels.txt", "even\nodd & more\n");
   expect_part(folder.read("runs/first/metrics.jsonl"), "\"kind\":\"confusion\"");
   EXPECT_EQ(run(folder, "report runs -output page.html").code, 0);
@@ -197,7 +197,7 @@ TEST(Report, NamesClassesAsTheDataOfTheRunDo) {
   folder.write("two_solver.prototxt",
                folder.read("two_solver.prototxt") + "test_iter: 3 test_interval: 4\n");
   folder.write("digits_lmdb/labels.txt", "even\nodd\n");
-  train(folder, "two", "-metrics confusion");
+  train(folder, "two", "");
   folder.write("labels.txt", "apple\nbanana\n");  // of something else
   const auto page = [&](const std::string& flags) {
     const Outcome outcome = run(folder, "report metrics.jsonl -output page.html " + flags);

@@ -112,6 +112,8 @@ std::vector<std::string> class_names_of_run(const Run& run, const std::string& f
     names = read_class_names(of_folder);  // made by hand, for this run
   } else {
     names = {cat("run ", run.id), split(run.identity("classes"), '\n')};
+    // Those of its training data: they need not be those of what a test compares.
+    if (classes > 0 && names.names.size() != classes) names.names.clear();
   }
   if (classes > 0)
     require_count(names, static_cast<int64_t>(classes), "the run's confusion matrix");

@@ -42,25 +42,22 @@ __global__ void __launch_bounds__(256)
 }
 #endif
 
-// Sets counts[bin], for bin < bins, to the number of times that body(i, counter), over all i <
+// Adds to counts[bin], for bin < bins, the number of times that body(i, counter), over all i <
 // count, calls counter.add(bin). Body is a struct with a CREMA_HD const operator().
 template <typename Body>
-void parallel_counts(Context& context, int64_t count, int64_t bins, const Body& body,
-                     int32_t* counts) {
+void add_counts(Context& context, int64_t count, int64_t bins, const Body& body, int32_t* counts) {
 #ifdef __CUDACC__
   if (context.device() == Device::gpu) {
-    const Gpu& gpu = context.gpu();
     const size_t bytes = static_cast<size_t>(bins) * sizeof(int32_t);
-    check_cuda(cudaMemsetAsync(counts, 0, bytes, gpu.stream), "clearing counts");
     const bool shared = bytes <= 16384;
     const int64_t blocks =
         std::clamp<int64_t>(ceil_div(count, 256), 1, kTypicalMultiprocessors * 8);
-    return launch(gpu, run_counts<Body>, {static_cast<unsigned>(blocks), 256, shared ? bytes : 0},
-                  count, bins, shared, body, counts);
+    return launch(context.gpu(), run_counts<Body>,
+                  {static_cast<unsigned>(blocks), 256, shared ? bytes : 0}, count, bins, shared,
+                  body, counts);
   }
 #endif
   (void)context;
-  std::fill(counts, counts + bins, 0);
 #pragma omp parallel if (count > 4096)
   {
     std::vector<int32_t> own(bins);
@@ -70,6 +67,22 @@ void parallel_counts(Context& context, int64_t count, int64_t bins, const Body& 
 #pragma omp critical(crema_counts)
     for (int64_t bin = 0; bin < bins; ++bin) counts[bin] += own[bin];
   }
+}
+
+// The same, but first sets the counts to 0.
+template <typename Body>
+void parallel_counts(Context& context, int64_t count, int64_t bins, const Body& body,
+                     int32_t* counts) {
+#ifdef __CUDACC__
+  if (context.device() == Device::gpu) {
+    check_cuda(cudaMemsetAsync(counts, 0, static_cast<size_t>(bins) * sizeof(int32_t),
+                               context.gpu().stream),
+               "clearing counts");
+    return add_counts(context, count, bins, body, counts);
+  }
+#endif
+  std::fill(counts, counts + bins, 0);
+  add_counts(context, count, bins, body, counts);
 }
 
 }  // namespace crema

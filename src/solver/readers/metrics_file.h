@@ -4,8 +4,9 @@
 // run: the run that wrote the line; a folder's runs follow each other in one file, and a resumed
 // run keeps its name. kind: "start" (training begins at that iteration; after a resume, later lines
 // of the same run are outdated), "train" (at display), "test" (values of test net number `net`),
-// "confusion" (`counts` of test net number `net`: a row is a label, a column the net's answer; of
-// many classes only the `file` that has them), "snapshot" (with `file`, and hashes of the `weights`
+// "confusion" (`counts` of test net number `net`: a row is a label, a column the net's answer; with
+// -metrics and many classes only the `file` that has them; without -metrics the last test's, and
+// as many earlier ones as keep the file small), "snapshot" (with `file`, and hashes of the `weights`
 // and of their `average`), "end". time: seconds since this start. Among the values of "train" are
 // iterations_per_second since the last line, tests included, and data_wait, the share of that time,
 // 0 to 1, that training waited for data. A "start" also says what is trained: net_name,

@@ -1,7 +1,9 @@
 #include "solver/readers/metrics_reader.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <random>
+#include <utility>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -11,6 +13,11 @@
 namespace crema {
 
 namespace {
+
+// What confusions may take in any case, and the growth from one iteration to that of the next that
+// is written.
+constexpr size_t kConfusionBytes = size_t{32} << 10;
+constexpr double kConfusionGrowth = 1.5;
 
 // Removes a last line that was cut off by a kill.
 void drop_cut_line(const std::string& path) {
@@ -76,11 +83,42 @@ void MetricsReader::write(Metric metric) {
   if (!file_.is_open()) file_.open(path_, std::ios::app);
   metric.run = run_;
   metric.time = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-  file_ << to_json(metric) << "\n" << std::flush;
+  const std::string line = to_json(metric) + "\n";
+  file_ << line << std::flush;
+  (metric.kind == "confusion" ? confusion_bytes_ : other_bytes_) += line.size();
   broken_ = !file_;
   if (broken_)
     log_.warning(cat("Cannot write ", path_, ": the metrics of this training end here."));
   if (table_ && !broken_) table_->add(metric, path_);
+}
+
+void MetricsReader::take_confusion(const event::Confusion& confusion) {
+  Metric metric{.iteration = confusion.iteration, .kind = "confusion", .net = confusion.net};
+  if (!confusion.file.empty()) {
+    metric.texts = {{"file", confusion.file}};
+    return write(std::move(metric));
+  }
+  for (int64_t label = 0; label < confusion.classes; ++label) {
+    const auto row = confusion.counts.begin() + label * confusion.classes;
+    metric.counts.emplace_back(row, row + confusion.classes);
+  }
+  const auto last = written_confusions_.find(metric.net);
+  const size_t bytes = confusion_bytes_ + to_json(metric).size();
+  const bool due =
+      confusion.asked || bytes <= std::max(kConfusionBytes, other_bytes_ / 2) ||
+      last == written_confusions_.end() || metric.iteration < last->second ||
+      static_cast<double>(metric.iteration) >= kConfusionGrowth * static_cast<double>(last->second);
+  if (!due) {
+    waiting_confusions_[metric.net] = std::move(metric);
+    return;
+  }
+  waiting_confusions_.erase(metric.net);
+  written_confusions_[metric.net] = metric.iteration;
+  write(std::move(metric));
+}
+
+void MetricsReader::write_waiting_confusions() {
+  for (auto& [net, metric] : std::exchange(waiting_confusions_, {})) write(std::move(metric));
 }
 
 void MetricsReader::read(const Event& event) {
@@ -103,16 +141,7 @@ void MetricsReader::read(const Event& event) {
     if (test->loss) metric.values.emplace_back("total loss", *test->loss);
     write(metric);
   } else if (const auto* confusion = std::get_if<event::Confusion>(&event)) {
-    Metric metric{.iteration = confusion->iteration, .kind = "confusion", .net = confusion->net};
-    if (!confusion->file.empty()) {
-      metric.texts = {{"file", confusion->file}};
-    } else {
-      for (int64_t label = 0; label < confusion->classes; ++label) {
-        const auto row = confusion->counts.begin() + label * confusion->classes;
-        metric.counts.emplace_back(row, row + confusion->classes);
-      }
-    }
-    write(std::move(metric));
+    take_confusion(*confusion);
   } else if (const auto* epoch = std::get_if<event::Epoch>(&event)) {
     Metric metric{.iteration = epoch->iteration, .kind = "epoch"};
     metric.values = {{"epoch", static_cast<double>(epoch->epoch)}, {"seconds", epoch->seconds}};
@@ -137,6 +166,8 @@ void MetricsReader::read(const Event& event) {
     metric.values = {{"loss", skip->loss}, {"in_row", skip->in_row}};
     write(std::move(metric));
   } else if (const auto* back = std::get_if<event::RolledBack>(&event)) {
+    std::erase_if(waiting_confusions_,
+                  [&](const auto& one) { return one.second.iteration > back->to; });
     Metric metric{.iteration = back->to, .kind = "rollback"};
     metric.values = {{"from", static_cast<double>(back->iteration)}, {"rate_scale", back->scale}};
     metric.texts = {{"reason", back->reason}};
@@ -151,6 +182,7 @@ void MetricsReader::read(const Event& event) {
     metric.values.emplace_back("loss", last->loss);
     write(metric);
   } else if (const auto* end = std::get_if<event::End>(&event)) {
+    write_waiting_confusions();
     Metric metric{.iteration = end->iteration, .kind = "end"};
     if (end->early) metric.texts.emplace_back("why", "stopped on request");
     write(std::move(metric));

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <fstream>
+#include <map>
 #include <optional>
 #include <string>
 
@@ -24,11 +25,14 @@ class MetricsReader : public EventReader {
     std::string folder;
   };
   MetricsReader(Log& log, const OneRun& run);
+  ~MetricsReader() override { write_waiting_confusions(); }
   void read(const Event& event) override;
 
  private:
   void begin(const event::Start& start);
   void write(Metric metric);
+  void take_confusion(const event::Confusion& confusion);
+  void write_waiting_confusions();
 
   Log& log_;
   std::string path_;
@@ -38,6 +42,11 @@ class MetricsReader : public EventReader {
   bool broken_ = false;
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   std::optional<Metric> waiting_;  // a display, until its learning rate arrives
+  // Confusions are long, so of those that nobody asked for not each is written. By test net: the
+  // newest, if it has not been, and the iteration of the last one written.
+  std::map<int, Metric> waiting_confusions_;
+  std::map<int, int64_t> written_confusions_;
+  size_t confusion_bytes_ = 0, other_bytes_ = 0;
 };
 
 }  // namespace crema
