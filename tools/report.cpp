@@ -122,7 +122,8 @@ void report_several(const VerbCall& call, const std::vector<FoundRuns>& files,
     }
   }
   report.title = cat(names.size(), " runs compared");
-  report.about = cat(join(call.arguments, " "), ": ", join(names, ", "));
+  report.about = names == call.arguments ? join(names, ", ")
+                                         : cat(join(call.arguments, ", "), ": ", join(names, ", "));
   write_report(call.log, report);
 }
 

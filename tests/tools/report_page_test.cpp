@@ -116,19 +116,90 @@ TEST(ReportPage, ShowsInWhichSettingsRunsDiffer) {
                               std::string("\"accuracy\":") + run.accuracy);
     folder.write(at + "/metrics.jsonl", text);
     folder.write(at + "/run.json", "{}");
-    folder.write(at + "/solver.prototxt", solver(run.rate, at));
+    // One names the default of the others; each drew its seed.
+    folder.write(at + "/solver.prototxt",
+                 cat(solver(run.rate, at), "random_seed: 77", run.outputs, run.rate[2],
+                     *run.name == 'a'   ? " type: \"Adam\""
+                     : *run.name == 'b' ? " type: \"SGD\""
+                                        : ""));
     folder.write(at + "/train_val.prototxt", net(run.outputs));
   }
   const std::string page = page_of(folder, "runs");
-  expect_part(page, "<th>run</th><th>base_lr</th><th>ip num_output</th><th>state</th>");
+  expect_part(page,
+              "<th>run</th><th>base_lr</th><th>type</th><th>ip num_output</th><th>state</th>");
   // The best first.
   const std::regex order(
-      "b</td><td data-value=\"0.01\">0.01</td><td data-value=\"5\">5</td>[^]*"
-      "c</td><td data-value=\"0.01\">0.01</td><td data-value=\"7\">7</td>[^]*"
-      "a</td><td data-value=\"0.1\">0.1</td><td data-value=\"5\">5</td>");
+      "b</td><td data-value=\"0.01\">0.01</td><td data-value=\"SGD\">SGD</td><td "
+      "data-value=\"5\">5</td>[^]*"
+      "c</td><td data-value=\"0.01\">0.01</td><td data-value=\"SGD\">SGD</td><td "
+      "data-value=\"7\">7</td>[^]*"
+      "a</td><td data-value=\"0.1\">0.1</td><td data-value=\"Adam\">Adam</td><td "
+      "data-value=\"5\">5</td>");
   EXPECT_TRUE(std::regex_search(page, order));
-  expect_part(page, "<title>b\nbase_lr 0.01\nip num_output 5\naccuracy 0.75</title>");
-  EXPECT_EQ(page.find("momentum</th>"), std::string::npos);
+  expect_part(page, "<title>b\nbase_lr 0.01\ntype SGD\nip num_output 5\naccuracy 0.75</title>");
+  for (const char* same : {"momentum</th>", "random_seed</th>"})
+    EXPECT_EQ(page.find(same), std::string::npos) << same;
+  expect_part(page, "<div class=\"wide\"><svg class=\"parallel\"");
+}
+
+// The values of the last axis are that close to each other that one has no room.
+TEST(ReportPage, LabelsTheEndsOfAnAxis) {
+  const Folder folder;
+  const char* accuracies[] = {"0.971", "0.952", "0.122"};
+  for (int i = 0; i < 3; ++i) {
+    const std::string at = cat("runs/", i);
+    folder.write(
+        at + "/metrics.jsonl",
+        std::regex_replace(metrics(cat("aaaaaaa", i), "0.1"), std::regex("\"accuracy\":0.5"),
+                           std::string("\"accuracy\":") + accuracies[i]));
+    folder.write(at + "/run.json", "{}");
+    folder.write(at + "/solver.prototxt", solver(cat("0.", i + 1), at));
+    folder.write(at + "/train_val.prototxt", net(5));
+  }
+  const std::string page = page_of(folder, "runs");
+  const auto ticks = [&](const std::string& text) {
+    return std::regex_search(page, std::regex("class=\"tick\"[^>]*>" + text + "<"));
+  };
+  EXPECT_TRUE(ticks("0.971"));
+  EXPECT_FALSE(ticks("0.952"));
+  EXPECT_TRUE(ticks("0.122"));
+  expect_part(page_of(folder, "runs/1 runs/2"), "Crema. runs/1, runs/2</p>");
+}
+
+TEST(ReportPage, ShowsSeedsThatWereChosen) {
+  struct Row {
+    const char* name;
+    std::vector<std::pair<const char*, int>> runs;  // rate and seed
+    bool shown;
+  };
+  for (const Row& row :
+       {Row{"seeds alone", {{"0.1", 1}, {"0.1", 2}}, true},
+        Row{"a sweep of both", {{"0.1", 1}, {"0.1", 2}, {"0.2", 1}, {"0.2", 2}}, true},
+        Row{"drawn", {{"0.1", 81}, {"0.2", 12}}, false}}) {
+    SCOPED_TRACE(row.name);
+    const Folder folder;
+    for (size_t i = 0; i < row.runs.size(); ++i) {
+      const std::string at = cat("runs/", i);
+      folder.write(at + "/metrics.jsonl", metrics(cat("aaaaaaa", i), "0.9"));
+      folder.write(at + "/run.json", "{}");
+      folder.write(at + "/solver.prototxt",
+                   cat(solver(row.runs[i].first, at), "random_seed: ", row.runs[i].second));
+      folder.write(at + "/train_val.prototxt", net(5));
+    }
+    EXPECT_EQ(times(page_of(folder, "runs"), "<th>random_seed</th>"), row.shown ? 1u : 0u);
+  }
+}
+
+TEST(ReportPage, NamesNoClassesThatAreNotThoseOfTheTest) {
+  const Folder folder;
+  std::string text = metrics("aaaaaaaa", "0.9");
+  text.insert(text.find("}\n"), ",\"classes\":\"one\\ntwo\\nthree\"");
+  text +=
+      "{\"iteration\":200,\"kind\":\"confusion\",\"net\":0,\"run\":\"aaaaaaaa\",\"counts\":[[1,2],["
+      "3,4]]}\n";
+  folder.write("metrics.jsonl", text);
+  const std::string page = page_of(folder, "metrics.jsonl");
+  expect_part(page, "<table class=\"confusion\"><tr><th></th><th>0</th><th>1</th>");
 }
 
 TEST(ReportPage, SaysHowRunsEnded) {

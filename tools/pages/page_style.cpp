@@ -67,8 +67,10 @@ th:first-child, td:first-child { text-align: left; }
 th[aria-sort]::after { content: " \2191"; } th[aria-sort=descending]::after { content: " \2193"; }
 main:has(.runs) { max-width: 1500px; } .runs { font-size: 13px; } .runs th, .runs td { padding: 5px 8px; }
 .runs th { white-space: normal; } .runs td:first-child { white-space: normal; overflow-wrap: anywhere; min-width: 150px; }
+.runs td:first-child, .runs th:first-child, .confusion th:first-child { position: sticky; left: 0; z-index: 1; background: var(--card); }
+.runs td:first-child, .runs th:first-child { left: -18px; }
 tr.diverged td { color: var(--s1); }
-.parallel { display: block; width: 100%; height: auto; } .parallel text { fill: var(--text); font-size: 12px; }
+.parallel { display: block; width: 100%; min-width: 900px; height: auto; } .parallel text { fill: var(--text); font-size: 12px; }
 .parallel text.tick { fill: var(--soft); font-size: 11px; paint-order: stroke; stroke: var(--card); stroke-width: 4px; stroke-linejoin: round; } .parallel line { stroke: var(--line); }
 .parallel path { fill: none; stroke: var(--own); stroke-width: 2; opacity: .75; } .parallel path:hover { stroke-width: 5; opacity: 1; }
 .confusion { font-size: 13px; } .confusion td, .confusion th { padding: 4px 7px; text-align: right; border-radius: 4px; }
@@ -97,12 +99,15 @@ button:hover { border-color: var(--accent); color: var(--accent); }
 .unanswered .lost { display: block; }
 @media (max-width: 560px) { main { padding: 20px 12px 48px; } .tile, section { padding: 12px; } .tile b { font-size: 19px; }
   .chart { grid-template-columns: 44px minmax(0, 1fr); margin-right: 8px; } .y { width: 38px; } h1 { font-size: 22px; }
-  .confusion { font-size: 12px; } .confusion td, .confusion th { padding: 4px 3px; } .confusion td { min-width: 25px; } }
+  .confusion { font-size: 12px; } .confusion td, .confusion th { padding: 4px 3px; } .confusion td { min-width: 25px; }
+  .runs td:first-child { min-width: 110px; } .runs td:first-child, .runs th:first-child { left: -12px; } }
 @media print { body { background: #fff; font-size: 10pt; -webkit-print-color-adjust: exact; print-color-adjust: exact; }
   main { max-width: none; padding: 0; } .tools, button, input, form, .lost, progress { display: none; }
-  section, .tile, figure, tr { break-inside: avoid; } h2, .note { break-after: avoid; }
+  section, .tile, figure, tr { break-inside: avoid; } h2, .note { break-after: avoid; } .runs, .runs .state { font-size: 7pt; }
+  .runs td:first-child { min-width: 24mm; } .runs th, .runs td { padding: 3px 4px; } .parallel { min-width: 0; }
+  details:not([open]), section:has(> details:not([open]):only-child), section:has(> .drawing) .note { display: none; }
   .charts { grid-template-columns: 1fr 1fr; } .wide, pre, .log pre { overflow: visible; max-height: none; }
-  pre { white-space: pre-wrap; overflow-wrap: anywhere; } .drawing svg, .drawing img { max-height: 24cm; } }
+  pre { white-space: pre-wrap; overflow-wrap: anywhere; } .drawing svg, .drawing img { max-height: 20cm; } }
 )css";
 }
 

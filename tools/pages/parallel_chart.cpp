@@ -99,11 +99,16 @@ std::string parallel_chart(const std::vector<std::string>& names,
         middle_text("name", x(a), step < 150 && a % 2 == 1 ? 30 : 15, shortened(axes[a].name, 26));
     frame += cat("<line x1=\"", svg_number(x(a)), "\" x2=\"", svg_number(x(a)), "\" y1=\"",
                  svg_number(y(1)), "\" y2=\"", svg_number(y(0)), "\"/>");
-    double last = INFINITY;
-    for (const std::string& tick : scales[a].ticks()) {
+    // Where there is no room for all, the ends come first.
+    std::vector<std::string> wanted = scales[a].ticks();
+    if (wanted.size() > 2) std::rotate(wanted.begin() + 1, wanted.end() - 1, wanted.end());
+    std::vector<double> taken;
+    for (const std::string& tick : wanted) {
       const double at = y(scales[a].at(tick));
-      if (std::abs(at - last) < kTickHeight) continue;
-      last = at;
+      if (std::any_of(taken.begin(), taken.end(),
+                      [&](double other) { return std::abs(at - other) < kTickHeight; }))
+        continue;
+      taken.push_back(at);
       ticks += cat("<text class=\"tick\" x=\"", svg_number(x(a) + 6), "\" y=\"", svg_number(at + 4),
                    "\">", html_text(scales[a].text(tick)), "</text>");
     }
@@ -122,8 +127,9 @@ std::string parallel_chart(const std::vector<std::string>& names,
     lines += cat("<path class=\"", colour_class(static_cast<int>(run)), "\" d=\"", path,
                  "\"><title>", told, "</title></path>");
   }
-  return cat("<svg class=\"parallel\" role=\"img\" viewBox=\"0 0 ", svg_number(kWidth), " ",
-             svg_number(kHeight), "\">", frame, lines, ticks, "</svg>");
+  return cat("<div class=\"wide\"><svg class=\"parallel\" role=\"img\" viewBox=\"0 0 ",
+             svg_number(kWidth), " ", svg_number(kHeight), "\">", frame, lines, ticks,
+             "</svg></div>");
 }
 
 }  // namespace crema

@@ -39,6 +39,20 @@ std::string value_of(const Message& message, const FieldDescriptor* field) {
   return join(values, ", ");
 }
 
+// What a solver that does not say so means: fields with a default of their own.
+const std::map<std::string, std::string>& default_settings() {
+  static const auto settings = [] {
+    std::map<std::string, std::string> all;
+    const SolverParameter solver;
+    for (int i = 0; i < SolverParameter::descriptor()->field_count(); ++i) {
+      const FieldDescriptor* field = SolverParameter::descriptor()->field(i);
+      if (field->has_default_value()) all[field->name()] = value_of(solver, field);
+    }
+    return all;
+  }();
+  return settings;
+}
+
 void add_settings(const std::string& prefix, const Message& message,
                   std::map<std::string, std::string>* settings) {
   std::vector<const FieldDescriptor*> fields;
@@ -89,7 +103,8 @@ RunSettings settings_of(const RunTexts& texts) {
 }
 
 std::vector<SettingColumn> columns_of(
-    const std::vector<const std::map<std::string, std::string>*>& runs) {
+    const std::vector<const std::map<std::string, std::string>*>& runs,
+    const std::map<std::string, std::string>& defaults) {
   std::set<std::string> paths;
   for (const auto* run : runs) {
     for (const auto& [path, value] : *run) paths.insert(path);
@@ -99,13 +114,25 @@ std::vector<SettingColumn> columns_of(
     SettingColumn column{setting_title(path), {}};
     std::set<std::string> different;
     for (const auto* run : runs) {
-      const auto at = run->find(path);
-      column.values.push_back(at == run->end() ? "" : at->second);
+      const auto at = run->find(path), meant = defaults.find(path);
+      column.values.push_back(at != run->end()                           ? at->second
+                              : meant != defaults.end() && !run->empty() ? meant->second
+                                                                         : "");
       if (!run->empty()) different.insert(column.values.back());
     }
     if (different.size() > 1) columns.push_back(column);
   }
   return columns;
+}
+
+// Runs that differ in more than their seeds drew these, most likely: each has one of its own.
+bool drew_seeds(const std::vector<SettingColumn>& columns) {
+  const auto seeds = std::find_if(columns.begin(), columns.end(), [](const SettingColumn& column) {
+    return column.name == "random_seed";
+  });
+  if (seeds == columns.end() || columns.size() == 1) return false;
+  const std::set<std::string> different(seeds->values.begin(), seeds->values.end());
+  return different.size() == seeds->values.size();
 }
 
 }  // namespace
@@ -124,13 +151,18 @@ std::vector<SettingColumn> differing_settings(const std::vector<RunTexts>& runs)
     solvers.push_back(&one.solver);
     nets.push_back(&one.net);
   }
-  std::vector<SettingColumn> columns = columns_of(solvers), of_nets = columns_of(nets);
+  std::vector<SettingColumn> columns = columns_of(solvers, default_settings()),
+                             of_nets = columns_of(nets, {});
   if (of_nets.size() > kMostOfNets) {
     SettingColumn names{"net", {}};
     for (const RunSettings& one : all) names.values.push_back(one.net_name);
     of_nets = {names};
   }
   columns.insert(columns.end(), of_nets.begin(), of_nets.end());
+  if (drew_seeds(columns)) {
+    std::erase_if(columns,
+                  [](const SettingColumn& column) { return column.name == "random_seed"; });
+  }
   return columns;
 }
 
