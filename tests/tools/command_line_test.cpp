@@ -169,10 +169,11 @@ class CompletionTest : public testing::TestWithParam<Completion> {};
 
 TEST_P(CompletionTest, OfBash) {
   const Folder folder;
-  folder.write("a_solver.prototxt", "");
+  folder.write("a_solver.prototxt", "base_lr: 1\nnet: \"net.prototxt\"\n");
+  folder.write("deeper/other_solver.prototxt", "train_net: \"b.prototxt\"\n");
   folder.write("a_net.caffemodel.h5", "");
   folder.write("net.prototxt", "layer { name: \"ip1\" }\nlayer {\n  name: \"conv1\"\n}\n");
-  folder.write("deeper/b.prototxt", "");
+  folder.write("deeper/b.prototxt", "layer { name: \"fc7\" }\n");
   folder.write("script",
                "source '" CREMA_TEST_DATA
                "/../tools/completion/crema.bash'\n"
@@ -201,6 +202,10 @@ INSTANTIATE_TEST_SUITE_P(
         Completion{"crema train -set layer[ip1].inner_product_param.num",
                    "layer[ip1].inner_product_param.num_output="},
         Completion{"crema train -model net.prototxt -set layer[c", "layer[conv1]."},
+        Completion{"crema train -solver a_solver.prototxt -set layer[c", "layer[conv1]."},
+        Completion{"crema train -solver deeper/other_solver.prototxt -set layer[", "layer[fc7]."},
+        Completion{"crema train -solver a_solver.prototxt -model deeper/b.prototxt -set layer[",
+                   "layer[fc7]."},
         Completion{"crema time -solv", ""}));
 
 TEST(CommandLine, FlagsInEveryFormReachTheVerb) {

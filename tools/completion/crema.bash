@@ -13,6 +13,14 @@ _crema_verbs() {  # PROGRAM
   "$1" help 2>/dev/null | sed -n 's/^  \([a-z][a-z_]*\)  *.*/\1/p'
 }
 
+# SOLVER: the net that it trains, by a path as it says, or from the solver's folder.
+_crema_net() {
+  local net
+  net=$(sed -n 's/^ *\(train_\)\{0,1\}net: *"\([^"]*\)".*/\2/p' "$1" 2>/dev/null | head -n 1)
+  [[ -e $net ]] || net=$(dirname "$1")/$net
+  echo "$net"
+}
+
 # PROGRAM PATH MODEL: what -set takes behind PATH: fields as NAME=, blocks as NAME., and layers as layer[NAME].
 _crema_settings() {
   if [[ $2 == *'[' ]]; then
@@ -40,6 +48,7 @@ _crema() {
   local crema=${COMP_WORDS[0]} words='' files='' model=''
   for ((i = 1; i < COMP_CWORD; ++i)); do
     [[ ${COMP_WORDS[i]} != *-model ]] || model=${COMP_WORDS[i + 1]}
+    [[ ${COMP_WORDS[i]} != *-solver || -n $model ]] || model=$(_crema_net "${COMP_WORDS[i + 1]}")
   done
   COMPREPLY=()
   if [[ $before == -* ]]; then
