@@ -104,4 +104,8 @@ using OverridingRegistry = Registry<OverridingTag, OverridingModule>;
 // The object behind a layer; null if it is not a Python layer.
 PythonObject* python_object(Layer& layer);
 
+// While on, forward() gives the tops of the last pass again and does not call the object: for a pass that
+// is repeated with the same bottoms. Nothing happens to other layers.
+void repeat_python(Layer& layer, bool on);
+
 }  // namespace crema

@@ -38,6 +38,8 @@ struct NetOptions {
   bool seed_outputs = false;
   // Compute gradients in phase TEST too.
   bool backward = false;
+  // Plan no gradients, whatever else asks for them, until plan_gradients() or look_into(true).
+  bool forward_only = false;
   // No batch of a source crosses the end of an epoch (Layer::read_whole_epochs), so the last one of
   // each may be smaller; plans of both sizes are kept. See check_whole_epochs() in net/records.h.
   bool whole_epochs = false;
@@ -137,6 +139,9 @@ class Net {
   // blobs hold nothing until the next pass.
   void look_into(bool gradients, bool rows = false);
   // The content of this value stays until the end of a pass. The plan is made anew, as by look_into().
+  // From now on gradients are computed in phase TEST too, by a plan that uses memory again. Those of the
+  // net's inputs stay until the next backward pass. The plan is made anew, as by look_into().
+  void plan_gradients();
   void keep_value(int value);
   // Blobs in the order and the precision of another net's, for parameters that are that net's from now
   // on. The plan is made anew, as by look_into().

@@ -63,6 +63,7 @@ void Net::backward_layers(int first, int last, const Instead& instead) {
 void Net::look_into(bool gradients, bool rows) {
   options_.keep_blobs = true;
   options_.backward = options_.backward || gradients;
+  options_.forward_only = options_.forward_only && !gradients;
   // Others would write into a shared one.
   options_.arena = std::make_shared<ArenaPool>();
   plan_.reset();
@@ -75,6 +76,19 @@ void Net::look_into(bool gradients, bool rows) {
     if (gradients && options_.share && parameter.diff)
       parameter.diff = Tensor(context_, parameter.shape, data.dtype(), data.format());
   }
+  ++generation_;
+}
+
+void Net::plan_gradients() {
+  options_.backward = true;
+  options_.forward_only = false;
+  for (const Node& node : graph_.nodes) {
+    if (!node.bottoms.empty()) continue;
+    for (const int value : node.tops) graph_.values[value].keep = true;
+  }
+  plan_.reset();
+  other_plan_.reset();
+  if (planned().options.backward && !parameter_diff_) place_diffs();
   ++generation_;
 }
 

@@ -133,10 +133,10 @@ void Net::allocate_parameters() {
 void Net::store_in_rows() {
   require(!options_.share && !is_half(options_.precision),
           "parameters that another net owns, or that have copies in 16 bits, keep their order");
-  std::vector<Tensor> before;
+  std::vector<Tensor> before, diffs;
   for (Parameter& parameter : graph_.parameters) {
     before.push_back(std::exchange(parameter.data, Tensor()));
-    parameter.diff = {};
+    diffs.push_back(std::exchange(parameter.diff, Tensor()));
   }
   options_.row_major = true;
   parameter_data_ = parameter_diff_ = {};
@@ -144,6 +144,12 @@ void Net::store_in_rows() {
   place_in_arena();
   for (size_t i = 0; i < before.size(); ++i)
     from_floats(context_, to_floats(context_, before[i]).data(), graph_.parameters[i].data);
+  if (!plan_->options.backward) return;
+  place_diffs();
+  for (size_t i = 0; i < diffs.size(); ++i) {
+    if (diffs[i] && graph_.parameters[i].diff)
+      from_floats(context_, to_floats(context_, diffs[i]).data(), graph_.parameters[i].diff);
+  }
 }
 
 // In the same layout as the parameters.

@@ -24,8 +24,8 @@ void Net::make_plan() {
   PlanOptions p;
   p.dtype = options_.dtype;
   p.precision = options_.precision;
-  p.backward =
-      training() || options_.backward || options_.seed_outputs || graph_.net.force_backward();
+  p.backward = !options_.forward_only && (training() || options_.backward ||
+                                          options_.seed_outputs || graph_.net.force_backward());
   p.keep_blobs = options_.keep_blobs;
   p.fuse = options_.fuse;
   // Exact float32 on a GPU: cuDNN's kernels without tensor cores are for row-major (NCHW).

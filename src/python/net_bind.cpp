@@ -1,8 +1,11 @@
 #include <pybind11/stl.h>
 
 #include "base/error.h"
+#include "net/filter.h"
+#include "net/prototxt/net_input.h"
 #include "python/bindings.h"
 #include "python/layer_view.h"
+#include "python/mode.h"
 #include "python/net_object.h"
 #include "python/python_layer.h"
 
@@ -29,18 +32,21 @@ std::string weights_of(const py::object& weights) {
   return join(files, ",");
 }
 
+std::vector<std::string> stages_of(const py::object& stages) {
+  if (stages.is_none()) return {};
+  if (py::isinstance<py::str>(stages)) return {stages.cast<std::string>()};
+  std::vector<std::string> found;
+  for (const py::handle& stage : py::iter(stages)) found.push_back(stage.cast<std::string>());
+  return found;
+}
+
 std::shared_ptr<NetObject> open_net(const py::object& file, int phase, int level,
                                     const py::object& stages, const py::object& weights,
                                     bool planned, const std::string& precision) {
   NetFormat format;
   format.phase = phase;
   format.level = level;
-  if (py::isinstance<py::str>(stages)) {
-    format.stages = {stages.cast<std::string>()};
-  } else if (!stages.is_none()) {
-    for (const py::handle& stage : py::iter(stages))
-      format.stages.push_back(stage.cast<std::string>());
-  }
+  format.stages = stages_of(stages);
   format.weights = weights_of(weights);
   format.planned = planned;
   format.precision = precision;
@@ -82,6 +88,19 @@ const NetMap::Layer& layer_at(NetObject& net, int layer) {
 std::string net_text(NetObject& net) {
   return cat("<Net \"", net.net().name(), "\", ", net.layers(), " layers, phase ",
              net.net().training() ? "TRAIN" : "TEST", ">");
+}
+
+// The net of a file as it is made for a phase.
+std::string net_text_for(const py::object& file, int phase, int level, const py::object& stages) {
+  require(phase == TRAIN || phase == TEST, "phase ", phase,
+          ": expected crema.TRAIN (0) or crema.TEST (1)");
+  NetState outer;
+  outer.set_level(level);
+  for (const std::string& stage : stages_of(stages)) outer.add_stage(stage);
+  const std::shared_ptr<Context> context = make_context();
+  const NetInput input =
+      read_net_input(path_of(file), static_cast<Phase>(phase), outer, context->log());
+  return filter_net(input.net, input.options.state, context->log()).DebugString();
 }
 
 void bind_layer_view(py::module_& module) {
@@ -161,6 +180,7 @@ void add_lists(py::class_<NetObject, std::shared_ptr<NetObject>>& net) {
           "phase", [](NetObject& object) { return object.net().training() ? 0 : 1; },
           "crema.TRAIN or crema.TEST.")
       .def_property_readonly("planned", &NetObject::planned, "Opened with planned=True.")
+      .def_property_readonly("_keeps_blobs", &NetObject::keeps)
       .def_property_readonly("_blob_list", &net_blobs)
       .def_property_readonly("_layer_list", &net_layers)
       .def("_layer_blobs",
@@ -220,6 +240,12 @@ void bind_net(py::module_& module) {
            "The form of scripts from 2014, after set_phase_test() or set_phase_train().");
   add_passes(net);
   add_lists(net);
+  module.def(
+      "net_text", &net_text_for, py::arg("network_file"), py::arg("phase"), py::arg("level") = 0,
+      py::arg("stages") = py::none(),
+      "The net of a file as it is made for a phase, as text: includes, variables and repeats "
+      "are\nwritten out, old fields in today's form, and layers of other phases are left out. "
+      "Nothing is computed.");
 }
 
 }  // namespace crema::python

@@ -145,7 +145,7 @@ py::array NetObject::blob_diff(int blob) {
     require(!planned_, "the gradient of blob \"", map_.blobs[blob].name,
             "\" cannot be seen in a net that was opened with planned=True");
     require(!running_, "blobs cannot be read for the first time while the net runs");
-    look_into(true);
+    if (!gradients_can_be_planned(blob)) look_into(true);
   }
   need_gradients();
   const Tensor diff = diff_tensor(blob);

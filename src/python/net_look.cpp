@@ -3,9 +3,15 @@
 // A net of its own that is used as a whole is planned like the programs' nets. The first blobs inside that
 // the program asks for are kept by the plan, which stays fast. A program that looks at more, runs a part
 // of a pass or asks for gradients gets a net that keeps every blob, row-major, so that arrays are views.
+// Whole backward passes of a net with force_backward are planned, too, as long as the program sees only
+// the gradients of inputs, outputs and parameters.
 // Each time the last pass is repeated with its own inputs and weights: the plan holds them until the next
 // pass, because what the program writes goes into copies (Input::staged, mirrors_) until then.
+#include <algorithm>
+#include <cstring>
+
 #include "base/error.h"
+#include "layers/python_hook.h"
 #include "python/mode.h"
 #include "python/net_object.h"
 
@@ -23,6 +29,8 @@ constexpr int kFewBlobs = 3;
 void NetObject::look_into(bool gradients) {
   plan_again([&] { net_.look_into(gradients, lazy_); });
   lazy_ = has_pass_ = false;
+  went_backward_ = false;
+  seeds_.clear();
   weights_of_last_pass_.clear();
 }
 
@@ -35,6 +43,11 @@ void NetObject::look_at(int blob) {
   const bool is_source = net_.graph().nodes[value.producer].bottoms.empty();
   if (is_source || ++looks_ > kFewBlobs) return look_into(false);
   plan_again([&] { net_.keep_value(id); });
+}
+
+// Their objects are not called in a pass that is repeated as it was.
+void NetObject::repeat_python_layers(bool on) {
+  for (const Node& node : net_.graph().nodes) repeat_python(*node.layer, on);
 }
 
 // `change` makes the net drop its plan. What the blobs hold is carried over.
@@ -51,12 +64,19 @@ void NetObject::plan_again(const std::function<void()>& change) {
     if (!filled && (!all || node.message.type() == "Reorder")) continue;
     for (const int id : node.tops) kept[id] = to_floats(context, old.value(id));
   }
+  std::map<int, std::vector<float>> diffs;  // that a program may have written or still read
+  for (const NetMap::Blob& entry : map_.blobs) {
+    const int id = entry.versions.front();
+    if (lazy_ && (entry.input || entry.output) && old.diff(id))
+      diffs[id] = to_floats(context, old.diff(id));
+  }
   std::vector<std::vector<float>> results;
   for (const Net::Output& output : net_.outputs())
     results.push_back(to_floats(context, output.value));
   std::erase_if(mirrors_, [&](const auto& entry) {
     return entry.second.unseen() && !(lazy_ && entry.second.changed());
   });
+  repeat_python_layers(has_pass_);
   change();
   Plan& now = plan();
   const auto restore = [&] {
@@ -76,12 +96,18 @@ void NetObject::plan_again(const std::function<void()>& change) {
       }
     }
   }
+  if (has_pass_ && went_backward_) repeat_backward();
+  repeat_python_layers(false);
+  for (const auto& [id, values] : diffs) {
+    if (const Tensor diff = now.diff(id)) from_floats(context, values.data(), diff);
+  }
   if (!lazy_) return context.synchronize();
   if (!keeps()) return;
   // What the program has written since the pass; inputs wait for the next one.
   write_back_weights();
   for (auto& [key, mirror] : mirrors_) {
-    if (key.first == kData) mirror.write_back(context, value_tensor(key.second));
+    const Tensor to = key.first == kData || key.first == kDiff ? tensor(key) : Tensor();
+    if (to) mirror.write_back(context, to);
   }
 }
 
@@ -125,13 +151,51 @@ void NetObject::need_blob(int blob) {
   lazy_ ? look_at(blob) : look_into(false);
 }
 
+// The gradients that the last backward pass has left inside; those of parameters do not count it twice.
+void NetObject::repeat_backward() {
+  Context& context = net_.context();
+  std::vector<std::pair<Tensor, std::vector<float>>> kept;
+  for (const Parameter& parameter : net_.parameters()) {
+    if (parameter.diff) kept.emplace_back(parameter.diff, to_floats(context, parameter.diff));
+  }
+  for (const auto& [id, values] : seeds_) from_floats(context, values.data(), plan().diff(id));
+  swap_weights();
+  keeps() ? run_backward(layers() - 1, 0, ReLURule::derivative) : net_.backward(true);
+  swap_weights();
+  for (const auto& [diff, values] : kept) from_floats(context, values.data(), diff);
+}
+
+// Of a blob of a lazy net.
+bool NetObject::gradients_can_be_planned(int blob) const {
+  const NetMap::Blob& entry = map_.blobs[blob];
+  return lazy_ && plans_gradients_ && (entry.input || entry.output) && !entry.split &&
+         entry.versions.size() == 1 && entry.loss_weight == 0;
+}
+
+// Whether a backward pass that reads what is there now would differ from one right after the pass.
+bool NetObject::changed_since_pass() const {
+  for (const auto& [id, input] : inputs_) {
+    if (!input.staged) continue;
+    const auto count = static_cast<size_t>(input.staged->shape().count());
+    if (input.wanted || input.set.size() != count ||
+        std::memcmp(input.set.data(), input.staged->values(), count * sizeof(float)) != 0)
+      return true;
+  }
+  return !weights_of_last_pass_.empty() ||
+         std::any_of(mirrors_.begin(), mirrors_.end(), [](const auto& entry) {
+           return (entry.first.first == kData || entry.first.first == kParameter) &&
+                  entry.second.changed();
+         });
+}
+
 void NetObject::need_gradients() {
   if (net_.plan().options.backward) return;
   require(!planned_,
           "a net that was opened with planned=True in phase TEST computes no gradients: "
           "open it without planned, or in phase TRAIN");
   require(!running_, "gradients cannot be asked for the first time while the net runs");
-  look_into(true);
+  if (!lazy_ || !plans_gradients_) return look_into(true);
+  plan_again([&] { net_.plan_gradients(); });
 }
 
 }  // namespace crema::python

@@ -33,17 +33,21 @@ Precision precision_of(const NetFormat& format, const Context& context) {
   return format.planned ? precision_for(context, "") : Precision::fp32;
 }
 
+bool has_python(const NetParameter& net) {
+  return std::any_of(net.layer().begin(), net.layer().end(),
+                     [](const LayerParameter& layer) { return layer.type() == "Python"; });
+}
+
 // Whether a pass can be repeated when the program looks into the net, with the same results and no other
-// traces. Gradients are expected of a net with force_backward.
+// traces. Layers written in Python are not called for that again.
 bool can_be_lazy(const NetParameter& net) {
-  if (net.force_backward()) return false;
   std::set<std::string> inputs;
   for (const LayerParameter& layer : net.layer()) {
     const std::string& type = layer.type();
     if (type == "Input") inputs.insert(layer.top().begin(), layer.top().end());
-    const bool writes_files = (layer.top_size() == 0 && type != "Silence") ||
+    const bool writes_files = (layer.top_size() == 0 && type != "Silence" && type != "Python") ||
                               layer.detection_output_param().has_save_output_param();
-    if (type == "Python" || type == "MemoryData" || writes_files) return false;
+    if (type == "MemoryData" || writes_files) return false;
     for (int j = 0; j < layer.top_size() && j < layer.bottom_size(); ++j) {
       if (layer.top(j) == layer.bottom(j) && inputs.count(layer.top(j))) return false;
     }
@@ -84,6 +88,7 @@ std::shared_ptr<NetObject> NetObject::open(const std::string& path, const NetFor
                       format.phase == TEST && can_be_lazy(input.net);
     input.options.keep_blobs = !format.planned && !lazy;
     input.options.row_major = input.options.keep_blobs && !is_half(input.options.precision);
+    input.options.forward_only = lazy;
     // As Caffe's force_backward: gradients start from whatever the program writes into an output's.
     input.options.seed_outputs = input.net.force_backward();
     own->net = std::make_unique<Net>(*own->context, input.net, input.options);
@@ -91,9 +96,11 @@ std::shared_ptr<NetObject> NetObject::open(const std::string& path, const NetFor
       if (!file.empty()) load_weights(*own->net, file, {WeightsMode::strict, false});
     // What a layer carries from pass to pass would be lost if one were repeated.
     const bool carries = lazy && !own->net->carried().empty();
-    if (carries) own->net->look_into(false, true);
+    if (carries) own->net->look_into(input.net.force_backward(), true);
     object = std::make_shared<NetObject>(own, *own->net, std::make_shared<NetLock>());
     object->lazy_ = lazy && !carries;
+    object->plans_gradients_ =
+        object->lazy_ && input.net.force_backward() && !has_python(input.net);
   }
   object->planned_ = format.planned;
   return object;
@@ -101,8 +108,8 @@ std::shared_ptr<NetObject> NetObject::open(const std::string& path, const NetFor
 
 void NetObject::clear_param_diffs() {
   const NetLock::Hold hold(lock_);
-  if (lazy_) return;  // it has none
   const DeviceScope scope = enter(net_.context());
+  if (lazy_ && !net_.plan().options.backward) return;  // it has none
   write_back();
   for (const Parameter& parameter : net_.parameters()) {
     if (parameter.diff) zero(net_.context(), parameter.diff);

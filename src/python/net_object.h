@@ -60,6 +60,8 @@ class NetObject : public std::enable_shared_from_this<NetObject> {
   Net& net() { return net_; }
   // Only inputs and outputs can be seen, for as long as it lives.
   bool planned() const { return planned_; }
+  // Whether every blob has memory of its own now.
+  bool keeps() const { return net_.options().keep_blobs; }
   const std::shared_ptr<NetLock>& lock() const { return lock_; }
   const NetMap& map() const { return map_; }
   int layers() const { return static_cast<int>(map_.layers.size()); }
@@ -117,13 +119,17 @@ class NetObject : public std::enable_shared_from_this<NetObject> {
   using Key = std::pair<Kind, int>;
 
   bool rows() const { return net_.options().row_major; }
-  bool keeps() const { return net_.options().keep_blobs; }
   bool whole(int first, int last) const { return first == 0 && last == layers() - 1; }
   Plan& plan();
   void place_inputs(Plan& plan);
   void fill_constants(Plan& plan);
   void look_into(bool gradients);
   void look_at(int blob);
+  bool gradients_can_be_planned(int blob) const;
+  bool changed_since_pass() const;
+  void backward_planned();
+  void repeat_backward();
+  void repeat_python_layers(bool on);
   void plan_again(const std::function<void()>& change);
   void repeat_last_pass();
   void swap_weights();
@@ -170,6 +176,10 @@ class NetObject : public std::enable_shared_from_this<NetObject> {
   bool lazy_ = false;
   int looks_ = 0;          // how many blobs the plan keeps for the program
   bool has_pass_ = false;  // a lazy net's last pass can be repeated
+  // Whole backward passes of a lazy net can be planned, and be repeated: whether one has followed the last
+  // pass, and the gradients that it began with, by value.
+  bool plans_gradients_ = false, went_backward_ = false;
+  std::map<int, std::vector<float>> seeds_;
   // Of parameters that changed since then, what they were.
   std::map<int, std::vector<float>> weights_of_last_pass_;
   bool running_ = false;

@@ -48,6 +48,7 @@ void NetObject::before_run(int first, int last, bool forward) {
          "\" has not run forward since an input before it was reshaped");
   plan();
   has_pass_ = false;  // what it read is overwritten
+  went_backward_ = false;
   weights_of_last_pass_.clear();
   write_back();
 }
@@ -111,9 +112,19 @@ void NetObject::run_forward(uint64_t pass, int first, int last) {
 void NetObject::backward(int first, int last, ReLURule rule) {
   const NetLock::Hold hold(lock_);
   const DeviceScope scope = enter(net_.context());
-  if (!running_) need_gradients();
+  if (lazy_ && !running_) {
+    // A planned backward pass overwrites the blobs that another one would read.
+    const bool planned = plans_gradients_ && whole(last, first) && rule == ReLURule::derivative &&
+                         callbacks_[before_backward].empty() &&
+                         callbacks_[after_backward].empty() && has_pass_ && !went_backward_ &&
+                         !changed_since_pass();
+    planned ? need_gradients() : look_into(true);
+  } else if (!running_) {
+    need_gradients();
+  }
   const Running running(*this);
   if (first < last) return;
+  if (lazy_) return backward_planned();
   before_run(first, last, false);
   if (!keeps() && rule != ReLURule::derivative) look_into(true);
   if (!keeps()) {
@@ -142,6 +153,30 @@ void NetObject::backward(int first, int last, ReLURule rule) {
     refresh_mirrors();
     call(after_backward, layer);
   }
+}
+
+// Of a lazy net: its last pass can still be repeated, and then this is, too.
+void NetObject::backward_planned() {
+  Plan& now = plan();
+  seeds_.clear();
+  for (auto& [key, mirror] : mirrors_) {
+    const Tensor to = key.first == kParameter || key.first == kData ? Tensor() : tensor(key);
+    if (to) mirror.write_back(net_.context(), to);
+  }
+  {
+    const py::gil_scoped_release release;
+    for (const int id : now.outputs) {
+      if (now.values[id].loss_weight == 0 && now.diff(id))
+        seeds_[id] = to_floats(net_.context(), now.diff(id));
+    }
+    net_.backward(true);
+    // A layer may overwrite the gradient that it starts from; a program finds there what it wrote.
+    for (const auto& [id, values] : seeds_)
+      from_floats(net_.context(), values.data(), now.diff(id));
+    net_.context().synchronize();
+  }
+  went_backward_ = true;
+  refresh_mirrors();
 }
 
 void NetObject::run_backward(int first, int last, ReLURule rule) {

@@ -283,3 +283,38 @@ def test_mean_image_is_resized(transformer):
 def test_transformer_errors(transformer, call, reason):
     with pytest.raises(ValueError, match=reason):
         call(transformer)
+
+
+# Of scikit-image's resize, version 0.12, which Caffe's io imported: the centres of pixels, 0 beyond the border.
+@pytest.mark.parametrize('image, shape, options, expected', [
+    ([[0., 4.]], (1, 4), {}, [[0, 1, 3, 3]]),
+    ([[0., 4.]], (1, 4), {'mode': 'edge'}, [[0, 1, 3, 4]]),
+    ([[0., 4.]], (1, 4), {'order': 0}, [[0, 0, 4, 4]]),
+    ([[2., 4.]], (1, 4), {'clip': False}, [[1.5, 2.5, 3.5, 3]]),
+    ([[1., 3., 5., 7.]], (1, 2), {}, [[2, 6]]),
+    (np.array([[0, 255]], np.uint8), (1, 2), {}, [[0, 1]]),
+    (np.array([[0, 255]], np.uint8), (1, 2), {'preserve_range': True}, [[0, 255]]),
+    (np.ones((2, 3, 3)), (4, 6), {'mode': 'edge'}, np.ones((4, 6, 3))),
+    (np.ones((2, 3, 3)), (4, 6, 1), {'mode': 'edge'}, np.ones((4, 6, 1))),
+])
+def test_resize(image, shape, options, expected):
+    found = crema.io.resize(image, shape, **options)
+    np.testing.assert_allclose(found, expected)
+    assert found.dtype == np.float64
+
+
+@pytest.mark.parametrize('shape, options', [((2, 2, 2, 2), {}), ((0, 2), {}), ((2, 2), {'order': 3})])
+def test_resize_refuses(shape, options):
+    with pytest.raises(ValueError, match='resize: '):
+        crema.io.resize(np.ones((4, 4)), shape, **options)
+
+
+@pytest.mark.parametrize('arguments, expected', [
+    ((), [[[3, 4, 5], [0, 1, 2]]]),
+    ((1, True), [[[-2, 4, 5], [1, 1, 2]]]),
+    ((0,), [[[0, 1, 2], [3, 4, 5]]]),
+])
+def test_flip_image(arguments, expected):
+    image = np.arange(6.).reshape(1, 2, 3)
+    assert crema.io.flip_image(image, *arguments).tolist() == expected
+    assert image[0, 0, 0] == 0

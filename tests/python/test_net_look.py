@@ -1,5 +1,7 @@
 """crema.Net as others' scripts use it: parts of passes after a reshape, and nets that are planned until a program looks
-inside. Values are held against a net that keeps its blobs from the start (force_backward)."""
+inside. Values are held against a net that keeps its blobs from the start."""
+import sys
+
 import numpy as np
 import pytest
 
@@ -111,7 +113,7 @@ def test_a_part_from_the_middle_takes_the_shapes_that_are_there(make):
     net.blobs['data'].reshape(2, 3, 12, 12)
     net.forward(start='pool')  # nothing before it has run at the new shape
     assert net.blobs['prob'].data.shape == (1, 5)
-    np.testing.assert_array_equal(net.blobs['mixed'].data, before)
+    close(net.blobs['mixed'].data, before)
     net.forward()
     assert net.blobs['prob'].data.shape == (2, 5)
 
@@ -158,7 +160,13 @@ def test_deep_visualization(make):
 @pytest.fixture
 def pair(make):
     """A planned net, and one of the same weights that keeps its blobs."""
-    net, kept = make(), make(True)
+    return twins(make)
+
+
+def twins(make, **options):
+    net, kept = make(**options), make(**{**options, 'force': True})
+    kept.blobs['conv1'].diff  # from now on it keeps all of them
+    assert kept._keeps_blobs and not net._keeps_blobs
     for name, blobs in net.params.items():
         for mine, theirs in zip(kept.params[name], blobs):
             mine.data[...] = theirs.data
@@ -279,3 +287,204 @@ def test_statistics_count_a_pass_once(make):
             each.blobs['bn'].data
         close(held, kept.params['bn'][0].data)
         close(net.params['bn'][2].data, kept.params['bn'][2].data)
+
+
+# --- gradients of a net with force_backward, which stays planned ---
+
+def gradients(net):
+    found = {'data': net.blobs['data'].diff.copy(), 'prob': net.blobs['prob'].diff.copy()}
+    found.update({f'{name}{i}': blob.diff.copy() for name, blobs in net.params.items() for i, blob in enumerate(blobs)})
+    return found
+
+
+def same_gradients(net, kept):
+    ours, theirs = gradients(net), gradients(kept)
+    for name in theirs:
+        close(ours[name], theirs[name])
+    assert np.abs(theirs['data']).sum() > 0 and np.abs(theirs['conv10']).sum() > 0
+
+
+def forced(make, **options):
+    pair = twins(make, force=True, **options)
+    for net in pair:
+        net.params['ip'][0].data[...] *= 0.05  # else the softmax is saturated
+    return pair
+
+
+def test_whole_backward_passes_stay_planned(make):
+    net, kept = forced(make)
+    for step in range(3):
+        for each in (net, kept):
+            each.forward(data=images(step, 1, 3, 12, 12))
+            each.blobs['prob'].diff[...] = images(step + 10, 1, 5)
+            each.backward()
+        same_gradients(net, kept)  # those of parameters are added up
+        if step == 1:
+            for each in (net, kept):
+                each.clear_param_diffs()
+                assert not each.params['conv1'][0].diff.any()
+    # By keyword, and a forward pass leaves gradients as they are.
+    for each in (net, kept):
+        each.forward(data=images(6, 1, 3, 12, 12))
+    held = net.blobs['data'].diff
+    close(net.backward(prob=images(5, 1, 5))['data'], kept.backward(prob=images(5, 1, 5))['data'])
+    before = held.copy()
+    for each in (net, kept):
+        each.forward(data=images(7, 1, 3, 12, 12))
+    np.testing.assert_array_equal(held, before)
+    close(net.blobs['data'].diff, kept.blobs['data'].diff)
+    assert not net._keeps_blobs
+    # Another size.
+    for each in (net, kept):
+        each.blobs['data'].reshape(2, 3, 12, 12)
+        each.forward(data=images(8, 2, 3, 12, 12))
+        each.blobs['prob'].diff[...] = images(9, 2, 5)
+        each.backward()
+    same_gradients(net, kept)
+    assert not net._keeps_blobs
+    # A second backward pass of the same forward pass reads what the first one has left of its blobs.
+    for each in (net, kept):
+        each.blobs['prob'].diff[...] = images(10, 2, 5)
+        each.backward()
+    same_gradients(net, kept)
+    assert net._keeps_blobs
+
+
+@pytest.mark.parametrize('looks', [['data'], ['conv1'], ['ip', 'left'], INSIDE])
+def test_gradients_inside_are_those_of_the_last_backward_pass(make, looks):
+    net, kept = forced(make)
+    for each in (net, kept):
+        each.forward(data=images(0, 1, 3, 12, 12))
+        each.blobs['prob'].diff[...] = images(1, 1, 5)
+        each.backward()
+        # Neither counts before the next pass.
+        each.params['ip'][0].data[...] += 1
+        each.blobs['prob'].diff[...] = np.arange(5)
+        each.blobs['data'].data[...] = 4
+    for name in looks:
+        close(net.blobs[name].diff, kept.blobs[name].diff)
+        close(net.blobs[name].data, kept.blobs[name].data)
+    same_gradients(net, kept)
+    assert net._keeps_blobs == (looks != ['data'])
+    for each in (net, kept):
+        each.forward(data=images(2, 1, 3, 12, 12))
+        each.backward()
+    same_gradients(net, kept)
+
+
+@pytest.mark.parametrize('change', [
+    lambda net: net.blobs['data'].data.fill(0.5),
+    lambda net: net.params['conv1'][0].data.__imul__(2),
+    lambda net: net.blobs['mixed'].data.fill(0.25),
+])
+def test_what_is_written_before_backward_counts(make, change):
+    net, kept = forced(make)
+    for each in (net, kept):
+        each.forward(data=images(0, 1, 3, 12, 12))
+        each.blobs['prob'].diff[...] = images(1, 1, 5)
+        change(each)
+        each.backward()
+    same_gradients(net, kept)
+
+
+def test_parts_after_a_planned_backward_pass(make):
+    net, kept = forced(make)
+    for each in (net, kept):
+        each.forward(data=images(0, 1, 3, 12, 12))
+        each.blobs['prob'].diff[...] = images(1, 1, 5)
+        each.backward()
+        each.blobs['mixed'].diff[...] = images(2, 1, 12, 12, 12)
+        each.backward(start='mixed')
+    same_gradients(net, kept)
+    close(*(each.deconv_from_layer('mixed', images(3, 1, 12, 12, 12))['data'] for each in (net, kept)))
+
+
+# --- layers written in Python, which are not called for a look ---
+
+COUNTING = """import crema
+
+
+class Twice(crema.Layer):
+    def setup(self, bottom, top):
+        self.calls, self.seen = 0, None
+
+    def reshape(self, bottom, top):
+        top[0].reshape(*bottom[0].shape)
+
+    def forward(self, bottom, top):
+        self.calls += 1
+        self.seen = bottom[0].data
+        top[0].data[...] = self.calls * bottom[0].data
+
+    def backward(self, top, propagate_down, bottom):
+        bottom[0].diff[...] = self.calls * top[0].diff
+
+
+class Positive(Twice):
+    def reshape(self, bottom, top):
+        if not self.calls:
+            top[0].reshape(*bottom[0].shape)
+
+    def forward(self, bottom, top):
+        self.calls += 1
+        kept = 1 + self.calls % bottom[0].shape[0]
+        top[0].reshape(kept, *bottom[0].shape[1:])
+        top[0].data[...] = self.calls * bottom[0].data[:kept]
+"""
+
+
+@pytest.fixture
+def counting(tmp_path, monkeypatch):
+    (tmp_path / 'counting_layers.py').write_text(COUNTING)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield
+    sys.modules.pop('counting_layers', None)
+
+
+def with_python(kind, top):
+    layer = ('layer {{ name: "twice" type: "Python" bottom: "mixed" top: "%s" '
+             'python_param {{ module: "counting_layers" layer: "%s" }} }}\nlayer {{ name: "pool"' % (top, kind))
+    text = DREAM.replace('layer {{ name: "pool"', layer)
+    return text.replace('bottom: "mixed" top: "pool"', f'bottom: "{top}" top: "pool"')
+
+
+@pytest.mark.parametrize('kind, top', [('Twice', 'twice'), ('Twice', 'mixed'), ('Positive', 'twice')])
+@pytest.mark.parametrize('looks', [['conv1'], ['mixed'], ['ip', 'pool', 'left', 'conv1'], ['mixed', 'conv1']])
+def test_python_layers_are_called_once_a_pass(make, counting, kind, top, looks):
+    net, kept = twins(make, text=with_python(kind, top))
+    for step in range(3):
+        for each in (net, kept):
+            each.forward(data=images(step, 3, 3, 12, 12)) if step else each.blobs['data'].reshape(3, 3, 12, 12)
+        if step != 1:
+            continue
+        seen = net.layer_dict['twice'].seen.copy() if kind == 'Twice' else None
+        for name in looks:
+            close(net.blobs[name].data, kept.blobs[name].data)
+        assert net.layer_dict['twice'].calls == kept.layer_dict['twice'].calls == 1
+        if seen is not None:
+            np.testing.assert_array_equal(net.layer_dict['twice'].seen, seen)
+    assert net._keeps_blobs == (len(looks) > 3)
+    close(net.blobs['prob'].data, kept.blobs['prob'].data)
+    assert net.layer_dict['twice'].calls == 2
+
+
+def test_what_a_python_layer_saw_stays(make, counting):
+    net = make(text=with_python('Twice', 'twice'))
+    mixed = make()
+    for name, blobs in net.params.items():
+        for mine, theirs in zip(mixed.params[name], blobs):
+            mine.data[...] = theirs.data
+    net.forward(data=images(0, 1, 3, 12, 12))
+    mixed.forward(data=images(0, 1, 3, 12, 12))
+    close(net.layer_dict['twice'].seen, mixed.blobs['mixed'].data)
+    assert not net._keeps_blobs
+
+
+def test_gradients_through_a_python_layer(make, counting):
+    net, kept = forced(make, text=with_python('Twice', 'twice'))
+    for each in (net, kept):
+        each.forward(data=images(0, 1, 3, 12, 12))
+        each.blobs['prob'].diff[...] = images(1, 1, 5)
+        each.backward()
+        assert each.layer_dict['twice'].calls == 1
+    same_gradients(net, kept)

@@ -50,6 +50,13 @@ class PythonLayer : public Layer {
   bool keeps_tops() const override { return true; }
 
   PythonObject* object() const { return object_.get(); }
+  void repeat(bool on) {
+    repeated_.reset();
+    if (!on || is_source()) return;  // a source does not run twice in a pass
+    repeated_.emplace();
+    for (const auto& top : top_)
+      repeated_->emplace_back(top->shape(), to_floats(*host_, top->data()));
+  }
   Tensor given_parameter(size_t index) const override {
     return index < given_.size() ? given_[index] : Tensor();
   }
@@ -67,7 +74,7 @@ class PythonLayer : public Layer {
            ", and this program runs no Python layers",
            assumed.empty() ? "" : cat("; -assume ", assumed, " puts inputs in its place"));
     }
-    const auto host = std::make_shared<Context>(Device::cpu);
+    const auto host = host_ = std::make_shared<Context>(Device::cpu);
     for (const Shape& shape : bottoms) bottom_.push_back(std::make_shared<HostBlob>(host, shape));
     in_place_.assign(bottoms.size(), -1);
     for (int j = 0; j < message().top_size(); ++j) {
@@ -134,9 +141,9 @@ class PythonLayer : public Layer {
       last_pass_ = pass.pass;
     } else if (!grows_) {
       view_bottoms(context, pass);
-      object_->reshape(bottom_, top_);
+      repeated_ ? give_repeated_tops() : object_->reshape(bottom_, top_);
       for (size_t j = 0; j < top_.size(); ++j) view_top(context, j, pass.top[j]);
-      object_->forward(pass.pass, bottom_, top_);
+      if (!repeated_) object_->forward(pass.pass, bottom_, top_);
     }
     // Then the plan enlarges their memory, and this is called once more to fill it.
     const bool grew = grows_;
@@ -204,6 +211,14 @@ class PythonLayer : public Layer {
     std::vector<Shape> shapes;
     for (const auto& top : top_) shapes.push_back(top->shape());
     return shapes;
+  }
+
+  void give_repeated_tops() {
+    for (size_t j = 0; j < top_.size(); ++j) {
+      const auto& [shape, values] = (*repeated_)[j];
+      top_[j]->reshape(shape);
+      from_floats(*host_, values.data(), top_[j]->data());
+    }
   }
 
   // Shows the tensor's content: its own memory where Python can use that, else a copy.
@@ -274,7 +289,9 @@ class PythonLayer : public Layer {
   }
 
   std::unique_ptr<PythonObject> object_;
+  std::shared_ptr<Context> host_;
   HostBlobs bottom_, top_, blobs_;
+  std::optional<std::vector<std::pair<Shape, std::vector<float>>>> repeated_;  // tops
   // Of blobs_ that are copies, what they held after the last pass.
   std::vector<std::vector<float>> known_;
   std::vector<int> in_place_;          // for each bottom the top that is the same blob; or -1
@@ -287,6 +304,10 @@ class PythonLayer : public Layer {
 };
 
 }  // namespace
+
+void repeat_python(Layer& layer, bool on) {
+  if (auto* python = dynamic_cast<PythonLayer*>(&layer)) python->repeat(on);
+}
 
 PythonObject* python_object(Layer& layer) {
   auto* python = dynamic_cast<PythonLayer*>(&layer);

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "device/aligned.h"
+#include "layers/python_hook.h"
 #include "net/plan.h"
 
 namespace crema {
@@ -29,6 +30,15 @@ class MemoryPlanner {
   int last_step() const { return plan_.step_count() - 1; }
   bool reuse() const { return plan_.options.reuse_memory && !plan_.options.keep_blobs; }
 
+  // Programs may hold on to the arrays that such a layer got, and read them after the pass.
+  bool seen_by_python(int id) const {
+    const auto& readers = readers_[id];
+    return !plan_.options.backward &&
+           std::any_of(readers.begin(), readers.end(), [&](const auto& reader) {
+             return python_object(*plan_.nodes[reader.first].layer) != nullptr;
+           });
+  }
+
   int add_storage(size_t bytes, int first, int last, bool persistent = false) {
     Storage storage;
     storage.bytes = bytes;
@@ -49,7 +59,8 @@ class MemoryPlanner {
     for (size_t j = 0; j < node.tops.size(); ++j) {
       PlanValue& top = plan_.values[node.tops[j]];
       const Reads reads = reads_of(plan_, readers_, node.tops[j]);
-      const int last = top.recomputed() ? reads.last_forward : reads.last();
+      int last = top.recomputed() ? reads.last_forward : reads.last();
+      if (seen_by_python(node.tops[j])) last = last_step();
       if (top.recomputed()) {
         top.recomputed_storage =
             add_storage(top.bytes(), reads.first_backward, reads.last_backward);
@@ -136,6 +147,7 @@ class MemoryPlanner {
       add_up(id);
     }
     for (int storage : parts) extend(storage, plan_.backward_step(i));
+    if (top.keep && node.bottoms.empty()) plan_.storages[parts[0]].persistent = true;
   }
 
   // Sums all parts of a gradient so far into one, as soon as the last of them is written: the first of

@@ -21,9 +21,9 @@ from .compiled import require_module
 require_module(__name__)
 
 from ._crema import (TEST, TRAIN, NCCL, DeviceLost, Diverged, Error, Layer, LayerBlobs, Timer, __version__,
-                     get_threads, has_nccl, init_log, layer_type_list, log, set_device, set_mode_cpu, set_mode_gpu,
-                     set_multiprocess, set_random_seed, set_solver_count, set_solver_rank, set_threads, solver_count,
-                     solver_rank, solver_type)
+                     get_threads, has_nccl, init_log, layer_type_list, log, net_text, set_device, set_mode_cpu,
+                     set_mode_gpu, set_multiprocess, set_random_seed, set_solver_count, set_solver_rank, set_threads,
+                     solver_count, solver_rank, solver_type)
 from . import _crema as _caffe  # pycaffe's name of the extension module
 from .pycaffe import Blob, Net, NetLayer, from_dlpack, set_phase_test, set_phase_train
 from .solvers import (AdaDeltaSolver, AdaGradSolver, AdamSolver, AdamWSolver, LAMBSolver, LionSolver, MuonSolver,
@@ -68,9 +68,33 @@ __all__ = [
     'NCCL', 'set_mode_cpu', 'set_mode_gpu', 'set_device', 'set_random_seed', 'set_threads', 'get_threads', 'init_log',
     'log', 'layer_type_list', 'has_nccl', 'set_phase_test', 'set_phase_train', 'solver_count', 'set_solver_count',
     'solver_rank', 'set_solver_rank', 'set_multiprocess', 'Classifier', 'Detector', 'Regressor', 'LivePlot', 'NetSpec',
-    'create_layer', 'layers', 'params', 'to_proto', 'classifier', 'coord_map', 'detector', 'display', 'draw', 'io',
-    'learn', 'model_libs', 'net_spec', 'plot', 'proto'
+    'create_layer', 'net_text', 'compile_net', 'get_solver_from_file', 'set_devices', 'select_device', 'layers',
+    'params', 'to_proto', 'classifier', 'coord_map', 'detector', 'display', 'draw', 'io', 'learn',
+    'model_libs', 'net_spec', 'plot', 'proto'
 ]
+
+get_solver_from_file = get_solver  # of an early branch
+
+
+def set_devices(numbers):
+    """Names the GPUs that select_device() chooses among, in Caffe's branch for OpenCL; the first is chosen."""
+    global _devices
+    _devices = [int(number) for number in numbers]
+    if _devices:
+        set_device(_devices[0])
+
+
+def select_device(number, in_list=False):
+    """Chooses a GPU, as set_device(); with in_list by its position in what set_devices() named."""
+    set_device(_devices[number] if in_list else number)
+
+
+def compile_net(network_file, phase, engine=''):
+    """net_text() under the name that it has in Intel's Caffe, where engines also fuse layers; here a Net does."""
+    return net_text(network_file, phase)
+
+
+_devices = [0]
 
 # In pycaffe the extension module has them.
 for _solver in (SGDSolver, NesterovSolver, AdaGradSolver, RMSPropSolver, AdaDeltaSolver, AdamSolver, get_solver):

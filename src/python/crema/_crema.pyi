@@ -29,6 +29,11 @@ def log(message: str) -> None:
     """Writes a line to the log, with the file and line of the caller."""
     ...
 
+def net_text(network_file: object, phase: int, level: int = 0, stages: object = None) -> str:
+    """The net of a file as it is made for a phase, as text: includes, variables and repeats are
+    written out, old fields in today's form, and layers of other phases are left out. Nothing is computed."""
+    ...
+
 def set_device(number: int) -> None:
     """Chooses the GPU for set_mode_gpu(), counted from 0. Error when there is no such GPU."""
     ...

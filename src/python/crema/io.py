@@ -6,8 +6,8 @@ from .proto.packed import add_packed, read_packed
 
 __all__ = [
     'Transformer', 'array_to_blobproto', 'array_to_datum', 'arraylist_to_blobprotovector_str', 'blobproto_to_array',
-    'blobprotovector_str_to_arraylist', 'caffe_pb2', 'datum_to_array', 'load_image', 'load_mean', 'oversample',
-    'resize_image'
+    'blobprotovector_str_to_arraylist', 'caffe_pb2', 'datum_to_array', 'flip_image', 'load_image', 'load_mean',
+    'oversample', 'resize', 'resize_image'
 ]
 
 
@@ -312,6 +312,51 @@ def resize_image(im, new_dims, interp_order=1):
         else:
             values = values.take(np.clip(np.floor(positions + 0.5).astype(int), 0, im.shape[axis] - 1), axis)
     return (values + least).astype(np.float32)
+
+
+def resize(image, output_shape, order=1, mode='constant', cval=0, clip=True, preserve_range=False):
+    """Returns an array at output_shape, (height, width) or all extents, which scripts take from here as Caffe's io
+    imported it: scikit-image's resize of that time, without smoothing. Integers become numbers from 0 to 1 unless
+    preserve_range.
+
+    order: 0 takes the nearest pixel, 1 is linear. mode, cval: what is beyond the border, as in NumPy's pad; cval with
+    'constant'. clip: no result is outside of the range of the image.
+    """
+    image = np.asarray(image)
+    if order not in (0, 1):
+        raise ValueError(f'resize: order {order}; it is 0 (the nearest pixel) or 1 (linear)')
+    shape = tuple(int(extent) for extent in output_shape)
+    if image.ndim == len(shape) + 1:
+        shape += image.shape[-1:]
+    if image.ndim != len(shape) or min(image.shape + shape) < 1:
+        raise ValueError(f'resize: an image of shape {image.shape} cannot become {tuple(output_shape)}')
+    values = image.astype(float)
+    if not preserve_range and image.dtype.kind in 'iu':
+        values /= np.iinfo(image.dtype).max
+    least, most = values.min(), values.max()
+    for axis, new in enumerate(shape):
+        old = image.shape[axis]
+        if new == old:
+            continue
+        positions = _centres(old, new)
+        if order:
+            border = [(1, 1) if other == axis else (0, 0) for other in range(values.ndim)]
+            filling = {'constant_values': cval} if mode == 'constant' else {}
+            values = _interpolate(np.pad(values, border, mode=mode, **filling), axis, positions + 1)
+        else:
+            values = values.take(np.clip(np.floor(positions + 0.5).astype(int), 0, old - 1), axis)
+    return np.clip(values, least, most) if clip else values
+
+
+def flip_image(im, axis=1, flow=False):
+    """Returns an image (height, width, channels) mirrored: left to right with axis 1. With flow it is one of optical
+    flow, of values from 0 to 1: the first channel, the motion along the rows, changes its sign around 0.5. Of Caffe's
+    branch for recurrent nets.
+    """
+    flipped = np.flip(np.asarray(im), axis).copy()
+    if flow:
+        flipped[..., 0] = 1 - flipped[..., 0]
+    return flipped
 
 
 def oversample(images, crop_dims):

@@ -95,6 +95,10 @@ def _define(namespace):
             for value in enum.values:
                 namespace[value.name] = value.number
                 names.append(value.name)
+    # A fork's message whose fields are those of another one here.
+    for name, ours in (('DeformableConvolutionParameter', 'ConvolutionParameter'),):
+        namespace[name] = namespace[ours]
+        names.append(name)
     return pool, sorted(names)
 
 
