@@ -109,6 +109,7 @@ struct Sources {
       check_class_names(net, i, findings);
       check_values(net, i, *facts, findings);
       check_centre(net, i, *facts, file.solver.base_lr(), findings);
+      check_rbm_data(net, i, *facts, findings);
       check_objects(net, i, *facts, findings);
       if (iterations > 0 && first)
         check_test_size(file, number, iterations, *facts, net.layer(i).name(), findings);
@@ -212,6 +213,9 @@ Findings check_training(const SolverFile& file, const CheckOptions& options) {
   check_learning(net, has_weights, &findings);
   if (!refused && follows_gradients(file.solver))
     check_loss_sum(net, file.solver.base_lr(), &findings);
+  if (!refused)
+    check_rbm(net, follows_gradients(file.solver) ? file.solver.base_lr() : 0,
+              file.solver.weight_decay(), has_weights, &findings);
   if (options.reads_weights && !options.resumes) check_all_weights(file, net, weights, &findings);
 
   const Sources sources{file, &findings};

@@ -3,18 +3,13 @@
 #include <cmath>
 
 #include "net/check/checks.h"
+#include "net/check/moments.h"
 
 namespace crema {
-namespace {
-
-struct Moments {
-  double mean = 0, deviation = 0;  // after transform_param; the deviation within each channel
-  double stored_mean = 0;          // of the values in the source
-};
 
 Moments moments_of(const std::vector<SourceFacts::Channel>& channels,
                    const TransformationParameter& transform) {
-  double count = 0, distance = 0, variance = 0, stored = 0, sign = 0;
+  double count = 0, distance = 0, variance = 0, stored = 0, sum = 0;
   const int means = transform.mean_value_size();
   for (size_t c = 0; c < channels.size(); ++c) {
     const SourceFacts::Channel& channel = channels[c];
@@ -24,15 +19,18 @@ Moments moments_of(const std::vector<SourceFacts::Channel>& channels,
         means == 0 ? 0 : transform.mean_value(means == 1 ? 0 : static_cast<int>(c));
     count += channel.count;
     stored += channel.sum;
-    sign += channel.count * (mean - taken);
+    sum += channel.count * (mean - taken);
     distance += channel.count * (mean - taken) * (mean - taken);
     variance += channel.squares - mean * channel.sum;
   }
   if (count == 0) return {};
   const double scale = std::abs(double{transform.scale()});
-  return {std::copysign(scale * std::sqrt(distance / count), sign),
-          scale * std::sqrt(std::max(0.0, variance / count)), stored / count};
+  return {std::copysign(scale * std::sqrt(distance / count), sum),
+          scale * std::sqrt(std::max(0.0, variance / count)), transform.scale() * sum / count,
+          stored / count};
 }
+
+namespace {
 
 // Normalizes what it reads by itself.
 bool centres(const LayerParameter& layer) {

@@ -30,6 +30,12 @@ void check_learning(const CheckedNet& net, bool has_weights, Findings* findings)
 // rate. For update rules that follow the size of gradients; others do not see it.
 void check_loss_sum(const CheckedNet& net, double rate, Findings* findings);
 
+// What a restricted Boltzmann machine does not learn from: binary units that get values outside of 0 to 1,
+// units that all stay equal, a rate that is too high for Gaussian units, weight decay of biases. rate: 0
+// where the update rule does not follow the size of gradients.
+void check_rbm(const CheckedNet& net, double rate, double decay, bool has_weights,
+               Findings* findings);
+
 // Whether the net has such a loss.
 bool sums_losses(const CheckedNet& net);
 
@@ -50,6 +56,9 @@ void check_values(const CheckedNet& net, int layer, const SourceFacts& facts, Fi
 // Data far from a mean of zero, in a training with this rate.
 void check_centre(const CheckedNet& net, int layer, const SourceFacts& facts, double rate,
                   Findings* findings);
+
+// Data that the units of a restricted Boltzmann machine cannot show.
+void check_rbm_data(const CheckedNet& net, int layer, const SourceFacts& facts, Findings* findings);
 
 // Objects outside of their images, and those whose label the layer that reads them has no class for.
 void check_objects(const CheckedNet& net, int layer, const SourceFacts& facts, Findings* findings);
