@@ -11,6 +11,7 @@
 #include "device/memory.h"
 #include "solver/schedules.h"
 #include "solver/solver_nets.h"
+#include "solver/training_copy.h"
 #include "tools/devices.h"
 #include "tools/flags.h"
 #include "tools/model_flag.h"
@@ -69,6 +70,8 @@ std::string memory_line(ProgramLog& log, Log& warnings, const SolverFile& file,
   const std::unique_ptr<Context> context = context_of(log, file);
   context->set_log(warnings);
   const auto [kinds, batch] = memory_of_training(*context, file, source);
+  check_snapshot_size(file, kinds.parameters + (file.solver.snapshot_diff() ? kinds.diffs : 0),
+                      kinds.history);
   const int64_t largest = largest_batch_in(kinds, batch, free_memory(*context));
   return cat("The training net needs ", size_text(kinds.total()), " on the ",
              name_of(context->device()), " with a batch of ", batch,

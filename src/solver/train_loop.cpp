@@ -84,9 +84,7 @@ void Solver::begin_run() {
   require(solver.has_max_iter(), file_.path,
           ": max_iter is missing: say how many iterations to train, for example "
           "max_iter: 10000, or max_epoch: 10");
-  if (solver.snapshot() > 0 || solver.snapshot_minutes() > 0 || solver.has_keep_best() ||
-      solver.snapshot_after_train())
-    check_snapshot_size(file_, *net_, *optimizer_);
+  check_snapshot_size(file_, *net_, *optimizer_);
   if (context_.rank() == 0) {
     if (solver.snapshot_after_train()) check_snapshot_folder(solver);
     remove_temporary_snapshots(solver, context_.log());

@@ -189,15 +189,23 @@ uint64_t snapshot_bytes(const Net& net, const Optimizer& optimizer,
 
 void check_snapshot_size(const SolverFile& file, const Net& net, const Optimizer& optimizer,
                          uint64_t limit) {
+  check_snapshot_size(file,
+                      bytes_of_values(weights_content(net, file.solver.snapshot_diff()), false),
+                      state_bytes(net, optimizer), limit);
+}
+
+void check_snapshot_size(const SolverFile& file, uint64_t weights, uint64_t state, uint64_t limit) {
   const SolverParameter& solver = file.solver;
-  if (solver.snapshot_format() == SolverParameter::HDF5) return;
+  const bool writes = solver.snapshot() > 0 || solver.snapshot_minutes() > 0 ||
+                      solver.has_keep_best() || solver.snapshot_after_train();
+  if (!writes || solver.snapshot_format() == SolverParameter::HDF5) return;
   const auto check = [&](const char* what, uint64_t bytes) {
     require(bytes <= limit, file.where("snapshot_format"), ": a snapshot's ", what, " would take ",
             size_text(bytes), ", but the binary format holds no more than ", size_text(limit),
             ": write snapshot_format: HDF5, which has no such limit");
   };
-  check("weights", bytes_of_values(weights_content(net, solver.snapshot_diff()), false));
-  if (solver.snapshot_include_state()) check("optimizer state", state_bytes(net, optimizer));
+  check("weights", weights);
+  if (solver.snapshot_include_state()) check("optimizer state", state);
 }
 
 }  // namespace crema

@@ -80,5 +80,8 @@ uint64_t snapshot_bytes(const Net& net, const Optimizer& optimizer,
 // format allows: that is known before the training.
 void check_snapshot_size(const SolverFile& file, const Net& net, const Optimizer& optimizer,
                          uint64_t limit = INT_MAX);
+// The same for weights (with gradients, if snapshots have them) and an optimizer's state of these sizes.
+void check_snapshot_size(const SolverFile& file, uint64_t weights, uint64_t state,
+                         uint64_t limit = INT_MAX);
 
 }  // namespace crema

@@ -298,6 +298,15 @@ TEST(Snapshot, TooLargeForItsFormat) {
               "a snapshot's weights would take 264 bytes, but the binary format");
   expect_part(error("snapshot_diff: true", 66 * 4), "a snapshot's weights would take 528 bytes");
   EXPECT_EQ(error("", 0, "HDF5"), "");
+  const Folder folder;
+  const SolverFile file = solver_file(settings("SGD", "BINARYPROTO", folder));
+  EXPECT_EQ(error_or_none([&] { check_snapshot_size(file, 100, 200, 200); }), "");
+  expect_part(error_or_none([&] { check_snapshot_size(file, 100, 200, 199); }),
+              "a snapshot's optimizer state would take 200 bytes");
+  SolverFile without = file;
+  without.solver.set_snapshot(0);
+  without.solver.set_snapshot_after_train(false);
+  EXPECT_EQ(error_or_none([&] { check_snapshot_size(without, 100, 200, 1); }), "");
 }
 
 }  // namespace snapshot_test
