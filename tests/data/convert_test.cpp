@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "base/files.h"
+#include "data/databases/class_names.h"
 #include "data/databases/database_writer.h"
 #include "data/databases/hdf5_source.h"
 #include "fixtures.h"
@@ -56,6 +57,20 @@ TEST(Convert, MnistRoundTrip) {
     EXPECT_EQ(datum.width(), 3);
     EXPECT_FALSE(datum.has_encoded());
   }
+  ConvertOptions named = lmdb;
+  named.format.classes = {"zero", "one"};
+  expect_part(error_of([&] {
+                convert_mnist(folder.file("images"), folder.file("labels"), folder.file("named"),
+                              named, silent_log());
+              }),
+              "label 7 of image 0, but there are 2 names of classes, for labels 0 to 1");
+  named.format.classes.assign(201, "x");
+  for (size_t i = 0; i < named.format.classes.size(); ++i)
+    named.format.classes[i] = cat("class ", i);
+  convert_mnist(folder.file("images"), folder.file("labels"), folder.file("named"), named,
+                silent_log());
+  EXPECT_EQ(class_names_of_source(folder.file("named")).names, named.format.classes);
+  EXPECT_TRUE(class_names_of_source(folder.file(name_of(lmdb))).empty());
   const auto wrong = [&](const std::string& images, const std::string& classes) {
     folder.write("images", images);
     folder.write("labels", classes);

@@ -79,12 +79,16 @@ void write_records(const Digits& digits, int channels, Parts parts, Log& log, co
 
 }  // namespace
 
-// These files have no names of classes: whether class 3 is a digit, a letter or a dress is not in them.
+// Whether class 3 is a digit, a letter or a dress is not in these files: options.format.classes says it.
 void convert_mnist(const std::string& images, const std::string& labels,
                    const std::string& database, const ConvertOptions& options, Log& log) {
   const Digits digits = read_digits(images, labels);
   std::vector<int> classes;
   for (uint32_t i = 0; i < digits.count(); ++i) classes.push_back(digits.label_at(i));
+  const auto named = static_cast<int>(options.format.classes.size());
+  for (uint32_t i = 0; named > 0 && i < digits.count(); ++i)
+    require(classes[i] < named, labels, ": label ", classes[i], " of image ", i, ", but there are ",
+            named, " names of classes, for labels 0 to ", named - 1);
   Parts parts(database, classes, false, options);
   write_records(digits, 1, std::move(parts), log, [&](uint32_t i, Datum& datum) {
     datum.set_data(digits.image_at(i), digits.image());

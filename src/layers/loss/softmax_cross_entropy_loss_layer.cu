@@ -106,7 +106,10 @@ class SoftmaxCrossEntropyLossLayer : public Layer {
   SoftmaxView view(const Tensor& x) const { return SoftmaxView::of(x.shape(), x.format(), axis_); }
 
   static TargetRange range() {
-    return {.advice = "the targets of a position are shares of its classes, which add up to 1"};
+    return {.advice =
+                "the targets of a position are shares of its classes, which add up to 1; images "
+                "of labels with as many channels as there are classes, such as RGBA, must "
+                "become images of one channel with the classes' numbers"};
   }
   static int64_t each(const Shape& x) { return x[0] > 0 ? x.count() / x[0] : 1; }
   void check(Context& context, const Forward& pass) const override {
