@@ -11,9 +11,9 @@ Epochs::Epochs(Net& net, const EpochLength& length, int iter_size, int64_t max_i
       iter_size_(iter_size),
       epochs_((max_iter * length.per_update + length.records / 2) / length.records) {
   for (const Net::Output& output : net.outputs()) {
-    if (output.value.count() != 1) continue;
-    means_.push_back(
-        {output.blob, output.loss_weight, Tensor(net.context(), output.value.shape(), DType::f32)});
+    means_.push_back({output.blob, output.loss_weight, {}});
+    if (output.value.count() == 1)
+      means_.back().sum = Tensor(net.context(), output.value.shape(), DType::f32);
   }
   begin(0);
 }
@@ -26,12 +26,15 @@ void Epochs::add() {
   auto mean = means_.begin();
   for (const Net::Output& output : net_.outputs()) {
     if (mean == means_.end()) return;
-    if (output.blob == mean->blob) add_to(net_.context(), output.value, (mean++)->sum);
+    if (mean->sum) add_to(net_.context(), output.value, mean->sum);
+    ++mean;
   }
 }
 
 void Epochs::begin(int64_t updates) {
-  for (const Mean& mean : means_) zero(net_.context(), mean.sum);
+  for (const Mean& mean : means_) {
+    if (mean.sum) zero(net_.context(), mean.sum);
+  }
   begun_ = updates;
   begun_at_ = Clock::now();
 }
@@ -39,14 +42,18 @@ void Epochs::begin(int64_t updates) {
 event::Epoch Epochs::end(int64_t updates, const std::vector<OutputValue>& test) {
   event::Epoch epoch{length_.epochs_after(updates), epochs_, updates, 0, {}, test};
   const auto passes = static_cast<float>((updates - begun_) * iter_size_);
-  std::vector<double> means;
+  std::vector<std::optional<double>> means;
   for (const Mean& mean : means_) {
+    means.emplace_back();
+    if (!mean.sum) continue;
     const float sum = to_floats(net_.context(), mean.sum)[0];
-    means.push_back(passes > 0 ? sum / passes : 0);
+    means.back() = passes > 0 ? sum / passes : 0;
   }
   average_over_ranks(net_, means);
-  for (size_t i = 0; i < means_.size(); ++i)
-    epoch.train.push_back({means_[i].blob, static_cast<float>(means[i]), means_[i].loss_weight});
+  for (size_t i = 0; i < means_.size(); ++i) {
+    if (means[i])
+      epoch.train.push_back({means_[i].blob, static_cast<float>(*means[i]), means_[i].loss_weight});
+  }
   epoch.seconds = std::chrono::duration<double>(Clock::now() - begun_at_).count();
   begin(updates);
   return epoch;

@@ -33,13 +33,13 @@ class Epochs {
   struct Mean {
     std::string blob;
     float loss_weight;
-    Tensor sum;
+    Tensor sum;  // none: the output has several values
   };
 
   Net& net_;
   EpochLength length_;
   int64_t iter_size_, epochs_;
-  std::vector<Mean> means_;  // of the outputs of one element
+  std::vector<Mean> means_;  // of the outputs
   int64_t begun_ = 0;        // the update that the means begin with
   Clock::time_point begun_at_;
 };

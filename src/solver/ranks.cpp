@@ -12,8 +12,6 @@
 #include "tensor/element.h"
 
 namespace crema {
-namespace {}  // namespace
-
 void fail_together(const Communicator& world, const std::string& message) {
   throw RankLost(message, world.rank > 0);
 }
@@ -23,11 +21,22 @@ std::string of_rank_0(const Context& context, const std::string& text) {
   return world ? world->gather(world->rank == 0 ? text : "")[0] : text;
 }
 
-void average_over_ranks(const Net& net, std::span<double> means) {
+void average_over_ranks(const Net& net, std::span<std::optional<double>> means) {
   Communicator* const world = net.context().world();
   if (!world || means.empty()) return;
-  for (double& mean : means) mean *= net.loss_share();
-  world->sum(means);
+  std::vector<double> sums;  // of each mean, then the number of ranks that have it
+  for (const std::optional<double>& mean : means) {
+    sums.push_back(mean.value_or(0) * net.loss_share());
+    sums.push_back(mean ? 1 : 0);
+  }
+  world->sum(sums);
+  for (size_t i = 0; i < means.size(); ++i) {
+    if (static_cast<int>(sums[2 * i + 1]) == world->ranks) {
+      means[i] = sums[2 * i];
+    } else {
+      means[i].reset();
+    }
+  }
 }
 
 void average_statistics(Net& net) {

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -35,8 +36,9 @@ class RankPause {
 // Rank 0's text.
 std::string of_rank_0(const Context& context, const std::string& text);
 
-// The means over the samples of all ranks, of means over those of each.
-void average_over_ranks(const Net& net, std::span<double> means);
+// The means over the samples of all ranks, of means over those of each. As many on all ranks; none where
+// a rank has none: an output may be one value only where the rank's part of the batch is one sample.
+void average_over_ranks(const Net& net, std::span<std::optional<double>> means);
 
 // Parameters that do not learn, as BatchNorm's running statistics, differ from rank to rank: on all
 // of them they become the mean.

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -289,22 +290,23 @@ void Solver::display() {
   displayed_ = iteration_;
 }
 
-// Of several ranks the means, where an output is one value.
+// Of several ranks the means, where an output is one value on all of them.
 std::vector<OutputValue> Solver::shown_outputs() {
   std::vector<OutputValue> outputs = values_of(*net_);
   if (!context_.world()) return outputs;
-  std::vector<OutputValue*> single;
-  std::vector<double> means;
+  std::vector<size_t> begins;
+  std::vector<std::optional<double>> means;
   size_t at = 0;
   for (const Net::Output& output : net_->outputs()) {
-    if (output.value.count() == 1) {
-      single.push_back(&outputs[at]);
-      means.push_back(outputs[at].value);
-    }
+    begins.push_back(at);
+    means.emplace_back();
+    if (output.value.count() == 1) means.back() = outputs[at].value;
     at += static_cast<size_t>(output.value.count());
   }
   average_over_ranks(*net_, means);
-  for (size_t i = 0; i < single.size(); ++i) single[i]->value = static_cast<float>(means[i]);
+  for (size_t i = 0; i < means.size(); ++i) {
+    if (means[i]) outputs[begins[i]].value = static_cast<float>(*means[i]);
+  }
   return outputs;
 }
 
