@@ -34,6 +34,9 @@ class Layer : public LayerHooks {
   // A loss has loss_weight 1 on its first top unless the file says otherwise, and may have an
   // unnamed top.
   virtual bool is_loss() const { return false; }
+  // How the parts of top 0 and of the gradients that start from it are combined where several ranks
+  // share a batch. Every loss says so (tests/layers/loss_parts_test.cpp); called after setup.
+  virtual LossParts loss_parts(const std::vector<Shape>& /*bottoms*/) const { return {}; }
   // False: no gradient ever flows to this bottom (labels); asking for one with force_backward is
   // ignored.
   virtual bool differentiable(int bottom) const { return bottom >= 0; }

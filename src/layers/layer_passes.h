@@ -51,6 +51,21 @@ struct Inference {
   std::vector<TensorSpec> saved;
 };
 
+// How the loss of a batch follows from those of its parts, where ranks share the batch: each rank
+// computes the loss of its part and the gradient of that.
+enum class PartsRule {
+  mean,    // the mean over the parts, weighted with their samples
+  sum,     // their sum
+  cannot,  // neither: each part would have to know the others
+};
+struct LossParts {
+  PartsRule loss = PartsRule::cannot, gradient = PartsRule::cannot;
+  const char* why = nullptr;  // of cannot: the reason and the remedy; null: the layer is no loss
+  static LossParts all(PartsRule parts) { return {parts, parts}; }
+  static LossParts none(const char* why) { return {PartsRule::cannot, PartsRule::cannot, why}; }
+  bool combine() const { return loss != PartsRule::cannot && gradient != PartsRule::cannot; }
+};
+
 // A blob that a layer owns: learned, or measured (statistics).
 struct ParameterSpec {
   Shape shape;

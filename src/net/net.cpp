@@ -10,6 +10,7 @@
 #include "net/engine_note.h"
 #include "net/filter.h"
 #include "net/graph_builder.h"
+#include "net/loss_parts.h"
 #include "net/plan.h"
 
 namespace crema {
@@ -71,6 +72,7 @@ Net::Net(Context& context, const NetParameter& net, NetOptions options)
   *filtered.mutable_state() = options_.state;
   log_text(context_.log(), cat("Initializing net from parameters: \n", filtered.DebugString()));
   graph_ = build_graph(context_, filtered, graph_options);
+  if (training() && context_.world()) check_loss_parts(graph_, *context_.world());
   if (options_.kept) {
     for (const int id : options_.kept(graph_)) graph_.values[id].keep = true;
   }
@@ -209,7 +211,8 @@ std::vector<Net::Loss> Net::losses() {
     if (value.loss_weight == 0) continue;
     const int number = static_cast<int>(id);
     const Tensor seed = value.seed_storage >= 0 ? plan.seed(number) : plan.diff(number);
-    parts.push_back({value.loss_weight, plan.loss_share(value), plan.value(number), seed});
+    const LossShares shares = plan.loss_shares(value);
+    parts.push_back({value.loss_weight, shares.loss, shares.gradient, plan.value(number), seed});
   }
   return parts;
 }

@@ -105,9 +105,10 @@ class Net {
   // device.
   void check();
   // The parts of the loss, each with the gradient it starts from (empty without backward), which is
-  // weight * share; share: loss_share(), or 1 for a sum over samples that ranks divide.
+  // weight * share. The shares are what this rank's value and gradient count in those of all ranks:
+  // loss_share(), or 1 for a sum over samples that ranks divide.
   struct Loss {
-    double weight, share;
+    double weight, value_share, share;
     Tensor value, seed;
   };
   std::vector<Loss> losses();

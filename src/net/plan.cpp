@@ -97,16 +97,15 @@ Shape Plan::pairs_of_channels(const PlanNode& node) const {
   return {2, values[node.tops[0]].shape[1]};
 }
 
-// Most losses are means over samples, and those of parts are weighted; sums are added up.
-double Plan::loss_share(const PlanValue& value) const {
-  const LayerParameter& message = nodes[value.producer].message;
-  const bool not_divided =
-      message.has_loss_param() && message.loss_param().normalization() == LossParameter::NONE;
-  const auto operation = message.reduction_param().operation();
-  const bool reduces = message.type() == "Reduction" && message.reduction_param().axis() == 0 &&
-                       operation != ReductionParameter::MEAN &&
-                       operation != ReductionParameter::TOPK;
-  return not_divided || reduces ? options.sum_share : options.loss_share;
+LossShares Plan::loss_shares(const PlanValue& value) const {
+  const PlanNode& node = nodes[value.producer];
+  std::vector<Shape> bottoms;
+  for (const int id : node.bottoms) bottoms.push_back(values[id].shape);
+  const LossParts parts = node.layer->loss_parts(bottoms);
+  const auto share = [&](PartsRule of) {
+    return of == PartsRule::sum ? options.sum_share : options.loss_share;
+  };
+  return {share(parts.loss), share(parts.gradient)};
 }
 
 void Plan::fill_seeds(Context& context) {
@@ -117,7 +116,8 @@ void Plan::fill_seeds(Context& context) {
                         : alone                 ? value.diff_storage
                                                 : -1;
     if (storage < 0) continue;
-    const std::vector<double> weights(value.shape.count(), value.loss_weight * loss_share(value));
+    const std::vector<double> weights(value.shape.count(),
+                                      value.loss_weight * loss_shares(value).gradient);
     from_doubles(context, weights.data(), tensor(storage, value));
   }
 }

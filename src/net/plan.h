@@ -145,6 +145,11 @@ struct PlanOptions {
   const std::vector<FusePattern>* patterns = nullptr;  // null: fuse_patterns()
 };
 
+// What a rank's part of a loss, and the gradient that starts from it, count in those of all ranks.
+struct LossShares {
+  double loss = 1, gradient = 1;
+};
+
 class Plan {
  public:
   // Runs the passes over a copy of the graph. Parameters whose tensors exist keep their formats.
@@ -178,8 +183,8 @@ class Plan {
   bool apply_dynamic_shapes(Context& context, PlanNode& node,
                             const std::vector<Parameter>& parameters);
 
-  // Of the loss that this value is: what this rank's part counts in that of all ranks.
-  double loss_share(const PlanValue& value) const;
+  // Of the loss that this value is.
+  LossShares loss_shares(const PlanValue& value) const;
 
   // Sets host_nodes: nodes up to the last one that works on the host.
   void count_host_nodes();

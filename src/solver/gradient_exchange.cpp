@@ -49,7 +49,7 @@ void GradientExchange::begin_losses(const std::function<void()>& then) {
   begun_ = 0;
   const std::vector<Net::Loss> losses = net_.losses();
   context.on_communication_stream([&] {
-    for (const Net::Loss& loss : losses) multiply(context, loss.value, loss.share);
+    for (const Net::Loss& loss : losses) multiply(context, loss.value, loss.value_share);
   });
   for (const Net::Loss& loss : losses) {
     const Tensor& value = loss.value;

@@ -134,6 +134,12 @@ class DetectionLossLayer : public Layer {
   bool differentiable(int bottom) const override { return bottom == 0; }
   BackwardReads reads() const override { return {true, false}; }
 
+  LossParts loss_parts(const std::vector<Shape>&) const override {
+    return LossParts::none(
+        "it divides by the number of positions that count, and each rank sees only its own part of "
+        "them; train with -batch_mode per_gpu");
+  }
+
   FieldBoxes fields() const { return field_boxes(p(), params<BBoxRegParameter>()); }
   void setup(Context&, const std::vector<Shape>&) override {
     require(p().has_cls_num(),

@@ -240,13 +240,28 @@ class MultiBoxLossLayer : public Layer {
     return message().propagate_down_size() <= bottom || message().propagate_down(bottom);
   }
 
+  // by_valid: divided by the number of matched priors.
+  LossNormalizer normalizer(int64_t images, int64_t priors) const {
+    const auto& loss = params<LossParameter>();
+    LossNormalizer normalizer =
+        loss_normalizer(loss, LossParameter::VALID, images, images * priors);
+    normalizer.by_valid = loss.has_normalization() ? loss.normalization() == LossParameter::VALID
+                                                   : !loss.has_normalize() || loss.normalize();
+    return normalizer;
+  }
+  LossParts loss_parts(const std::vector<Shape>& bottoms) const override {
+    LossParts parts = normalizer(bottoms[0][0], prior_count(bottoms[2])).parts();
+    if (!parts.combine())
+      parts.why =
+          "it divides by the number of matched priors, and each rank sees only its own part of "
+          "them; write loss_param { normalization: BATCH_SIZE }";
+    return parts;
+  }
+
   // The weight of each prior in the loss; 0: 1 / the number of matched priors.
   double given_share(int64_t images, int64_t priors) const {
-    const auto& loss = params<LossParameter>();
-    const bool valid = loss.has_normalization() ? loss.normalization() == LossParameter::VALID
-                                                : !loss.has_normalize() || loss.normalize();
-    if (valid) return 0;
-    return 1 / loss_normalizer(loss, LossParameter::VALID, images, images * priors).constant;
+    const LossNormalizer divided = normalizer(images, priors);
+    return divided.by_valid ? 0 : 1 / divided.constant;
   }
 
   void forward(Context& context, const Forward& pass) override {

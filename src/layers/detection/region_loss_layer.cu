@@ -147,6 +147,10 @@ class RegionLossLayer : public Layer {
     return {{Shape()}, {{x, {}}, {{LabelNote::kCount}, DType::i32, true}}};  // saved: d
   }
 
+  LossParts loss_parts(const std::vector<Shape>&) const override {
+    return LossParts::all(PartsRule::mean);
+  }
+
   Prepared prepare(Context& context, const Preparation& preparation) override {
     const auto side = static_cast<float>(preparation.bottoms[0][2]);
     std::vector<float> sizes;  // relative to the image, then the boxes' indices
@@ -191,7 +195,9 @@ class RegionLossLayer : public Layer {
           static_cast<T>(p().thresh()),       static_cast<T>(p().coord_scale()),
           static_cast<T>(p().object_scale()), static_cast<T>(p().noobject_scale()),
           static_cast<T>(p().class_scale()),  p().rescore() != 0};
-      const double early = static_cast<double>(12800 / images);
+      // Of all ranks.
+      const int64_t seen = pass.share.all > 0 ? pass.share.all : images;
+      const double early = static_cast<double>(12800 / seen);
       parallel_for(
           context, all,
           RegionDeltas<T>{objects, x.data<T>(), sizes, maximum, last, parts, all, side, boxes(),

@@ -136,6 +136,10 @@ class Yolov3Layer : public Layer {
     return {{Shape()}, {{x, {}}, {{LabelNote::kCount}, DType::i32, true}}};  // saved: d
   }
 
+  LossParts loss_parts(const std::vector<Shape>&) const override {
+    return LossParts::all(PartsRule::mean);
+  }
+
   Prepared prepare(Context& context, const Preparation& preparation) override {
     const Shape& x = preparation.bottoms[0];
     const float width = static_cast<float>(x[2] * p().anchors_scale());

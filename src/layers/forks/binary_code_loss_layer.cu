@@ -58,6 +58,15 @@ class BinaryCodeLossLayer : public Layer {
     return {{Shape()}, {{{1}, {}}}};  // saved: the mean of x - 0.5
   }
 
+  LossParts loss_parts(const std::vector<Shape>&) const override {
+    return LossParts::none(
+        apart_
+            ? "it divides by the square of the batch size, so that parts of a batch weigh more "
+              "than the whole; train with -batch_mode per_gpu"
+            : "it is the square of a mean over the batch, and each rank sees only its own part of "
+              "that; train with -batch_mode per_gpu");
+  }
+
   void forward(Context& context, const Forward& pass) override {
     const Tensor& x = pass.bottom[0];
     const double images = static_cast<double>(x.shape()[0]),

@@ -120,6 +120,17 @@ class CenterLossLayer : public LabelledLossLayer {
     return {{Shape()}, {}};
   }
 
+  LossParts loss_parts(const std::vector<Shape>&) const override {
+    const bool fixed = !moves() && message().param_size() > 0 && message().param(0).lr_mult() == 0;
+    if (fixed) return LossParts::all(PartsRule::mean);
+    return LossParts::none(
+        "a centre moves by a sum that is divided by the vectors of its class in the batch, and "
+        "each "
+        "rank sees only its own part of them; train with -batch_mode per_gpu, or give num_output "
+        "and "
+        "param { lr_mult: 0 } for fixed centres");
+  }
+
   // Workspace: links between equal labels.
   Prepared prepare(Context&, const Preparation& preparation) override {
     Prepared prepared;

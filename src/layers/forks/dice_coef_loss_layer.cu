@@ -92,6 +92,10 @@ class DiceCoefLossLayer : public Layer {
     return {{Shape()}, {{{x[0], 2}, {}}, {{LabelNote::kCount}, DType::i32, true}}};
   }
 
+  LossParts loss_parts(const std::vector<Shape>&) const override {
+    return LossParts::all(PartsRule::mean);
+  }
+
   static bool by_label(const std::vector<Tensor>& bottom) {
     return bottom[1].count() != bottom[0].count();
   }

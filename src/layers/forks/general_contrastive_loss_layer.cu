@@ -121,6 +121,13 @@ class GeneralContrastiveLossLayer : public LabelledLossLayer {
     return {tops_with({2}), {{{x[0]}, {}}, {{1}, {}}}};
   }
 
+  LossParts loss_parts(const std::vector<Shape>&) const override {
+    if (!p().has_normalize_negative()) return LossParts::all(PartsRule::mean);
+    return LossParts::none(
+        "normalize_negative divides by the sum of all slopes of the batch, and each rank sees only "
+        "its own part of them; leave it out");
+  }
+
   template <typename T>
   Contrast<T> contrast(const LossInput& in) const {
     return {{in.at<T>(0), labels<T>(in)},

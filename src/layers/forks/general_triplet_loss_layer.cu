@@ -92,6 +92,10 @@ class GeneralTripletLossLayer : public LabelledLossLayer {
     return {tops_with({2}), {{{2, x[0]}, {}}}};
   }
 
+  LossParts loss_parts(const std::vector<Shape>&) const override {
+    return LossParts::all(PartsRule::mean);
+  }
+
   template <typename T>
   Violation<T> violation(const LossInput& in) const {
     return {{in.at<T>(0), labels<T>(in)},

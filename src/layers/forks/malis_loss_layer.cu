@@ -60,6 +60,10 @@ class MalisLossLayer : public Layer {
     return {tops, {{a, {}}}};
   }
 
+  LossParts loss_parts(const std::vector<Shape>&) const override {
+    return LossParts::all(PartsRule::mean);
+  }
+
   static VoxelLinks links(Context& context, const std::vector<Tensor>& bottom) {
     const Shape& a = bottom[0].shape();
     VoxelLinks links;

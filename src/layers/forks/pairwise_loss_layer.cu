@@ -102,6 +102,13 @@ class PairwiseLossLayer : public TermLoss<PairwiseLossLayer> {
   SumExtent gradient_extent(const Shape& u) const { return {1, u[0], u.count(1)}; }
   LossNormalizer normalizer(const Shape&) const { return {true, 1}; }
 
+  LossParts loss_parts(const std::vector<Shape>&) const override {
+    return LossParts::none(
+        "it compares each sample of the batch with all others, and each rank has only some of "
+        "them; "
+        "train with -batch_mode per_gpu");
+  }
+
   template <typename T>
   CodePairs<T> terms(const LossInput& in) const {
     const Shape& u = in.bottom[0].shape();

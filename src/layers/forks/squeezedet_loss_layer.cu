@@ -242,6 +242,10 @@ class SqueezeDetLossLayer : public Layer {
              {{LabelNote::kCount}, DType::i32, true}}};
   }
 
+  LossParts loss_parts(const std::vector<Shape>&) const override {
+    return LossParts::all(PartsRule::mean);
+  }
+
   // kOverlaps and kOwners: of each object with its anchor; kCounts: objects of each image.
   enum Saved { kOverlaps, kOwners, kCounts, kNote };
 

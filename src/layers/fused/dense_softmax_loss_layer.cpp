@@ -35,6 +35,10 @@ class DenseSoftmaxLossLayer : public FusedLayer {
         {{"InnerProduct", {{.bottom = 0}}}, {"SoftmaxWithLoss", {{.member = 0}, {.bottom = 1}}}});
   }
 
+  LossParts loss_parts(const std::vector<Shape>& bottoms) const override {
+    return member(1).loss_parts({top_of(0, bottoms), bottoms[1]});
+  }
+
   bool is_profitable(const Context& context, const std::vector<Shape>& bottoms,
                      Precision) const override {
     const InnerProductParameter& p = params<InnerProductParameter>();

@@ -163,10 +163,17 @@ class CtcLossLayer : public Layer {
     const LossParameter& p = message().loss_param();
     return p.has_normalization() || p.has_normalize();
   }
-  double divisor() const {
+  LossNormalizer normalizer() const {
     return loss_normalizer(message().loss_param(), LossParameter::BATCH_SIZE, case_.sequences,
-                           case_.sequences * case_.steps)
-        .constant;
+                           case_.sequences * case_.steps);
+  }
+  double divisor() const { return normalizer().constant; }
+  LossParts loss_parts(const std::vector<Shape>&) const override {
+    LossNormalizer divided = normalizer();
+    divided.by_valid = false;  // all sequences count
+    LossParts parts = divided.parts();
+    if (!normalized()) parts.gradient = PartsRule::sum;
+    return parts;
   }
 
   template <typename T>

@@ -69,6 +69,9 @@ class LabelledSoftmaxLoss : public LabelledLoss<Self> {
     return loss_normalizer(loss(), LossParameter::VALID, x.count(0, axis_),
                            x.count(0, axis_) * x.count(axis_ + 1));
   }
+  LossParts loss_parts(const std::vector<Shape>& bottoms) const override {
+    return axis_ == 0 ? LossParts::none(kSoftmaxOverBatch) : normalizer(bottoms[0]).parts();
+  }
   template <typename T>
   LabelledPositions<T> positions(const LossInput& in) const {
     return {this->template labels<T>(in), in.bottom[0].shape().count(axis_ + 1),

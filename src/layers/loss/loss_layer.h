@@ -19,6 +19,8 @@
 //   void gradient(row, column, scale, dx)   writes to dx itself
 // With T counted(row, column), what a term adds to the count of VALID, the divisor is that of the
 // layer's normalizer(x), and saved[0] is loss_sums().
+// With a normalizer(x), or a divisor that is proportional to the batch, the base also knows the
+// layer's loss_parts().
 // If several bottoms have a gradient, backward calls terms() for each of them. pair_loss.h has the
 // base of losses of a - b, labelled_loss.h that of losses with labels.
 #pragma once
@@ -76,6 +78,14 @@ class TermLoss : public Base {
   SumExtent gradient_extent(const Shape& x) const { return self().extent(x); }
   double divisor(const Shape& x) const { return static_cast<double>(x[0]); }
   double factor() const { return 1; }
+
+  LossParts loss_parts(const std::vector<Shape>& bottoms) const override {
+    if constexpr (requires { self().normalizer(bottoms[0]); }) {
+      return self().normalizer(bottoms[0]).parts();
+    } else {
+      return LossParts::all(PartsRule::mean);
+    }
+  }
 
   void forward(Context& context, const Forward& pass) override {
     this->check_values(pass);

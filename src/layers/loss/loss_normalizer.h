@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "layers/layer_passes.h"
 #include "proto/params/loss.pb.h"
 
 namespace crema {
@@ -12,7 +13,22 @@ struct LossNormalizer {
   bool by_valid = false;  // divide by the number of examples not ignored, counted in each pass (1
                           // if there are none)
   double constant = 1;    // otherwise the divisor
+  bool per_batch = true;  // the constant is proportional to the batch
+
+  LossParts parts() const {
+    if (by_valid) {
+      return LossParts::none(
+          "it divides by the number, or the weight, of the labels that count, and each rank sees "
+          "only its own part of them; write loss_param { normalization: BATCH_SIZE }");
+    }
+    return LossParts::all(per_batch ? PartsRule::mean : PartsRule::sum);
+  }
 };
+
+// Why a softmax along axis 0 has no parts.
+inline constexpr const char* kSoftmaxOverBatch =
+    "its softmax is along axis 0, over the samples of the batch, and each rank has only some of "
+    "them; train with -batch_mode per_gpu";
 
 // `images`: batch size; `examples`: all that a loss is summed over. `when_absent`: the mode if the
 // file gives none. `counting`: VALID needs counting even without ignore_label.
@@ -36,9 +52,9 @@ inline LossNormalizer loss_normalizer(const LossParameter& p,
     case LossParameter::PRE_FIXED:
       require(p.pre_fixed_normalizer() > 0, "pre_fixed_normalizer is ", p.pre_fixed_normalizer(),
               ", but must be positive");
-      return {false, p.pre_fixed_normalizer()};
+      return {false, p.pre_fixed_normalizer(), false};
     default:
-      return {};
+      return {false, 1, false};
   }
 }
 

@@ -166,6 +166,10 @@ class RBMLayer : public Layer {
     if (chains_ > 0) add_parameter({chains_, hidden_}, FillerParameter::default_instance(), false);
   }
 
+  LossParts loss_parts(const std::vector<Shape>&) const override {
+    return LossParts::all(PartsRule::mean);
+  }
+
   // Saved: the means of h given x, the reconstruction, the note of bad data.
   Inference infer(const std::vector<Shape>& bottoms) const override {
     const Shape& x = bottoms[0];

@@ -72,12 +72,14 @@ class SmoothL1LossLayer : public TermLoss<SmoothL1LossLayer> {
     return {tops_with(positions), {}};
   }
 
-  double divisor(const Shape& x) const {
+  LossNormalizer normalizer(const Shape& x) const {
     const auto when_absent = ohem_ ? LossParameter::VALID : LossParameter::BATCH_SIZE;
-    return loss_normalizer(params<LossParameter>(), when_absent, x[0],
-                           x[0] * x.count(x.axes() > 1 ? 2 : 1))
-        .constant;
+    LossNormalizer normalizer = loss_normalizer(params<LossParameter>(), when_absent, x[0],
+                                                x[0] * x.count(x.axes() > 1 ? 2 : 1));
+    normalizer.by_valid = false;  // all positions count
+    return normalizer;
   }
+  double divisor(const Shape& x) const { return normalizer(x).constant; }
   template <typename T>
   SmoothL1<T> terms(const LossInput& in) const {
     const auto sigma = static_cast<T>(params<SmoothL1LossParameter>().sigma());

@@ -103,6 +103,9 @@ class SoftmaxCrossEntropyLossLayer : public Layer {
     const int64_t examples = by_values_ ? x.count() : positions(x);
     return loss_normalizer(params<LossParameter>(), LossParameter::VALID, x[0], examples);
   }
+  LossParts loss_parts(const std::vector<Shape>& bottoms) const override {
+    return axis_ == 0 ? LossParts::none(kSoftmaxOverBatch) : normalizer(bottoms[0]).parts();
+  }
   SoftmaxView view(const Tensor& x) const { return SoftmaxView::of(x.shape(), x.format(), axis_); }
 
   static TargetRange range() {

@@ -152,6 +152,19 @@ class SoftmaxWithLossLayer : public Layer {
     return prepared;
   }
 
+  LossParts loss_parts(const std::vector<Shape>& bottoms) const override {
+    if (axis_ == 0) return LossParts::none(kSoftmaxOverBatch);
+    if (hard_) {
+      return LossParts::none(
+          "hard_ratio chooses the positions with the largest losses of the whole batch, and each "
+          "rank sees only its own part of them; leave it out");
+    }
+    return normalizer(bottoms[0], bottoms.size() == 3).parts();
+  }
+  LossNormalizer normalizer(const Shape& x, bool weighted) const {
+    return loss_normalizer(p(), LossParameter::VALID, x.count(0, axis_), positions(x), weighted);
+  }
+
   SoftmaxLossCase make_case(const std::vector<Tensor>& bottom) const {
     const Tensor& x = bottom[0];
     const Shape& shape = x.shape();
@@ -159,8 +172,7 @@ class SoftmaxWithLossLayer : public Layer {
     c.view = SoftmaxView::of(shape, x.format(), axis_);
     c.images = axis_ == 0 ? 1 : shape[0];
     if (p().has_ignore_label()) c.ignore_label = p().ignore_label();
-    const LossNormalizer divisor = loss_normalizer(p(), LossParameter::VALID, shape.count(0, axis_),
-                                                   c.view.positions(), bottom.size() == 3);
+    const LossNormalizer divisor = normalizer(shape, bottom.size() == 3);
     c.divide_by_valid = divisor.by_valid;
     c.normalizer = divisor.constant;
     c.smoothing = smoothing_;

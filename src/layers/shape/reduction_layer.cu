@@ -71,6 +71,16 @@ class ReductionLayer : public Layer {
     return {{y}, {{x, DType::u8}}};
   }
 
+  LossParts loss_parts(const std::vector<Shape>& bottoms) const override {
+    if (axis(bottoms[0]) > 0) return {};
+    if (op() == Op::MEAN) return LossParts::all(PartsRule::mean);
+    if (op() != Op::TOPK) return LossParts::all(PartsRule::sum);
+    return LossParts::none(
+        "TOPK with axis: 0 chooses the largest values of the whole batch, and each rank sees only "
+        "its "
+        "own part of them; with axis: 1 and a second Reduction they are those of each sample");
+  }
+
   TopKMean top_k(const Shape& x) const {
     return {x.count(0, axis(x)), x.count(axis(x)), 1, p().k(), p().coeff()};
   }

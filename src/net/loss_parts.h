@@ -1,0 +1,14 @@
+// Whether the losses of a net can be computed by several ranks.
+#pragma once
+
+#include "device/communicator.h"
+#include "net/graph.h"
+
+namespace crema {
+
+// Error for a loss that the ranks would add up wrongly: where they share each batch, one whose parts
+// cannot be combined (Layer::loss_parts); in any case a value that is changed by the sum over the
+// ranks although backward reads it.
+void check_loss_parts(const Graph& graph, const Communicator& world);
+
+}  // namespace crema
