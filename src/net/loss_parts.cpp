@@ -110,8 +110,10 @@ void check_unread(const Graph& graph, const Node& node, int id) {
     }
     return false;
   };
-  const bool read = (node.backward && node.layer->reads().top) ||
-                    std::any_of(graph.nodes.begin(), graph.nodes.end(), reads);
+  // A layer in Python cannot say which values backward reads; a loss hardly reads its top.
+  const bool own = node.layer->reads().top && !python_object(*node.layer);
+  const bool read =
+      (node.backward && own) || std::any_of(graph.nodes.begin(), graph.nodes.end(), reads);
   require(!read, "\"", graph.values[id].blob,
           "\" has a loss_weight, but backward reads its values, which become sums over the ranks "
           "before that; ",
