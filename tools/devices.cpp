@@ -3,6 +3,7 @@
 #include <charconv>
 
 #include "base/error.h"
+#include "base/executable_memory.h"
 #include "device/cudnn.h"
 #include "device/device_scope.h"
 #include "device/memory.h"
@@ -123,6 +124,13 @@ void log_device(ProgramLog& log, const Context& context, Precision precision) {
     const int threads = cpu_threads();
     log.info(cat("Using CPU: ", threads, threads == 1 ? " thread" : " threads", " (",
                  name_of(precision), ")"));
+#ifdef CREMA_ONEDNN
+    if (!may_generate_code())
+      log.warning(
+          "This process may not generate code (MemoryDenyWriteExecute or the like), which oneDNN "
+          "needs: "
+          "convolutions and products run on plain kernels, several times slower");
+#endif
     return;
   }
   log.info(cat("Using GPU ", context.ordinal(), ": ", gpu_name(context.ordinal()), " (",

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "kernels/core/threads.h"
 #include "net/filter.h"
 #include "proto/layer.pb.h"
 
@@ -28,11 +29,14 @@ void add_patches(const std::vector<float>& images, const Shape& shape, int64_t k
     }
   }
   const int64_t rows = height - kernel_height + 1, columns = width - kernel_width + 1;
+  RegionError error;
 #pragma omp parallel
   {
-    std::vector<double> mine(sum.size(), 0);
+    std::vector<double> mine;
+    error.run([&] { mine.resize(sum.size(), 0); });
 #pragma omp for schedule(static)
     for (int64_t image = 0; image < shape[0]; ++image) {
+      if (mine.empty()) continue;
       for (int64_t y = 0; y < rows; ++y) {
         const float* const from = images.data() + image * channels * plane + y * width;
         // An element of all patches of a row of the image is a run of that row.
@@ -48,8 +52,9 @@ void add_patches(const std::vector<float>& images, const Shape& shape, int64_t k
       }
     }
 #pragma omp critical
-    for (size_t i = 0; i < sum.size(); ++i) sum[i] += mine[i];
+    for (size_t i = 0; i < mine.size(); ++i) sum[i] += mine[i];
   }
+  error.rethrow();
 }
 
 // The filters, one a row.

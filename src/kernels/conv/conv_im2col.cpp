@@ -152,8 +152,12 @@ class Im2colConv final : public LinearKernel {
   // products inside use all threads.
   template <typename Body>
   static void for_pieces([[maybe_unused]] int threads, int64_t tasks, const Body& body) {
+    RegionError error;
 #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
-    for (int64_t task = 0; task < tasks; ++task) body(task, thread_number());
+    for (int64_t task = 0; task < tasks; ++task) {
+      error.run([&] { body(task, thread_number()); });
+    }
+    error.rethrow();
   }
 
   // The address of y (or dy) of one group and piece; output_row() is its row pitch.

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "base/executable_memory.h"
 #include "kernels/conv/conv_bodies.h"
 #include "kernels/core/onednn.h"
 
@@ -243,6 +244,8 @@ std::unique_ptr<LinearKernel> make_conv_onednn(Context& context, const ConvCase&
   const int axes = c.x.axes() - 2;
   if (context.device() != Device::cpu) {
     reason = "it is used on the CPU";
+  } else if (!may_generate_code()) {
+    reason = "this process may not generate code";
   } else if (c.dtype != DType::f32) {
     reason = cat("no ", name_of(c.dtype));
   } else if (axes > 3) {

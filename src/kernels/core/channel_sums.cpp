@@ -9,6 +9,7 @@
 #include "base/ceil_div.h"
 #include "kernels/core/channel_narrow.h"
 #include "kernels/core/channel_terms.h"
+#include "kernels/core/threads.h"
 #include "tensor/on.h"
 
 namespace crema {
@@ -23,13 +24,16 @@ void sum_rows(const ChannelView& view, const Term& term, double* sums) {
   const int64_t channels = view.channels;
   const int64_t pieces = std::clamp<int64_t>(view.outer / 256, 1, 64);
   std::vector<double> partial(view.groups * pieces * 2 * channels);
+  RegionError error;
 #pragma omp parallel if (view.count() > kSmall)
   {
     const Term local = term;  // a copy that no store can alias, so that the loop vectorises
-    std::vector<T> run(2 * channels);
+    std::vector<T> run;
+    error.run([&] { run.resize(2 * channels); });
     T *first = run.data(), *second = first + channels;
 #pragma omp for schedule(static)
     for (int64_t task = 0; task < view.groups * pieces; ++task) {
+      if (!first) continue;
       const int64_t group = task / pieces, piece = task % pieces;
       const int64_t begin = view.outer * piece / pieces, end = view.outer * (piece + 1) / pieces;
       double* total = partial.data() + task * 2 * channels;
@@ -49,6 +53,7 @@ void sum_rows(const ChannelView& view, const Term& term, double* sums) {
       }
     }
   }
+  error.rethrow();
   for (int64_t group = 0; group < view.groups; ++group) {
     for (int64_t c = 0; c < 2 * channels; ++c) {
       double total = 0;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "device/parallel.h"
+#include "kernels/core/threads.h"
 #ifdef __CUDACC__
 #include "kernels/core/select_keys.cuh"
 #include "kernels/core/warp.cuh"
@@ -45,20 +46,24 @@ void top_k_thresholds(Context& context, int64_t list_count, int64_t count, const
   }
 #endif
   (void)context;
+  RegionError error;
 #pragma omp parallel for schedule(dynamic)
   for (int64_t list = 0; list < list_count; ++list) {
-    const int64_t k = lists.k(list);
-    std::vector<uint64_t> keys;
-    for (int64_t i = 0; i < count; ++i) {
-      const uint64_t key = lists.key(list, i);
-      if (key != 0) keys.push_back(key);
-    }
-    thresholds[list] = k > 0 ? 1 : ~uint64_t{0};
-    if (k <= 0 || k >= static_cast<int64_t>(keys.size())) continue;
-    const auto kth = keys.begin() + (k - 1);
-    std::nth_element(keys.begin(), kth, keys.end(), std::greater<>());
-    thresholds[list] = *kth;
+    error.run([&] {
+      const int64_t k = lists.k(list);
+      std::vector<uint64_t> keys;
+      for (int64_t i = 0; i < count; ++i) {
+        const uint64_t key = lists.key(list, i);
+        if (key != 0) keys.push_back(key);
+      }
+      thresholds[list] = k > 0 ? 1 : ~uint64_t{0};
+      if (k <= 0 || k >= static_cast<int64_t>(keys.size())) return;
+      const auto kth = keys.begin() + (k - 1);
+      std::nth_element(keys.begin(), kth, keys.end(), std::greater<>());
+      thresholds[list] = *kth;
+    });
   }
+  error.rethrow();
 }
 
 }  // namespace crema

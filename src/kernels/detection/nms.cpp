@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "kernels/core/sort_key.h"
+#include "kernels/core/threads.h"
 #include "kernels/detection/nms_gpu.h"
 
 namespace crema {
@@ -70,19 +71,26 @@ NmsResult nms_on_host(const NmsInput& input) {
   std::vector<std::vector<uint64_t>> keys(lists);
   [[maybe_unused]] const bool large = lists * input.boxes_per_list > 16384;
   // All lists of a group at once: their scores are interleaved in memory.
+  RegionError error;
 #pragma omp parallel for schedule(dynamic) if (large)
   for (int64_t group = 0; group < input.groups; ++group) {
-    const float* score = input.scores + group * input.boxes_per_list * each;
-    for (int64_t i = 0; i < input.boxes_per_list; ++i) {
-      for (int64_t k = 0; k < each; ++k, ++score) {
-        if (*score > input.min_score && k != input.skipped_list)
-          keys[group * each + k].push_back(sort_key(*score, i));
+    error.run([&] {
+      const float* score = input.scores + group * input.boxes_per_list * each;
+      for (int64_t i = 0; i < input.boxes_per_list; ++i) {
+        for (int64_t k = 0; k < each; ++k, ++score) {
+          if (*score > input.min_score && k != input.skipped_list)
+            keys[group * each + k].push_back(sort_key(*score, i));
+        }
       }
-    }
+    });
   }
+  error.rethrow();
   std::vector<std::vector<Detection>> kept(lists);
 #pragma omp parallel for schedule(dynamic) if (large)
-  for (int64_t list = 0; list < lists; ++list) kept[list] = kept_of_list(input, list, keys[list]);
+  for (int64_t list = 0; list < lists; ++list) {
+    error.run([&] { kept[list] = kept_of_list(input, list, keys[list]); });
+  }
+  error.rethrow();
   for (int64_t group = 0; group < input.groups; ++group)
     limit_group(kept.data() + group * each, each, input.max_per_group);
   NmsResult result;

@@ -5,11 +5,13 @@
 #include <cstdint>
 
 #include "base/error.h"
+#include "base/executable_memory.h"
 #include "kernels/gemm/gemm_bodies.h"
 
 namespace crema {
 
 bool gemm_onednn(const Gemm& g, const float* a, const float* b, float* c) {
+  if (!may_generate_code()) return false;
   // oneDNN uses 32-bit sizes for the parts that it splits matrices into.
   if (std::max({g.m, g.n, g.k, g.lda, g.ldb, g.ldc}) > INT32_MAX) return false;
   for (int64_t i = 0; i < g.batch; ++i) {

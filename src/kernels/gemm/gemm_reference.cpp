@@ -159,8 +159,7 @@ void gemm_reference(const Gemm& g, const T* a, const T* b, T* c) {
   const int64_t tiles = ceil_div(extent, unit);
   const bool small = g.m * g.n * g.k * g.batch < 32 * 32 * 32;
   const int64_t bands = small ? 1 : std::min<int64_t>(threads_here(), tiles);
-#pragma omp parallel for schedule(static) num_threads(static_cast <int>(bands)) if (bands > 1)
-  for (int64_t band = 0; band < bands; ++band) {
+  const auto compute = [&](int64_t band) {
     const int64_t from = tiles * band / bands * unit,
                   to = std::min(extent, tiles * (band + 1) / bands * unit);
     const int64_t m = by_columns ? g.m : to - from, n = by_columns ? to - from : g.n;
@@ -175,7 +174,13 @@ void gemm_reference(const Gemm& g, const T* a, const T* b, T* c) {
         work.run(x + from * (g.transpose_a ? 1 : g.lda), y, z + from * g.ldc);
       }
     }
+  };
+  RegionError error;
+#pragma omp parallel for schedule(static) num_threads(static_cast <int>(bands)) if (bands > 1)
+  for (int64_t band = 0; band < bands; ++band) {
+    error.run([&] { compute(band); });
   }
+  error.rethrow();
 }
 
 template void gemm_reference<float>(const Gemm&, const float*, const float*, float*);

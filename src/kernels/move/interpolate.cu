@@ -6,6 +6,7 @@
 #include "kernels/core/image_grid.h"
 #include "kernels/core/implementation.h"
 #include "kernels/core/pointwise.h"
+#include "kernels/core/threads.h"
 #include "kernels/move/interpolate_taps.h"
 
 namespace crema {
@@ -68,12 +69,15 @@ void gradient_on_cpu(const InterpolationLine<T>& rows, const InterpolationLine<T
   const bool last = dx.format().order == Order::channels_last;
   const int64_t inner = last ? x[1] : 1, lines = last ? x[0] * x[2] : x.count(0, 3);
   const int64_t width = columns.out * inner;
+  RegionError error;
 #pragma omp parallel
   {
-    std::vector<T> sums(width);
+    std::vector<T> sums;
+    error.run([&] { sums.resize(width); });
     T* const sum = sums.data();
 #pragma omp for schedule(static)
     for (int64_t line = 0; line < lines; ++line) {
+      if (!sum) continue;
       T* const to = dx.data<T>() + line * x[3] * inner;
       std::fill(to, to + x[3] * inner, T(0));
       const int i = static_cast<int>(line % x[2]) - rows.start;
@@ -97,6 +101,7 @@ void gradient_on_cpu(const InterpolationLine<T>& rows, const InterpolationLine<T
       }
     }
   }
+  error.rethrow();
 }
 
 // small and large are x and y or their gradients; `to` is the one that is written.

@@ -1,4 +1,5 @@
 // Reordering of blocked float32 tensors on the CPU by oneDNN.
+#include "base/executable_memory.h"
 #include "kernels/core/onednn.h"
 #include "kernels/move/reorder_bodies.h"
 
@@ -6,6 +7,7 @@ namespace crema {
 
 bool reorder_onednn(const Tensor& from, const Tensor& to) {
   if (from.dtype() != DType::f32 || from.shape().axes() > DNNL_MAX_NDIMS) return false;
+  if (!may_generate_code()) return false;
   if (!onednn::too_large_weights(from.shape()).empty()) return false;
   try {
     onednn::Engine on;

@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "base/ceil_div.h"
+#include "kernels/core/threads.h"
 #include "kernels/move/strided_copy_bodies.h"
 #include "tensor/on.h"
 
@@ -204,9 +205,14 @@ bool strided_copy_cpu(Context& context, const SortedMoves& moves, const Tensor& 
     const T* const from = x.data<T>() + s.from_start;
     T* const to = y.data<T>() + s.to_start;
     const T factor = s.factor;
+    RegionError error;
 #pragma omp parallel for schedule(static) if (tasks * walk.nest.terms() / walk.pieces > kPiece)
-    for (int64_t share = 0; share < shares; ++share)
-      walk.run(tasks * share / shares, tasks * (share + 1) / shares, summing, factor, from, to);
+    for (int64_t share = 0; share < shares; ++share) {
+      error.run([&] {
+        walk.run(tasks * share / shares, tasks * (share + 1) / shares, summing, factor, from, to);
+      });
+    }
+    error.rethrow();
   });
   return true;
 }

@@ -9,6 +9,7 @@
 
 #include "base/ceil_div.h"
 #include "kernels/core/implementation.h"
+#include "kernels/core/threads.h"
 #include "kernels/norm/lrn_geometry.h"
 #include "tensor/on.h"
 
@@ -81,11 +82,17 @@ template <typename T, typename L>
 void across_positions(const LrnGeometry& g, const L& line, int64_t positions, const T* x,
                       const T* dy, T* out) {
   const int64_t channels = g.columns.extent, half = g.columns.half;
+  RegionError error;
 #pragma omp parallel if (positions * channels > kSmall)
   {
-    std::vector<T> squares(channels + 2 * half), ratios(channels + 2 * half);
+    std::vector<T> squares, ratios;
+    error.run([&] {
+      squares.resize(channels + 2 * half);
+      ratios.resize(channels + 2 * half);
+    });
 #pragma omp for schedule(static)
     for (int64_t position = 0; position < positions; ++position) {
+      if (ratios.empty()) continue;
       const T* from = x + position * channels;
       T* to = out + position * channels;
       T* inner = squares.data() + half;
@@ -100,6 +107,7 @@ void across_positions(const LrnGeometry& g, const L& line, int64_t positions, co
       }
     }
   }
+  error.rethrow();
 }
 
 // NCHW: blocks of positions; the line is all channels of a block, kBlock elements apart.
@@ -109,11 +117,17 @@ void across_planes(const LrnGeometry& g, const L& line, int64_t images, const T*
   constexpr int64_t kBlock = 64;
   const int64_t channels = g.columns.extent, half = g.columns.half, plane = g.columns.stride;
   const int64_t blocks = ceil_div(plane, kBlock);
+  RegionError error;
 #pragma omp parallel if (images * channels * plane > kSmall)
   {
-    std::vector<T> squares((channels + 2 * half) * kBlock), ratios(dy ? squares.size() : 0);
+    std::vector<T> squares, ratios;
+    error.run([&] {
+      ratios.resize(dy ? (channels + 2 * half) * kBlock : 0);
+      squares.resize((channels + 2 * half) * kBlock);
+    });
 #pragma omp for schedule(static)
     for (int64_t task = 0; task < images * blocks; ++task) {
+      if (squares.empty()) continue;
       const int64_t first = task % blocks * kBlock, count = std::min(kBlock, plane - first);
       const int64_t base = task / blocks * channels * plane + first;
       for (int64_t c = 0; c < channels; ++c) {
@@ -138,6 +152,7 @@ void across_planes(const LrnGeometry& g, const L& line, int64_t images, const T*
       }
     }
   }
+  error.rethrow();
 }
 
 // Within channels: sums of rows along the columns first, then along the row, whose neighbors are
@@ -147,11 +162,14 @@ void within(const LrnGeometry& g, int64_t images, const Term& term, const Finish
   const int64_t length = g.columns.extent * g.columns.stride,
                 border = g.columns.half * g.columns.stride;
   const int64_t height = g.rows.extent;
+  RegionError error;
 #pragma omp parallel if (images * height * length > kSmall)
   {
-    std::vector<T> sums(length + 2 * border);
+    std::vector<T> sums;
+    error.run([&] { sums.resize(length + 2 * border); });
 #pragma omp for schedule(static)
     for (int64_t row = 0; row < images * height; ++row) {
+      if (sums.empty()) continue;
       T* inner = sums.data() + border;
       const int64_t at = row * length;
       std::fill(inner, inner + length, T(0));
@@ -163,6 +181,7 @@ void within(const LrnGeometry& g, int64_t images, const Term& term, const Finish
       finish(sums.data(), at);
     }
   }
+  error.rethrow();
 }
 
 // Forward when dy is null.

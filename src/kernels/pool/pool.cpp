@@ -8,6 +8,7 @@
 #include "base/ceil_div.h"
 #include "kernels/core/channel_vector.h"
 #include "kernels/core/implementation.h"
+#include "kernels/core/threads.h"
 #include "kernels/pool/pool_implementations.h"
 #include "kernels/pool/pool_taps.h"
 #include "tensor/on.h"
@@ -183,13 +184,20 @@ void run_plain(const PoolGeometry& g, const T* x, const Index* index, T* y, Inde
                 to_count = destination[0] * destination[1] * destination[2];
   const int64_t planes = g.images * g.channels, blocks = ceil_div(planes, lanes);
   const Taps<T> taps(g, Work::kBackward);
+  RegionError error;
 #pragma omp parallel if (planes * from_count > kSmall)
   {
-    std::vector<T> x_tile(from_count * lanes), y_tile(to_count * lanes);
-    std::vector<Index> index_tile(index ? from_count * lanes : 0),
-        index_out_tile(index_out ? to_count * lanes : 0);
+    std::vector<T> x_tile, y_tile;
+    std::vector<Index> index_tile, index_out_tile;
+    error.run([&] {
+      x_tile.resize(from_count * lanes);
+      index_tile.resize(index ? from_count * lanes : 0);
+      index_out_tile.resize(index_out ? to_count * lanes : 0);
+      y_tile.resize(to_count * lanes);
+    });
 #pragma omp for schedule(static)
     for (int64_t block = 0; block < blocks; ++block) {
+      if (y_tile.empty()) continue;
       const int64_t first = block * lanes, present = planes - first;
       planes_to_tile<T>(x + first * from_count, from_count, present, x_tile.data());
       if (index)
@@ -208,6 +216,7 @@ void run_plain(const PoolGeometry& g, const T* x, const Index* index, T* y, Inde
         tile_to_planes<T>(index_out_tile.data(), to_count, present, index_out + first * to_count);
     }
   }
+  error.rethrow();
 }
 
 // Max pooling's gradient in NCHW order needs no tiles: it scatters into one plane at a time.

@@ -5,6 +5,7 @@
 
 #include "base/ceil_div.h"
 #include "kernels/core/axes.h"
+#include "kernels/core/threads.h"
 #include "kernels/pool/counted_cells.h"
 #include "kernels/pool/pool_nd.h"
 #include "tensor/on.h"
@@ -214,12 +215,16 @@ bool pool_nd_forward_cpu(Context& context, const PoolNd& window, bool average, c
   if (context.device() == Device::gpu) return false;
   const Lines lines(window, average, x, y);
   on(x, [&]<typename T>() {
+    RegionError error;
 #pragma omp parallel for schedule(static)
     for (int64_t task = 0; task < lines.tasks(); ++task) {
-      ForwardPiece<T> piece{lines,          x.data<T>(), y.data<T>(), index.data<int32_t>(),
-                            mask.data<T>(), {},          {}};
-      over_lines(lines, task, piece);
+      error.run([&] {
+        ForwardPiece<T> piece{lines,          x.data<T>(), y.data<T>(), index.data<int32_t>(),
+                              mask.data<T>(), {},          {}};
+        over_lines(lines, task, piece);
+      });
     }
+    error.rethrow();
   });
   return true;
 }
@@ -229,9 +234,12 @@ bool pool_nd_backward_cpu(Context& context, const PoolNd& window, bool average, 
   if (context.device() == Device::gpu) return false;
   const Lines lines(window, average, dx, dy);
   on(dy, [&]<typename T>() {
+    RegionError error;
 #pragma omp parallel for schedule(static)
-    for (int64_t task = 0; task < lines.tasks(); ++task)
-      backward(lines, task, index.data<int32_t>(), dy.data<T>(), dx.data<T>());
+    for (int64_t task = 0; task < lines.tasks(); ++task) {
+      error.run([&] { backward(lines, task, index.data<int32_t>(), dy.data<T>(), dx.data<T>()); });
+    }
+    error.rethrow();
   });
   return true;
 }

@@ -14,6 +14,7 @@
 // (1 or 0), whether it is wrong (1 or 0); the rest is 0.
 // Parameters: none.
 // Gradient: none.
+#include "kernels/core/threads.h"
 #include "layers/detection/box_matching.h"
 #include "layers/detection/yolo_boxes.h"
 #include "layers/detection/yolo_detections.h"
@@ -103,8 +104,12 @@ class EvalDetectionLayer : public Layer {
         copy_detections(context, detector_.detect(context, {pass.bottom[0]}, pass.workspace));
     std::vector<float> top(pass.top[0].count(), 0);
     const int64_t each = pass.top[0].shape().count(1);
+    RegionError error;
 #pragma omp parallel for if (images > 1)
-    for (int64_t n = 0; n < images; ++n) evaluate(found[n], objects[n], top.data() + n * each);
+    for (int64_t n = 0; n < images; ++n) {
+      error.run([&] { evaluate(found[n], objects[n], top.data() + n * each); });
+    }
+    error.rethrow();
     from_floats(context, top.data(), pass.top[0]);
   }
 

@@ -1,5 +1,7 @@
 #include "layers/detection/multibox_assignment.h"
 
+#include "kernels/core/threads.h"
+
 namespace crema {
 
 BoxCoding box_coding(PriorBoxParameter::CodeType type) {
@@ -118,11 +120,15 @@ MultiBoxAssignment MultiBoxAssigner::assign(Context& context,
   a.found.resize(images * each_);
   a.matches.assign(images * count * each_, -1);
   a.labels.resize(images * count);
+  RegionError error;
 #pragma omp parallel for schedule(dynamic) if (images * count > 4096)
   for (int64_t image = 0; image < images; ++image) {
-    if (a.objects.count(static_cast<int>(image))) match(a, image);
-    write(a, image, nullptr);
+    error.run([&] {
+      if (a.objects.count(static_cast<int>(image))) match(a, image);
+      write(a, image, nullptr);
+    });
   }
+  error.rethrow();
   return a;
 }
 
@@ -130,16 +136,20 @@ void MultiBoxAssigner::mine(MultiBoxAssignment& a, const std::vector<float>& los
   const MiningRule rule = mining_rule();
   const int64_t count = static_cast<int64_t>(a.priors.size());
   const int64_t images = static_cast<int64_t>(a.found.size());
+  RegionError error;
 #pragma omp parallel for schedule(dynamic) if (images * count > 4096)
   for (int64_t image = 0; image < images; ++image) {
-    std::vector<int> background;
-    if (a.objects.count(static_cast<int>(image))) {
-      const bool by_prediction = rule.suppress && !p_.use_prior_for_nms();
-      background = mine_boxes(rule, losses.data() + image * count,
-                              by_prediction ? decoded(a, image, 0) : a.priors, a.found[image]);
-    }
-    write(a, image, &background);
+    error.run([&] {
+      std::vector<int> background;
+      if (a.objects.count(static_cast<int>(image))) {
+        const bool by_prediction = rule.suppress && !p_.use_prior_for_nms();
+        background = mine_boxes(rule, losses.data() + image * count,
+                                by_prediction ? decoded(a, image, 0) : a.priors, a.found[image]);
+      }
+      write(a, image, &background);
+    });
   }
+  error.rethrow();
 }
 
 }  // namespace crema

@@ -16,6 +16,7 @@
 
 #include "kernels/core/pointwise.h"
 #include "kernels/core/reduce.h"
+#include "kernels/core/threads.h"
 #include "layers/forks/squared_between.h"
 #include "layers/layer.h"
 #include "proto/filler.pb.h"
@@ -115,16 +116,20 @@ class KnnLayer : public Layer {
             classes.size(), " classes, but num_output is ", p().num_output());
     const std::vector<double> all = to_doubles(context, squares);
     std::vector<double> y(batch * p().num_output());
+    RegionError error;
 #pragma omp parallel for
     for (int64_t n = 0; n < batch; ++n) {
-      std::vector<double> means;
-      for (const auto& [label, positions] : classes)
-        means.push_back(mean_of_nearest(all.data() + n * batch, positions));
-      const auto [minimum, maximum] = std::minmax_element(means.begin(), means.end());
-      const double range = *maximum - *minimum;
-      for (size_t j = 0; j < means.size(); ++j)
-        y[n * p().num_output() + j] = range > 0 ? 1 - (means[j] - *minimum) / range : 1;
+      error.run([&] {
+        std::vector<double> means;
+        for (const auto& [label, positions] : classes)
+          means.push_back(mean_of_nearest(all.data() + n * batch, positions));
+        const auto [minimum, maximum] = std::minmax_element(means.begin(), means.end());
+        const double range = *maximum - *minimum;
+        for (size_t j = 0; j < means.size(); ++j)
+          y[n * p().num_output() + j] = range > 0 ? 1 - (means[j] - *minimum) / range : 1;
+      });
     }
+    error.rethrow();
     from_doubles(context, y.data(), pass.top[0]);
   }
 

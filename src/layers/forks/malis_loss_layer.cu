@@ -16,6 +16,7 @@
 // for the other bottoms, none from the second top.
 #include "kernels/core/pointwise.h"
 #include "kernels/core/targets.h"
+#include "kernels/core/threads.h"
 #include "layers/forks/malis.h"
 #include "layers/layer.h"
 #include "proto/layer.pb.h"
@@ -96,21 +97,25 @@ class MalisLossLayer : public Layer {
                   each);
     std::vector<double> losses(2 * images), gradient(a.size());
     std::vector<std::vector<double>> pulls(2 * images);
+    RegionError error;
 #pragma omp parallel for schedule(dynamic)
     for (int64_t task = 0; task < 2 * images; ++task) {
-      const bool together = task % 2 == 1;
-      const int64_t image = task / 2;
-      std::vector<double> affinity(each);
-      for (int64_t i = 0; i < each; ++i) {
-        const double x = a[image * each + i], t = truth[image * each + i];
-        affinity[i] = together == (x < t) ? x : t;
-      }
-      pulls[task].resize(each);
-      losses[task] = malis(
-          of, affinity.data(), segments.data() + image * known + (together ? known - voxels : 0),
-          together ? VoxelPairs::of_one_segment : VoxelPairs::of_different_segments,
-          pulls[task].data());
+      error.run([&] {
+        const bool together = task % 2 == 1;
+        const int64_t image = task / 2;
+        std::vector<double> affinity(each);
+        for (int64_t i = 0; i < each; ++i) {
+          const double x = a[image * each + i], t = truth[image * each + i];
+          affinity[i] = together == (x < t) ? x : t;
+        }
+        pulls[task].resize(each);
+        losses[task] = malis(
+            of, affinity.data(), segments.data() + image * known + (together ? known - voxels : 0),
+            together ? VoxelPairs::of_one_segment : VoxelPairs::of_different_segments,
+            pulls[task].data());
+      });
     }
+    error.rethrow();
     double loss = 0;
     const auto share = 1 / (2 * static_cast<double>(images));
     for (int64_t task = 0; task < 2 * images; ++task) {

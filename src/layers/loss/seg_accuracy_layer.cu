@@ -15,6 +15,7 @@
 #include "kernels/core/labels.h"
 #include "kernels/core/largest_of_lines.h"
 #include "kernels/core/reduce.h"
+#include "kernels/core/threads.h"
 #include "layers/layer.h"
 #include "layers/loss/label_shapes.h"
 #include "proto/params/forks_segmentation.pb.h"
@@ -75,13 +76,16 @@ template <typename T>
 void count_positions(const Confusion<T>& of, int64_t images, int64_t bins, int32_t* counts) {
   std::fill(counts, counts + bins, 0);
   const int64_t groups = (of.inner + kListsTogether - 1) / kListsTogether;
+  RegionError error;
 #pragma omp parallel
   {
-    std::vector<int32_t> own(bins);
+    std::vector<int32_t> own;
+    error.run([&] { own.resize(bins); });
     T maximum[kListsTogether];
     int32_t best[kListsTogether];
 #pragma omp for schedule(static) nowait
     for (int64_t task = 0; task < images * groups; ++task) {
+      if (own.empty()) continue;
       const int64_t image = task / groups, first = task % groups * kListsTogether;
       const int64_t count = std::min(kListsTogether, of.inner - first);
       largest_of_lines<false>(of.scores + image * of.channels * of.inner + first, of.channels,
@@ -92,8 +96,9 @@ void count_positions(const Confusion<T>& of, int64_t images, int64_t bins, int32
       }
     }
 #pragma omp critical(crema_places)
-    for (int64_t bin = 0; bin < bins; ++bin) counts[bin] += own[bin];
+    for (int64_t bin = 0; bin < std::ssize(own); ++bin) counts[bin] += own[bin];
   }
+  error.rethrow();
 }
 
 // Sums over the classes: positions, correct positions, classes that occur, shares of correct
