@@ -73,9 +73,9 @@ struct Decoder : jpeg_decompress_struct {
     if (part.top > 0) jpeg_skip_scanlines(this, static_cast<JDIMENSION>(part.top));
     const size_t bytes = static_cast<size_t>(part.width) * channels;
     const uint8_t* const from = row + static_cast<size_t>(part.left - first) * channels;
-    for (int64_t y = 0; y < part.height; ++y, to += bytes) {
+    for (int64_t y = 0; y < part.height; ++y) {
       jpeg_read_scanlines(this, &row, 1);
-      std::copy_n(from, bytes, to);
+      std::copy_n(from, bytes, to + y * bytes);
     }
     jpeg_abort_decompress(this);
     return true;
