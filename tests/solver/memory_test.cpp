@@ -47,8 +47,8 @@ TEST(SolverMemory, RecordsInAGpusMemoryGiveWayToTheNet) {
   const Folder folder;
   // Far larger than the batches that a run without resident records keeps on the GPU.
   const int64_t records = 400;
-  const std::string data =
-      image_database(folder, records, {3, 32, 32}, [](int64_t i) { return static_cast<int>(i % 4); });
+  const std::string data = image_database(folder, records, {3, 32, 32},
+                                          [](int64_t i) { return static_cast<int>(i % 4); });
   const auto file = [&] {
     return solver_file("display: 1 random_seed: 1 snapshot_after_train: false ", cat(R"(
       layer { name: "data" type: "Data" top: "x" top: "label" data_param { batch_size: 16 backend: LMDB source: ")",
