@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "base/error.h"
 #include "solver/optimizer.h"
@@ -52,8 +53,24 @@ bool Solver::time_is_up() {
   return true;
 }
 
-// Only what this run has written since it began or resumed. A file that somebody removed is no
-// matter.
+std::vector<int64_t> Solver::kept_snapshots() const {
+  std::vector<int64_t> kept;
+  for (const auto& entry : written_) kept.push_back(entry.first);
+  return kept;
+}
+
+// Snapshots of this run that an earlier start wrote. Only if `path` is one of them: under another
+// prefix the same iterations may be another run's.
+void Solver::restore_kept_snapshots(const SolverState& state, const std::string& path) {
+  if (!written_.empty()) return;  // the run goes back and has more since
+  std::error_code absent;
+  const std::string here = snapshot_files(file_.solver, state.iter()).state;
+  if (!std::filesystem::equivalent(path, here, absent)) return;
+  for (const int64_t iteration : state.kept_snapshots())
+    written_.emplace_back(iteration, snapshot_files(file_.solver, iteration));
+}
+
+// Only what this run has written. Files that are gone already do no harm.
 void Solver::remove_old_snapshots(int64_t iteration, const SnapshotFiles& newest) {
   const SolverParameter& solver = file_.solver;
   if (solver.keep_last() == 0) return;

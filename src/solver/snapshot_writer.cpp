@@ -1,5 +1,7 @@
 #include "solver/snapshot_writer.h"
 
+#include <unistd.h>
+
 #include <cassert>
 
 #include "solver/optimizer.h"
@@ -10,10 +12,13 @@
 namespace crema {
 namespace {
 
-void write_files(const SnapshotJob& job, const TrainingCopy& copy, WrittenSnapshot* written) {
+// Adds each file to `made` once it is there.
+void write_files(const SnapshotJob& job, const TrainingCopy& copy, WrittenSnapshot* written,
+                 std::vector<std::string>* made) {
   Context host(Device::cpu);
   const auto save = [&](const WeightsContent& content, const std::string& path) {
     job.hdf5 ? write_hdf5(host, content, path) : write_caffemodel(host, content, path);
+    made->push_back(path);
   };
   if (!job.files.average.empty()) {
     save(copy.average(), job.files.average);
@@ -49,10 +54,12 @@ void SnapshotWriter::start(SnapshotJob job) {
   done_ = !writes_;
   if (!writes_) return;
   thread_ = std::thread([this, job = std::move(job)] {
+    std::vector<std::string> made;
     try {
-      write_files(job, copy_, &written_);
+      write_files(job, copy_, &written_, &made);
     } catch (const std::exception& error) {
       written_.error = error.what();
+      for (const std::string& path : made) unlink(path.c_str());
     }
     done_ = true;
   });

@@ -216,7 +216,8 @@ void Solver::make_train_net() {
                hash_of_recipe(net.net, file_.solver),
                fingerprint_of(net_->graph()),
                "",
-               ""};
+               "",
+               {}};
   if (!has_loss(*net_)) {
     context_.log().warning(cat(net.path,
                                ": no layer of the training net is a loss, or has a "
@@ -274,9 +275,9 @@ void Solver::make_test_nets() {
     test_passes_.push_back(0);
     if (pictures && !Mistakes::values(test_nets_[0]->graph()).empty())
       mistakes_ = std::make_unique<Mistakes>(*test_nets_[0], kMostMistakes, options_.rgb);
-    if (!options_.metrics.empty())
     Net& made = *test_nets_.back();
     test_metrics_.emplace_back();
+    if (!options_.metrics.empty())
       test_metrics_.back() = std::make_unique<ClassMetrics>(made, options_.metrics);
     if (confusions && !ClassMetrics::unasked_values(made.graph()).empty())
       test_metrics_.back() = std::make_unique<ClassMetrics>(made);
@@ -374,6 +375,7 @@ void Solver::restore(const SolverState& state, const std::string& path) {
   losses_.restore(iteration_, {state.loss_window().begin(), state.loss_window().end()});
   restore_rates(state);
   if (!of_start) report_changes(state, path);
+  if (context_.rank() == 0) restore_kept_snapshots(state, path);
   restore_carried(state);
   send(event::Restored{file_.solver.type(), iteration_});
 }

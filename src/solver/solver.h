@@ -227,6 +227,8 @@ class Solver {
   bool snapshot_is_due() const;
   bool time_is_up();
   void remove_old_snapshots(int64_t iteration, const SnapshotFiles& newest);
+  std::vector<int64_t> kept_snapshots() const;
+  void restore_kept_snapshots(const SolverState& state, const std::string& path);
   void keep_if_best(int number, const std::vector<OutputValue>& results);
   void end_epoch();
   void carry_out(Action request, bool snapshot_is_due);

@@ -216,6 +216,10 @@ SolverState read_hdf5_state(const std::string& path) {
   }
   if (file.has("net_fingerprint")) state.set_net_fingerprint(file.text("net_fingerprint"));
   if (file.has("recipe")) state.set_recipe(file.text("recipe"));
+  if (file.has("kept_snapshots")) {
+    for (uint64_t kept : file.numbers("kept_snapshots"))
+      state.add_kept_snapshots(static_cast<int64_t>(kept));
+  }
   if (file.has("batch")) state.set_batch(static_cast<int64_t>(file.number("batch")));
   if (file.has("weights_checksum")) state.set_weights_checksum(file.number("weights_checksum"));
   file.check(&state);
@@ -251,6 +255,8 @@ void write_hdf5_state(const SolverState& state, const std::string& path) {
                  {state.tests_since_best().begin(), state.tests_since_best().end()});
   if (state.has_net_fingerprint()) file.text("net_fingerprint", state.net_fingerprint());
   if (state.has_recipe()) file.text("recipe", state.recipe());
+  if (state.kept_snapshots_size() > 0)
+    file.numbers("kept_snapshots", {state.kept_snapshots().begin(), state.kept_snapshots().end()});
   if (state.has_batch()) file.number("batch", static_cast<uint64_t>(state.batch()));
   if (state.has_weights_checksum()) file.number("weights_checksum", state.weights_checksum());
   file.commit();

@@ -99,6 +99,10 @@ SnapshotJob Solver::snapshot_job() {
   state.set_net_fingerprint(fingerprint_of(net_->graph()));
   state.set_recipe(recorded_recipe(solver));
   state.set_batch(batch_of_ranks());
+  if (solver.keep_last() > 0) {
+    for (const int64_t kept : kept_snapshots()) state.add_kept_snapshots(kept);
+    state.add_kept_snapshots(iteration_);
+  }
   return job;
 }
 

@@ -1,8 +1,10 @@
 // Which snapshots stay, the weights of the best test, and a training that is ended by the clock.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include "base/files.h"
 #include "fixtures.h"
+#include "hindrances.h"
 
 namespace crema::tests {
 namespace kept_snapshots_test {
@@ -70,6 +72,32 @@ TEST(KeptSnapshots, OnlyWhatTheRunItselfHasWritten) {
                                       "net_iter_2.caffemodel", "net_iter_2.solverstate"}));
 }
 
+TEST(KeptSnapshots, RestartsGoOnCounting) {
+  for (const std::string format : {"BINARYPROTO", "HDF5"}) {
+    const Folder folder;
+    const std::string end = format == "HDF5" ? ".h5" : "";
+    const std::string fields = cat("snapshot: 2 keep_last: 2 snapshot_format: ", format);
+    Context context(Device::cpu);
+    for (int iteration = 2; iteration <= 10; iteration += 2) {
+      SolverOptions options;
+      if (iteration > 2)
+        options.snapshot = folder.file(cat("net_iter_", iteration - 2, ".solverstate", end));
+      Solver(context, kept_file(folder, fields), options).step(2);
+    }
+    EXPECT_EQ(folder.names(), (std::vector<std::string>{
+                                  "net_iter_10.caffemodel" + end, "net_iter_10.solverstate" + end,
+                                  "net_iter_8.caffemodel" + end, "net_iter_8.solverstate" + end}));
+    // Another prefix, whose files of the same iterations are another run's.
+    const Folder other;
+    other.write("net_iter_8.caffemodel" + end, "another run's");
+    SolverOptions options;
+    options.snapshot = folder.file("net_iter_10.solverstate" + end);
+    Solver(context, kept_file(other, fields), options).step(2);
+    EXPECT_TRUE(other.has("net_iter_8.caffemodel" + end));
+    EXPECT_TRUE(other.has("net_iter_12.caffemodel" + end));
+  }
+}
+
 TEST(KeptSnapshots, TheNewestWholeOne) {
   const Folder folder;
   Context context(Device::cpu);
@@ -109,6 +137,30 @@ TEST(KeptSnapshots, TheNewestWholeOne) {
   expect_part(error_of([&] { Solver(context, file, options); }), "net_iter_2.");
   for (const int iteration : {2, 4, 6, 8}) write_file_atomically(state(iteration), "");
   expect_part(error_of([&] { newest_snapshots(file.solver, log); }), "none of the 6 snapshots");
+}
+
+// A training that takes them for absent would begin anew, and overwrite them.
+TEST(KeptSnapshots, WhatCannotBeLookedAtIsNotAbsent) {
+  const Folder folder;
+  Context context(Device::cpu);
+  Solver(context, kept_file(folder, "snapshot: 2")).step(4);
+  const SolverFile file = kept_file(folder, "snapshot: 2");
+  const auto newest = [&] { return newest_snapshots(file.solver, silent_log()); };
+  EXPECT_EQ(newest().size(), 2u);
+  const auto refused = [&](const std::string& path, mode_t mode, const char* message) {
+    chmod(path.c_str(), mode);
+    {
+      const OtherUser other;
+      expect_part(error_of(newest), message);
+    }
+    chmod(path.c_str(), 0755);
+  };
+  refused(folder.path(), 0333, "cannot list this folder: Permission denied");
+  refused(folder.path(), 0444, "Permission denied");
+  refused(folder.file("net_iter_4.solverstate"), 0,
+          "net_iter_4.solverstate: cannot open: Permission");
+  refused(folder.file("net_iter_4.caffemodel"), 0,
+          "net_iter_4.caffemodel: cannot open: Permission");
 }
 
 TEST(KeptSnapshots, FilesThatWereWrittenAgainStay) {
