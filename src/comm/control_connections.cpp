@@ -62,7 +62,8 @@ void Control::Connections::wait() {
     waiting.push_back({peer.connection->descriptor(), peer.connection->events(), 0});
   }
   if (deputy_) deputy_->add_to(&waiting);
-  const Moment until = closing_ ? close_at_ : next_beat_;
+  Moment until = closing_ ? close_at_ : next_beat_;
+  if (deputy_) until = std::min(until, deputy_->next());
   if (poll(waiting.data(), waiting.size(), milliseconds_until(until)) < 0) {
     require(errno == EINTR || errno == EAGAIN || errno == ENOMEM, "poll() fails with error ",
             errno);
@@ -264,7 +265,7 @@ void Control::Connections::serve_deputy() {
 void Control::Connections::ask() {
   asks_deputy_ = false;
   const std::optional<int> teller =
-      ask_deputy(deputy_address_, {ranks_, rank_, token_, hosts_[rank_], ""},
+      ask_deputy(deputy_address_, token_, {ranks_, rank_, hosts_[rank_], ""},
                  ControlClock::now() + seconds(kAskSeconds));
   if (!teller) return;
   const std::lock_guard<std::mutex> lock(mutex_);

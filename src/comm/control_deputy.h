@@ -5,48 +5,48 @@
 #include <poll.h>
 
 #include <list>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "comm/control_guests.h"
 #include "comm/control_sockets.h"
 
 namespace crema {
-
-// A rank's first words, to rank 0 and to its deputy.
-struct Hello {
-  int64_t ranks = 1, rank = 0;
-  std::string token, host;
-  std::string deputy;  // of rank 1: where it listens
-};
-Bytes frame_of(const Hello& hello);
-Hello read_hello(const Frame& frame);  // Error when it is none
 
 // Rank 1's side.
 class Deputy {
  public:
   // Listens where other ranks come from: on this machine only, or at all addresses.
-  Deputy(const std::string& token, bool only_here);
+  Deputy(const ControlOptions& options, bool only_here);
   const std::string& address() const { return address_; }
 
   void add_to(std::vector<pollfd>* waiting) const;
+  // serve() has work at this moment even if no socket is readable.
+  Moment next() const { return guests_.next(); }
   // Once `teller`, the rank that tells the user, is known, answers those who ask.
   void serve(std::optional<int> teller);
   int answers() const { return answers_; }
 
  private:
-  struct Guest {
-    Connection connection;
-    bool asks = false, answered = false;
+  // A rank that asks.
+  struct Asker {
+    std::unique_ptr<Connection> connection;
+    Moment until;
+    bool answered = false;
   };
 
-  Socket listening_;
-  std::string token_, address_;
-  std::list<Guest> guests_;
+  const double timeout_;
+  const Listening listening_;
+  Guests guests_;
+  std::string address_;
+  std::list<Asker> askers_;
   int answers_ = 0;
 };
 
 // The rank that tells the user; nothing when rank 1 does not say so until then.
-std::optional<int> ask_deputy(const std::string& addresses, const Hello& hello, Moment until);
+std::optional<int> ask_deputy(const std::string& addresses, const std::string& token,
+                              const Hello& hello, Moment until);
 
 }  // namespace crema

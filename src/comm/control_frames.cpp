@@ -27,7 +27,8 @@ FrameWriter& FrameWriter::text(std::string_view value) {
 Bytes FrameWriter::finish() {
   const uint64_t length = bytes_.size() - kFrameHeader;
   std::memcpy(bytes_.data() + 1, &length, sizeof length);
-  return std::make_shared<const std::string>(std::move(bytes_));
+  const Sha256::Digest digest = sha256(bytes_);
+  return std::make_shared<const FrameBytes>(FrameBytes{std::move(bytes_), digest});
 }
 
 int64_t FrameFields::number() {
@@ -55,6 +56,10 @@ char* FrameReader::space(size_t* size) {
   // Memory is taken as bytes come, not for a length that somebody states.
   constexpr size_t kStep = size_t{1} << 20;
   const size_t at = filled_ - kFrameHeader;
+  if (at >= length_) {
+    *size = kFrameCode - (at - length_);
+    return code_ + (at - length_);
+  }
   if (payload_.size() == at) payload_.resize(std::min(length_, at + std::max(kStep, at)));
   *size = payload_.size() - at;
   return payload_.data() + at;
@@ -62,22 +67,27 @@ char* FrameReader::space(size_t* size) {
 
 bool FrameReader::added(size_t count) {
   const bool in_header = filled_ < kFrameHeader;
+  const size_t at = in_header ? 0 : filled_ - kFrameHeader;
+  if (!in_header && at < length_) hash_.add(std::string_view(payload_).substr(at, count));
   filled_ += count;
   if (in_header && filled_ == kFrameHeader) {
     uint64_t length = 0;
     std::memcpy(&length, header_ + 1, sizeof length);
     const auto type = static_cast<uint8_t>(header_[0]);
-    require(type >= static_cast<uint8_t>(FrameType::hello) &&
+    require(type >= static_cast<uint8_t>(kFirstFrameType) &&
                 type <= static_cast<uint8_t>(kLastFrameType) && length <= max_payload_,
             "what came over the control connection is no frame of it");
     length_ = length;
+    hash_.add({header_, kFrameHeader});
   }
   return whole();
 }
 
 Frame FrameReader::take() {
-  Frame frame{static_cast<FrameType>(header_[0]), std::move(payload_)};
+  Frame frame{static_cast<FrameType>(header_[0]), std::move(payload_), hash_.digest(),
+              std::string(code_, kFrameCode)};
   payload_.clear();
+  hash_ = Sha256();
   filled_ = length_ = 0;
   return frame;
 }

@@ -1,6 +1,6 @@
 // Frames: the messages of the control connection. A frame is its type, one byte, the length of its
-// payload, eight bytes, and the payload. Numbers are little-endian, as on every machine that a rank
-// runs on.
+// payload, eight bytes, the payload, and a code that shows who has sent it (comm/control_keys.h).
+// Numbers are little-endian, as on every machine that a rank runs on.
 #pragma once
 
 #include <cstdint>
@@ -9,15 +9,18 @@
 #include <string_view>
 #include <vector>
 
+#include "base/sha256.h"
+
 namespace crema {
 
 enum class FrameType : uint8_t {
   // While the ranks meet; `from` rank 0 where not said otherwise.
-  hello = 1,  // from another rank, its first frame (comm/control_deputy.h)
-  accepted,   // the hello was right
-  refused,    // it was not: why
-  welcome,    // all have come: their hosts, the addresses of rank 1
-  missing,    // some have not come in time: the message, which rank 0 itself tells the user
+  challenge = 1,  // to everyone who connects (comm/control_keys.h)
+  hello,          // from another rank, its first frame
+  accepted,       // the hello was right
+  refused,        // it was not: why
+  welcome,        // all have come: their hosts, the addresses of rank 1
+  missing,        // some have not come in time: the message, which rank 0 itself tells the user
   // Afterwards.
   text,     // from another rank: number of the gather, iteration, text
   texts,    // number of the gather, iteration, the texts of all ranks
@@ -28,15 +31,19 @@ enum class FrameType : uint8_t {
   goodbye,  // in both directions: this rank is done
   teller,   // from rank 1 to who asks: the rank that tells the user
 };
-constexpr auto kLastFrameType = FrameType::teller;
+constexpr auto kFirstFrameType = FrameType::challenge, kLastFrameType = FrameType::teller;
 
-constexpr std::string_view kHelloMagic = "crema control 1";
-constexpr size_t kFrameHeader = 9;
-// A hello has no token or host of more than a few hundred bytes; who connects is not known yet.
+constexpr size_t kFrameHeader = 9, kFrameCode = 16;
+// A hello has no host of more than a few hundred bytes; who connects is not known yet.
 constexpr size_t kMaxHello = 4096;
 constexpr size_t kMaxFrame = size_t{1} << 31;
 
-using Bytes = std::shared_ptr<const std::string>;  // of frames that several connections send
+// A frame without its code, which each connection makes from the digest. Several may send it.
+struct FrameBytes {
+  std::string text;
+  Sha256::Digest digest{};  // of the text
+};
+using Bytes = std::shared_ptr<const FrameBytes>;
 
 class FrameWriter {
  public:
@@ -63,6 +70,8 @@ class FrameFields {
 struct Frame {
   FrameType type = FrameType::hello;
   std::string payload;
+  Sha256::Digest digest{};  // of the header and the payload
+  std::string code;
 };
 
 // Puts frames together from what a socket gives, in pieces of any size.
@@ -79,12 +88,16 @@ class FrameReader {
   bool inside_frame() const { return filled_ > 0; }
 
  private:
-  bool whole() const { return filled_ >= kFrameHeader && filled_ - kFrameHeader == length_; }
+  bool whole() const {
+    return filled_ >= kFrameHeader && filled_ - kFrameHeader == length_ + kFrameCode;
+  }
 
   size_t max_payload_;
   char header_[kFrameHeader] = {};
   std::string payload_;
-  size_t filled_ = 0, length_ = 0;  // header included; of the payload
+  char code_[kFrameCode] = {};
+  size_t filled_ = 0, length_ = 0;  // header and code included; of the payload
+  Sha256 hash_;
 };
 
 }  // namespace crema

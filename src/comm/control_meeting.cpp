@@ -8,8 +8,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <list>
-#include <optional>
 #include <thread>
 
 #include "base/error.h"
@@ -18,8 +16,6 @@
 namespace crema {
 namespace {
 
-// A rank says hello as soon as it has connected; whoever does not is no rank.
-constexpr double kHelloSeconds = 5;
 // After that a rank tries the next address. Rank 0 may still be busy with something else.
 constexpr double kAnswerSeconds = 5;
 
@@ -56,7 +52,7 @@ class Reception {
  public:
   explicit Reception(const ControlOptions& options)
       : options_(options),
-        listening_(listening_socket(options)),
+        guests_(listening_socket(options), options),
         until_(ControlClock::now() + seconds(options.timeout)) {
     met_.connections.resize(options.ranks);
     met_.hosts.resize(options.ranks);
@@ -66,15 +62,9 @@ class Reception {
   Met run() {
     while (came_ + 1 < options_.ranks) {
       wait();
-      while (Socket guest = accept_next(listening_)) {
-        guests_.push_back({std::make_unique<Connection>(std::move(guest), kMaxHello),
-                           ControlClock::now() + seconds(kHelloSeconds)});
-      }
-      // Other errors are those of a connection, not of the socket that listens.
-      if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)
-        fail("rank 0 cannot accept a connection: ", std::strerror(errno));
-      for (auto guest = guests_.begin(); guest != guests_.end();)
-        guest = stays(*guest) ? std::next(guest) : guests_.erase(guest);
+      guests_.serve([&](const Hello& hello, std::unique_ptr<Connection> connection) {
+        admit(hello, std::move(connection));
+      });
       drop_those_that_left();
       if (ControlClock::now() >= until_) give_up();
     }
@@ -86,44 +76,20 @@ class Reception {
   }
 
  private:
-  struct Guest {
-    std::unique_ptr<Connection> connection;
-    Moment until;
-  };
-
   void wait() {
-    std::vector<pollfd> waiting = {{listening_.get(), POLLIN, 0}};
-    Moment next = until_;
-    for (const Guest& guest : guests_) {
-      waiting.push_back({guest.connection->descriptor(), guest.connection->events(), 0});
-      next = std::min(next, guest.until);
-    }
+    std::vector<pollfd> waiting;
+    guests_.add_to(&waiting);
     for (const auto& connection : met_.connections) {
       if (connection) waiting.push_back({connection->descriptor(), connection->events(), 0});
     }
-    wait_for(waiting, next);
+    wait_for(waiting, std::min(until_, guests_.next()));
   }
 
-  // Reads the hello of a guest: one that is right becomes a rank's connection.
-  bool stays(Guest& guest) {
-    std::optional<Frame> hello;
-    try {
-      guest.connection->receive([&](Frame&& frame) { hello = std::move(frame); });
-      if (hello && !guest.connection->ended()) admit(*hello, guest.connection);
-    } catch (const Error&) {
-      return false;  // no rank: something else has found the port
-    }
-    return guest.connection && !guest.connection->ended() && ControlClock::now() < guest.until;
-  }
-
-  void admit(const Frame& frame, std::unique_ptr<Connection>& connection) {
-    const Hello hello = read_hello(frame);
+  void admit(const Hello& hello, std::unique_ptr<Connection> connection) {
     const int64_t ranks = hello.ranks, rank = hello.rank;
     const std::string& host = hello.host;
     std::string problem;
-    if (hello.token != options_.token) {
-      problem = "another run listens there";
-    } else if (ranks != options_.ranks || rank <= 0 || rank >= ranks) {
+    if (ranks != options_.ranks || rank <= 0 || rank >= ranks) {
       problem = cat("rank ", rank, " of ", ranks, " does not belong to a run of ", options_.ranks,
                     " ranks");
     } else if (met_.connections[rank]) {
@@ -133,7 +99,6 @@ class Reception {
       turned_away_ = cat("; a process on ", host, " was turned away: ", problem);
       connection->send(FrameWriter(FrameType::refused).text(problem).finish());
       connection->finish();
-      connection.reset();
       return;
     }
     connection->send(FrameWriter(FrameType::accepted).finish());
@@ -149,10 +114,15 @@ class Reception {
     for (int rank = 1; rank < options_.ranks; ++rank) {
       std::unique_ptr<Connection>& connection = met_.connections[rank];
       if (!connection) continue;
-      connection->receive([](Frame&&) {});
-      connection->flush();
-      if (!connection->ended()) continue;
-      left_ = cat("; rank ", rank, " on ", met_.hosts[rank], " came, but has ended");
+      std::string problem = "has ended";
+      try {
+        connection->receive([](Frame&&) { fail("it has nothing to say yet"); });
+        connection->flush();
+        if (!connection->ended()) continue;
+      } catch (const Error&) {
+        problem = cat("sent from ", other_end(connection->descriptor()), " what no rank sends");
+      }
+      left_ = cat("; rank ", rank, " on ", met_.hosts[rank], " came, but ", problem);
       connection.reset();
       met_.hosts[rank].clear();
       --came_;
@@ -168,7 +138,7 @@ class Reception {
         cat("of ", options_.ranks, " ranks, ", names_of(missing, {}),
             missing.size() == 1 ? " has" : " have", " not come to rank 0 on ", met_.hosts[0], " (",
             options_.address.empty() ? "a socket of the launcher" : options_.address, ") within ",
-            options_.timeout, " s", left_, turned_away_,
+            options_.timeout, " s", left_, turned_away_, guests_.problems(),
             "; does each of them run, and can it reach that address?");
     send_all(FrameWriter(FrameType::missing).text(text).finish());
     fail(text);
@@ -183,9 +153,8 @@ class Reception {
   }
 
   const ControlOptions& options_;
-  Socket listening_;
+  Guests guests_;
   const Moment until_;
-  std::list<Guest> guests_;
   Met met_;
   int came_ = 0;
   std::string left_, turned_away_;
@@ -204,11 +173,10 @@ class Visit {
 
   Met run() {
     if (options_.rank == 1 && options_.ranks > 2) {
-      met_.deputy = std::make_unique<Deputy>(options_.token, only_on_this_machine(addresses_));
+      met_.deputy = std::make_unique<Deputy>(options_, only_on_this_machine(addresses_));
       met_.deputy_address = met_.deputy->address();
     }
-    hello_ =
-        frame_of({options_.ranks, options_.rank, options_.token, host_name(), met_.deputy_address});
+    hello_ = {options_.ranks, options_.rank, host_name(), met_.deputy_address};
     while (true) {
       for (const HostPort& address : addresses_) {
         if (try_address(address)) return std::move(met_);
@@ -223,9 +191,9 @@ class Visit {
   bool try_address(const HostPort& address) {
     Socket socket = connect_to(address, until_, &problem_);
     if (!socket) return false;
-    met_.connections[0] = std::make_unique<Connection>(std::move(socket), kMaxFrame);
+    met_.connections[0] = std::make_unique<Connection>(std::move(socket), kMaxHello);
     Connection& connection = *met_.connections[0];
-    connection.send(hello_);
+    answered_ = false;
     const Moment asked = ControlClock::now();
     Moment until = std::min(asked + seconds(kAnswerSeconds), until_);
     bool accepted = false;
@@ -237,12 +205,13 @@ class Visit {
       try {
         connection.receive([&](Frame&& frame) {
           was_accepted |= frame.type == FrameType::accepted;
-          take(std::move(frame));
+          take(std::move(frame), connection);
         });
       } catch (const RankLost&) {
         throw;
       } catch (const Error&) {
-        break;  // not rank 0: something else listens there
+        accepted = false;  // not rank 0: something else listens there
+        break;
       }
       if (!met_.hosts.empty()) return true;
       if (was_accepted) {
@@ -255,19 +224,31 @@ class Visit {
     if (accepted) {
       problem_ = "it has ended before all ranks had come";
       if (!connection.ended()) problem_ = "it has answered, but nothing came after that";
-    } else {
+    } else if (answered_ && connection.ended()) {
+      problem_ = "what listens there turns this rank away: another run, or one with another token";
+    } else if (problem_.empty() || connection.ended() || ControlClock::now() < until_) {
       problem_ = "what listens there does not answer as rank 0 does";
     }
     return false;
   }
 
-  void take(Frame&& frame) {
+  void take(Frame&& frame, Connection& connection) {
+    if (!answered_) {
+      ConnectionKeys keys;
+      const Bytes answer = answer_challenge(frame, options_.token, hello_, &keys);
+      connection.set_keys(std::move(keys));
+      connection.send(answer);
+      answered_ = true;
+      return;
+    }
     if (!met_.hosts.empty()) {
       met_.early.push_back(std::move(frame));
       return;
     }
     FrameFields fields(frame.payload);
-    if (frame.type == FrameType::refused) {
+    if (frame.type == FrameType::accepted) {
+      connection.allow(kMaxFrame);
+    } else if (frame.type == FrameType::refused) {
       refused_ = fields.text();
     } else if (frame.type == FrameType::missing) {
       throw RankLost(fields.text(), true);
@@ -288,8 +269,9 @@ class Visit {
   const ControlOptions& options_;
   const std::vector<HostPort> addresses_;
   const Moment until_;
-  Bytes hello_;
+  Hello hello_;
   Met met_;
+  bool answered_ = false;  // the challenge
   std::string problem_, refused_;
 };
 

@@ -181,6 +181,18 @@ Socket accept_next(const Socket& listening) {
   return made;
 }
 
+std::string other_end(int socket) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof address;
+  char host[NI_MAXHOST] = "";
+  if (getpeername(socket, reinterpret_cast<sockaddr*>(&address), &size) != 0 ||
+      getnameinfo(reinterpret_cast<sockaddr*>(&address), size, host, sizeof host, nullptr, 0,
+                  NI_NUMERICHOST) != 0)
+    return "an unknown address";
+  const std::string text = starts_with(host, "::ffff:") ? host + 7 : host;
+  return cat(text, ":", port_of(address));
+}
+
 Connection::Connection(Socket socket, size_t max_payload)
     : socket_(std::move(socket)), reader_(max_payload) {}
 
@@ -189,14 +201,19 @@ short Connection::events() const {
 }
 
 void Connection::send(const Bytes& frame) {
-  if (!finishing_) queue_.push_back(frame);
+  if (!finishing_) queue_.push_back({frame, keys_.send.code_of(frame->digest)});
 }
 
 void Connection::flush() {
   while (!queue_.empty()) {
-    const std::string& first = *queue_.front();
-    const ssize_t count =
-        ::send(socket_.get(), first.data() + sent_, first.size() - sent_, MSG_NOSIGNAL);
+    const std::string &text = queue_.front().frame->text, &code = queue_.front().code;
+    const size_t of_text = std::min(sent_, text.size()), of_code = sent_ - of_text;
+    iovec parts[2] = {{const_cast<char*>(text.data() + of_text), text.size() - of_text},
+                      {const_cast<char*>(code.data() + of_code), code.size() - of_code}};
+    msghdr message{};
+    message.msg_iov = parts;
+    message.msg_iovlen = 2;
+    const ssize_t count = sendmsg(socket_.get(), &message, MSG_NOSIGNAL);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
     if (count < 0) {
@@ -208,7 +225,7 @@ void Connection::flush() {
       break;
     }
     sent_ += static_cast<size_t>(count);
-    if (sent_ < first.size()) continue;
+    if (sent_ < text.size() + code.size()) continue;
     sent_ = 0;
     queue_.pop_front();
   }
@@ -237,7 +254,10 @@ bool Connection::receive(const std::function<void(Frame&&)>& handle) {
       break;
     }
     all += static_cast<size_t>(count);
-    if (reader_.added(static_cast<size_t>(count))) handle(reader_.take());
+    if (!reader_.added(static_cast<size_t>(count))) continue;
+    Frame frame = reader_.take();
+    keys_.receive.check(frame);
+    handle(std::move(frame));
   }
   return all > 0;
 }

@@ -11,6 +11,7 @@
 
 #include "comm/control.h"
 #include "comm/control_frames.h"
+#include "comm/control_keys.h"
 
 namespace crema {
 
@@ -50,6 +51,8 @@ Listening listen_on(const std::string& host, int port);
 Socket connect_to(const HostPort& address, Moment until, std::string* reason);
 // The next one that waits at a listening socket; none when nobody does.
 Socket accept_next(const Socket& listening);
+// "10.0.0.7:41234": who has made a connection, as the system knows it.
+std::string other_end(int socket);
 
 // Frames in both directions.
 class Connection {
@@ -59,6 +62,8 @@ class Connection {
   int descriptor() const { return socket_.get(); }
   short events() const;  // that poll() shall wait for
   void allow(size_t max_payload) { reader_.allow(max_payload); }
+  // From here on frames have codes made from these.
+  void set_keys(ConnectionKeys keys) { keys_ = std::move(keys); }
 
   void send(const Bytes& frame);
   // Sends what the socket takes now.
@@ -68,7 +73,7 @@ class Connection {
   void finish();
 
   // Gives `handle` the frames that have come; returns whether any bytes have. Error when they are
-  // no frames.
+  // no frames, or not from who has the keys.
   bool receive(const std::function<void(Frame&&)>& handle);
   // Nothing more will come: the other side has ended or finished, or the connection is broken.
   bool ended() const { return ended_; }
@@ -77,7 +82,12 @@ class Connection {
  private:
   Socket socket_;
   FrameReader reader_;
-  std::deque<Bytes> queue_;
+  ConnectionKeys keys_;
+  struct Queued {
+    Bytes frame;
+    std::string code;
+  };
+  std::deque<Queued> queue_;
   size_t sent_ = 0;  // of the first in the queue
   bool finishing_ = false, finished_ = false, ended_ = false;
 };

@@ -60,6 +60,7 @@ Launch launch_by(const Environment& environment, const std::string& launcher, co
   launch.local_rank = environment.rank(names.local_rank, names.local_ranks, launch.local_ranks);
   require(launch.local_ranks <= launch.ranks, names.local_ranks, " is ", launch.local_ranks,
           " in the environment, but ", names.ranks, " is ", launch.ranks);
+  launch.all_here = environment.has(names.local_ranks) && launch.local_ranks == launch.ranks;
   return launch;
 }
 
@@ -88,7 +89,7 @@ Launch launch_by_torchrun(const Environment& environment) {
   int64_t port = 29500;  // torchrun's own default
   if (environment.has("MASTER_PORT")) port = environment.number("MASTER_PORT", 1, 65535);
   if (has_store) port += port < 65535 ? 1 : -1;
-  launch.address = cat(host, ":", port);
+  launch.address = cat(launch.all_here ? kLoopback : host, ":", port);
   launch.token = cat("torchrun ", environment.text("TORCHELASTIC_RUN_ID"));
   return launch;
 }
@@ -125,6 +126,7 @@ Launch launch_by_srun(const Environment& environment) {
         environment.has("SLURM_NODEID") ? environment.number("SLURM_NODEID", 0, 1 << 20) : 0;
     int64_t count = count_on_node(environment.text("SLURM_STEP_TASKS_PER_NODE"), node);
     if (count < 0) count = count_on_node(environment.text("SLURM_NTASKS_PER_NODE"), 0);
+    launch.all_here = count == launch.ranks;
     if (count < 0) count = launch.ranks;
     require(count > launch.local_rank && count <= launch.ranks, "SLURM_LOCALID is ",
             launch.local_rank, " in the environment and ", ranks, " ", launch.ranks,
@@ -141,7 +143,9 @@ Launch launch_by_srun(const Environment& environment) {
   // Below the ports that Linux gives to whoever asks for any; steps of one job get different ones.
   constexpr int64_t kFirstPort = 15000, kPorts = 16381;
   const int64_t port = kFirstPort + (job + step * 127) % kPorts;
-  launch.address = cat(first_host(environment.text("SLURM_STEP_NODELIST")), ":", port);
+  const std::string host =
+      launch.all_here ? kLoopback : first_host(environment.text("SLURM_STEP_NODELIST"));
+  launch.address = cat(host, ":", port);
   launch.token = cat("srun ", job, ".", step);
   return launch;
 }

@@ -9,6 +9,9 @@
 
 namespace crema {
 
+// Other machines cannot connect to it.
+constexpr const char* kLoopback = "127.0.0.1";
+
 struct Launch {
   std::string launcher;  // "mpirun", "srun", "torchrun" or "crema"
   int rank = 0, ranks = 1;
@@ -18,6 +21,8 @@ struct Launch {
   std::string address;
   std::string token;   // of the run
   int listening = -1;  // rank 0 of our own launcher: a socket that listens already
+  // The launcher says that all ranks are on this machine: they meet on its loopback.
+  bool all_here = false;
 };
 
 // Null: this process was started alone; so is one of one rank, but for "crema", whose world of one

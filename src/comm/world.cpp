@@ -3,13 +3,14 @@
 #include <algorithm>
 #include <chrono>
 #include <exception>
-#include <random>
 #include <set>
 #include <thread>
 
 #include "base/error.h"
+#include "base/hmac.h"
 #include "base/host_name.h"
 #include "comm/control.h"
+#include "comm/control_sockets.h"
 #include "comm/mpi_module.h"
 #include "comm/nccl_engine.h"
 #include "comm/staged_engine.h"
@@ -17,11 +18,6 @@
 
 namespace crema {
 namespace {
-
-std::string random_token() {
-  std::random_device random;
-  return cat(random(), "-", random(), "-", random(), "-", random());
-}
 
 class MetWorld final : public World {
  public:
@@ -185,13 +181,15 @@ std::unique_ptr<World> meet(const Launch& launch, double timeout) {
             mpi->rank(), " of ", mpi->ranks(), ": the launcher is of another MPI than ",
             "this build's");
     if (launch.rank == 0) {
-      const Listening listening = listen_anywhere();
+      const Listening listening = launch.all_here ? listen_on(kLoopback, 0) : listen_anywhere();
       control.listening = listening.socket;
-      for (const std::string& host : own_addresses())
+      const std::vector<std::string> hosts =
+          launch.all_here ? std::vector<std::string>{kLoopback} : own_addresses();
+      for (const std::string& host : hosts)
         control.address += cat(control.address.empty() ? "" : ",", host, ":", listening.port);
     }
     control.address = mpi->broadcast(control.address);
-    control.token = mpi->broadcast(random_token());
+    control.token = mpi->broadcast(launch.rank == 0 ? random_token() : "");
   }
   return std::make_unique<MetWorld>(launch, timeout, std::move(mpi), control);
 }

@@ -266,18 +266,8 @@ TEST(ControlLoss, ExchangesOfOtherNumbers) {
   const std::vector<ControlOptions> options = options_of(2, 60);
   RankResult result;
   std::thread rank0([&] { result = result_of(options[0], [](Control& c, int) { c.gather(""); }); });
-  std::string reason;
-  Connection connection(
-      connect_to(parse_addresses(options[1].address)[0], ControlClock::now() + seconds(5), &reason),
-      kMaxFrame);
-  connection.send(FrameWriter(FrameType::hello)
-                      .text(kHelloMagic)
-                      .number(2)
-                      .number(1)
-                      .text("x")
-                      .text("h")
-                      .text("")
-                      .finish());
+  const auto made = greet(options[1].address, "x", {2, 1, "h", ""});
+  Connection& connection = *made;
   std::vector<FrameType> types;
   for (const Moment until = ControlClock::now() + seconds(5);
        !connection.ended() && ControlClock::now() < until; sleep(0.01)) {

@@ -1,6 +1,7 @@
 #include "control_ranks.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -9,8 +10,6 @@
 #include <csignal>
 #include <new>
 #include <thread>
-
-#include "comm/control_sockets.h"
 
 namespace crema::tests {
 
@@ -40,6 +39,31 @@ std::vector<ControlOptions> options_of(int ranks, double timeout) {
                  "x",  timeout};
   }
   return all;
+}
+
+std::string raw(const Bytes& frame) { return frame->text + std::string(kFrameCode, '\0'); }
+
+std::unique_ptr<Connection> greet(const std::string& address, const std::string& token,
+                                  const Hello& hello) {
+  std::string reason;
+  const Moment until = ControlClock::now() + seconds(5);
+  Socket socket = connect_to(parse_addresses(address)[0], until, &reason);
+  EXPECT_TRUE(socket) << reason;
+  auto connection = std::make_unique<Connection>(std::move(socket), kMaxFrame);
+  bool answered = false;
+  while (!answered && !connection->ended() && ControlClock::now() < until) {
+    pollfd waiting{connection->descriptor(), POLLIN, 0};
+    poll(&waiting, 1, milliseconds_until(until));
+    connection->receive([&](const Frame& frame) {
+      ConnectionKeys keys;
+      const Bytes answer = answer_challenge(frame, token, hello, &keys);
+      connection->set_keys(std::move(keys));
+      connection->send(answer);
+      answered = true;
+    });
+  }
+  connection->flush();
+  return connection;
 }
 
 std::vector<RankResult> run_threads(const std::vector<ControlOptions>& options,

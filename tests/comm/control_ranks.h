@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "comm/control.h"
+#include "comm/control_keys.h"
+#include "comm/control_sockets.h"
 #include "support.h"
 
 namespace crema::tests {
@@ -29,6 +31,12 @@ RankResult result_of(const ControlOptions& options, const RankWork& work);
 
 // Options of `ranks` ranks on this machine; rank 0 listens already.
 std::vector<ControlOptions> options_of(int ranks, double timeout);
+
+// The bytes of a frame without keys.
+std::string raw(const Bytes& frame);
+// A connection that has said hello to who listens at this address. Its answer has not been read yet.
+std::unique_ptr<Connection> greet(const std::string& address, const std::string& token,
+                                  const Hello& hello);
 
 // One thread each; returns when all are done.
 std::vector<RankResult> run_threads(const std::vector<ControlOptions>& options,
@@ -58,6 +66,7 @@ class RankProcesses {
   RankProcesses(const RankProcesses&) = delete;
   RankProcesses& operator=(const RankProcesses&) = delete;
 
+  pid_t pid(int rank) const { return pids_[rank]; }
   void signal(int rank, int number) const;
   // Waits for its end; no result but `met` where a signal ended it.
   RankResult result(int rank);

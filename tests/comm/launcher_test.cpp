@@ -89,9 +89,10 @@ TEST_P(LauncherTest, IsRecognised) {
   EXPECT_EQ(launch->address, expected.address);
   EXPECT_EQ(launch->token, expected.token);
   EXPECT_EQ(launch->listening, expected.listening);
+  EXPECT_EQ(launch->all_here, expected.all_here);
 }
 
-const Launch of_crema{"crema", 1, 2, 1, 2, false, "127.0.0.1:4242", "secret", -1};
+const Launch of_crema{"crema", 1, 2, 1, 2, false, "127.0.0.1:4242", "secret", -1, true};
 const Launch of_open_mpi{"mpirun", 5, 8, 1, 4, true, "", "", -1};
 const Launch of_hydra{"mpirun", 5, 8, 2, 3, true, "", "", -1};
 // 15000 + 123456 % 16381
@@ -110,7 +111,7 @@ INSTANTIATE_TEST_SUITE_P(
         Row{"Crema", crema, of_crema},
         Row{"CremaRank0",
             crema + Variables{{"CREMA_RANK", "0"}, {"CREMA_LISTENING", "7"}},
-            {"crema", 0, 2, 0, 2, false, "127.0.0.1:4242", "secret", 7}},
+            {"crema", 0, 2, 0, 2, false, "127.0.0.1:4242", "secret", 7, true}},
         Row{"OpenMpi", open_mpi, of_open_mpi}, Row{"Hydra", hydra, of_hydra},
         Row{"OtherPmi", palsd, {"mpirun", 5, 8, 1, 2, true, "", "", -1}},
         Row{"Srun", srun, of_srun},
@@ -133,6 +134,21 @@ INSTANTIATE_TEST_SUITE_P(
             torchrun + Variables{{"MASTER_PORT", "65535"}},
             {"torchrun", 3, 4, 1, 2, false, "node01:65534", "torchrun run7", -1}},
         Row{"PyTorchJob", script, of_script},
+        // All ranks on one machine, if the launcher says so.
+        Row{"OpenMpiOnOneMachine",
+            open_mpi + Variables{{"OMPI_COMM_WORLD_LOCAL_SIZE", "8"}},
+            {"mpirun", 5, 8, 1, 8, true, "", "", -1, true}},
+        Row{"SrunOnOneMachine",
+            srun + Variables{{"SLURM_STEP_TASKS_PER_NODE", "5"},
+                             {"SLURM_STEP_NODELIST", "node04"},
+                             {"SLURM_NODEID", "0"}},
+            {"srun", 3, 5, 1, 5, false, "127.0.0.1:23789", "srun 123456.0", -1, true}},
+        Row{"TorchrunOnOneMachine",
+            torchrun + Variables{{"LOCAL_WORLD_SIZE", "4"}},
+            {"torchrun", 3, 4, 1, 4, false, "127.0.0.1:23457", "torchrun run7", -1, true}},
+        Row{"AScriptThatDoesNotSayHowManyAreHere",
+            script + Variables{{"LOCAL_RANK", "1"}},
+            {"torchrun", 3, 4, 1, 4, false, "node01:23456", "torchrun ", -1, false}},
         // One within another.
         Row{"CremaInAnyOther", crema + open_mpi + hydra + srun + torchrun, of_crema},
         Row{"OpenMpiInSlurm", open_mpi + srun_helper, of_open_mpi},

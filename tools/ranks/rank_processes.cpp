@@ -2,18 +2,17 @@
 
 #include <fcntl.h>
 #include <sys/prctl.h>
-#include <sys/random.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
 #include <optional>
 
 #include "base/error.h"
+#include "base/hmac.h"
 #include "comm/control_sockets.h"
 #include "tools/exec_arguments.h"
 
@@ -21,17 +20,6 @@ extern char** environ;
 
 namespace crema {
 namespace {
-
-std::string random_token() {
-  std::array<unsigned char, 16> bytes{};
-  require(getrandom(bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size()),
-          "the ranks cannot be started: the system gives no random numbers");
-  std::string token;
-  for (const unsigned char byte : bytes) {
-    for (const int digit : {byte >> 4, byte & 15}) token += "0123456789abcdef"[digit];
-  }
-  return token;
-}
 
 // Ours, but for what it says of ranks.
 std::vector<std::string> environment_of(int rank, size_t ranks, const Listening& listening,

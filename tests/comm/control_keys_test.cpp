@@ -1,0 +1,173 @@
+// Frames that somebody on the way to the other rank has made, changed, left out or sent again.
+#include "comm/control_keys.h"
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+
+#include "comm/control_sockets.h"
+#include "support.h"
+
+namespace crema::tests {
+namespace control_keys_test {
+
+// Both ends after a handshake, with sockets between which the test passes bytes on.
+class ControlKeys : public testing::Test {
+ protected:
+  ControlKeys() {
+    ConnectionKeys guest_keys, listener_keys;
+    const std::string nonce = random_nonce();
+    handshake("token", "token", nonce, &guest_keys, &listener_keys);
+    guest_ = connection(&guest_wire_, guest_keys);
+    listener_ = connection(&listener_wire_, listener_keys);
+  }
+
+  static Frame frame_of(const Bytes& bytes, const std::string& code) {
+    return {static_cast<FrameType>(bytes->text[0]), bytes->text.substr(kFrameHeader), bytes->digest,
+            code};
+  }
+
+  static Hello handshake(const std::string& of_guest, const std::string& of_listener,
+                         const std::string& nonce, ConnectionKeys* guest,
+                         ConnectionKeys* listener) {
+    const Bytes hello =
+        answer_challenge(frame_of(challenge_of(nonce), ""), of_guest, {4, 3, "node", "a:1"}, guest);
+    return read_hello(frame_of(hello, guest->send.code_of(hello->digest)), of_listener, nonce,
+                      listener);
+  }
+
+  static std::unique_ptr<Connection> connection(Socket* wire, const ConnectionKeys& keys) {
+    int ends[2];
+    require(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) == 0,
+            "no sockets");
+    *wire = Socket(ends[1]);
+    auto made = std::make_unique<Connection>(Socket(ends[0]), kMaxFrame);
+    made->set_keys(keys);
+    return made;
+  }
+
+  // What comes out of a connection when this frame is sent.
+  static std::string sent(Connection& from, const Socket& wire, const Bytes& frame) {
+    from.send(frame);
+    from.flush();
+    std::string bytes(1000, '\0');
+    const ssize_t count = recv(wire.get(), bytes.data(), bytes.size(), 0);
+    require(count > 0, "nothing was sent");
+    bytes.resize(static_cast<size_t>(count));
+    return bytes;
+  }
+
+  // The texts that a connection takes out of these bytes; "refused" at the end for an Error.
+  static std::vector<std::string> taken(Connection& to, const Socket& wire,
+                                        const std::string& bytes) {
+    EXPECT_EQ(send(wire.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(bytes.size()));
+    std::vector<std::string> texts;
+    try {
+      to.receive([&](const Frame& frame) { texts.push_back(FrameFields(frame.payload).text()); });
+    } catch (const Error& error) {
+      expect_part(error.what(), "a frame that a stranger has made, changed or sent again");
+      texts.emplace_back("refused");
+    }
+    return texts;
+  }
+
+  static Bytes text(const std::string& value) {
+    return FrameWriter(FrameType::text).text(value).finish();
+  }
+  std::string from_guest(const std::string& value) {
+    return sent(*guest_, guest_wire_, text(value));
+  }
+  std::vector<std::string> at_listener(const std::string& bytes) {
+    return taken(*listener_, listener_wire_, bytes);
+  }
+
+  using Texts = std::vector<std::string>;
+  std::unique_ptr<Connection> guest_, listener_;
+  Socket guest_wire_, listener_wire_;
+};
+
+TEST_F(ControlKeys, PassWhatTheOtherEndHasSent) {
+  const std::string a = from_guest("a"), b = from_guest("b"), c = from_guest("");
+  EXPECT_EQ(at_listener(a + b + c), (Texts{"a", "b", ""}));
+  const std::string back = sent(*listener_, listener_wire_, text("d"));
+  EXPECT_EQ(taken(*guest_, guest_wire_, back), Texts{"d"});
+}
+
+TEST_F(ControlKeys, RefuseAFrameThatCameBefore) {
+  const std::string a = from_guest("a");
+  EXPECT_EQ(at_listener(a + a), (Texts{"a", "refused"}));
+}
+
+TEST_F(ControlKeys, RefuseFramesInAnotherOrder) {
+  const std::string a = from_guest("a"), b = from_guest("b");
+  EXPECT_EQ(at_listener(b + a), Texts{"refused"});
+}
+
+TEST_F(ControlKeys, RefuseFramesOfTheOtherDirection) {
+  EXPECT_EQ(taken(*guest_, guest_wire_, from_guest("a")), Texts{"refused"});
+}
+
+TEST_F(ControlKeys, RefuseFramesOfAnotherConnection) {
+  ConnectionKeys guest, listener;
+  handshake("token", "token", random_nonce(), &guest, &listener);
+  Socket wire;
+  const auto other = connection(&wire, guest);
+  EXPECT_EQ(at_listener(sent(*other, wire, text("a"))), Texts{"refused"});
+}
+
+TEST_F(ControlKeys, RefuseFramesWithoutACode) {
+  EXPECT_EQ(at_listener(text("a")->text + std::string(kFrameCode, '\0')), Texts{"refused"});
+}
+
+// The bytes behind the length, which another test changes: with it the frame ends elsewhere.
+TEST_F(ControlKeys, RefuseFramesWithAnyOtherBit) {
+  const std::string right = text("ab")->text;
+  for (size_t at = 0; at < right.size() + kFrameCode; ++at) {
+    if (at >= 1 && at < kFrameHeader) continue;
+    ConnectionKeys guest, listener;
+    handshake("token", "token", random_nonce(), &guest, &listener);
+    Socket from_wire, to_wire;
+    const auto from = connection(&from_wire, guest), to = connection(&to_wire, listener);
+    std::string bytes = sent(*from, from_wire, text("ab"));
+    ASSERT_EQ(bytes.size(), right.size() + kFrameCode);
+    bytes[at] = static_cast<char>(bytes[at] ^ 1);
+    EXPECT_EQ(taken(*to, to_wire, bytes), Texts{"refused"}) << at;
+  }
+}
+
+// Bytes move from the code into the text.
+TEST_F(ControlKeys, RefuseAnotherLength) {
+  std::string bytes = from_guest("ab");
+  bytes[1] = static_cast<char>(bytes[1] + 1);
+  EXPECT_EQ(at_listener(bytes + "x"), Texts{"refused"});
+}
+
+TEST_F(ControlKeys, NeedTheSameTokenAndChallenge) {
+  ConnectionKeys guest, listener;
+  const Hello hello = handshake("t", "t", std::string(16, 'n'), &guest, &listener);
+  EXPECT_EQ(hello.ranks, 4);
+  EXPECT_EQ(hello.rank, 3);
+  EXPECT_EQ(hello.host, "node");
+  EXPECT_EQ(hello.deputy, "a:1");
+  const char* const stranger = "a frame that a stranger has made";
+  for (const char* token : {"", "u", "tt", "T"}) {
+    expect_part(error_of([&] { handshake(token, "t", std::string(16, 'n'), &guest, &listener); }),
+                stranger);
+  }
+  // A hello that answers another challenge.
+  const Bytes answer =
+      answer_challenge(frame_of(challenge_of(std::string(16, 'n')), ""), "t", {}, &guest);
+  const Frame frame = frame_of(answer, guest.send.code_of(answer->digest));
+  expect_part(error_of([&] { read_hello(frame, "t", std::string(16, 'm'), &listener); }), stranger);
+  read_hello(frame, "t", std::string(16, 'n'), &listener);
+  // What is none of both.
+  const Frame other = frame_of(FrameWriter(FrameType::beat).finish(), "");
+  expect_part(error_of([&] { read_hello(other, "t", "n", &listener); }), "no hello");
+  expect_part(error_of([&] { answer_challenge(other, "t", {}, &guest); }), "no challenge");
+  expect_part(
+      error_of([&] { answer_challenge(frame_of(challenge_of("short"), ""), "t", {}, &guest); }),
+      "without its random number");
+}
+
+}  // namespace control_keys_test
+}  // namespace crema::tests
