@@ -11,7 +11,8 @@ constexpr double kQueueing = 0.05;
 
 }  // namespace
 
-StepTimes::StepTimes(Net& net) : net_(net), watch_(net.context()) {
+StepTimes::StepTimes(Net& net, bool backward)
+    : net_(net), backward_(backward), watch_(net.context()) {
   net.set_observer([this](const Net::StepInfo& step, bool begin) { observe(step, begin); });
 }
 
@@ -47,7 +48,7 @@ StepTimes::Pass StepTimes::run(uint64_t pass) {
   watch_.mark();
   net_.forward(pass);
   const size_t forward_steps = order_.size();
-  if (net_.options().backward) net_.backward();
+  if (backward_) net_.backward();
   const std::vector<double> laps = watch_.laps();
   Pass sums{0, 0};
   for (size_t i = 0; i < order_.size(); ++i) {

@@ -14,7 +14,8 @@ namespace crema {
 
 class StepTimes {
  public:
-  explicit StepTimes(Net& net);
+  // backward: whether run() goes backward, too.
+  explicit StepTimes(Net& net, bool backward = true);
   ~StepTimes();
   StepTimes(const StepTimes&) = delete;
   StepTimes& operator=(const StepTimes&) = delete;
@@ -33,7 +34,7 @@ class StepTimes {
     double forward, backward;  // milliseconds
   };
 
-  // One forward pass and, if the net has one, a backward pass. On a GPU all of it is queued before it starts, so that the
+  // One forward and one backward pass. On a GPU all of it is queued before it starts, so that the
   // times contain no waiting for the host, as when a CUDA graph is replayed.
   Pass run(uint64_t pass);
   // Discards the times.
@@ -44,6 +45,7 @@ class StepTimes {
   void observe(const Net::StepInfo& step, bool begin);
 
   Net& net_;
+  const bool backward_;
   Stopwatch watch_;
   std::deque<Step> steps_;
   std::vector<Side*> order_;                   // of this pass

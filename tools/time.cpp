@@ -117,7 +117,7 @@ void time_layers(const VerbCall& call, Net& net) {
     log.info("Performing Backward");
     net.backward();
   }
-  StepTimes times(net);
+  StepTimes times(net, !FLAGS_forward_only);
   times.run(0);
   times.clear();
   tell_fused_layers(log, times);

@@ -55,7 +55,8 @@ TEST(Train, WritesMetricsBesideTheSnapshots) {
     ASSERT_TRUE(std::regex_search(line, match, kind)) << line;
     match[1] == "snapshot" ? void(++snapshots) : void(kinds += match[1].str() + " ");
   }
-  EXPECT_EQ(kinds, "start test train train test train train train test end ")
+  EXPECT_EQ(kinds,
+            "start test confusion train train test confusion train train train test confusion end ")
       << folder.read("run/metrics.jsonl");
   EXPECT_EQ(snapshots, 2);
   expect_part(folder.read("run/metrics.jsonl"), "{\"iteration\":5,\"kind\":\"train\",\"run\":\"");
