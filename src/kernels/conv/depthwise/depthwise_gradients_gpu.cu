@@ -52,7 +52,7 @@ __global__ void __launch_bounds__(kDepthwiseThreads, resident(kKernel, kStride))
   const int channel = (static_cast<int>(blockIdx.x) * n.lanes + lane) * 2;
   float2 taps[kKernel][kKernel], sums[kKernel][kKernel] = {}, bias_sum{0, 0};
   using Ring = GradientsRing<T, kKernel, kStride, kGang>;
-  extern __shared__ __align__(16) unsigned char memory[];
+  extern __shared__ __align__(128) unsigned char memory[];
   const int begin = static_cast<int>(blockIdx.y) * n.strips_per_block;
   for (int first_strip = begin; first_strip < n.strip_count;
        first_strip += static_cast<int>(gridDim.y) * n.strips_per_block) {

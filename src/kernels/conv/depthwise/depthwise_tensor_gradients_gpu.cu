@@ -59,7 +59,7 @@ __global__ void __launch_bounds__(32 * warps(kKernel), kResident)
   constexpr int kPairs = (kMeets + 1) / 2;
   // Each step i owns position i - kMiddle of dy, whatever the pad.
   constexpr int kMiddle = (kKernel - 1) / 2 / kStride;
-  extern __shared__ __align__(16) unsigned char memory[];
+  extern __shared__ __align__(128) unsigned char memory[];
   const DepthwiseView of_x{in, top, left, kStride, 0, 0};
   // Copies continue from strip to strip.
   DepthwiseOctetRowCursor<const T, L::kColumns, 1> gradient;

@@ -42,7 +42,7 @@ __global__ void __launch_bounds__(32 * warps(kKernel), resident(kKernel, kStride
 #if __CUDA_ARCH__ >= 800  // older cards lack these instructions: see supports()
   using L = Layout<kKernel, kStride>;
   constexpr int kTaps = kKernel * kKernel, kRowsPerStep = L::kRowsPerStep, kSlots = L::kSlots;
-  extern __shared__ __align__(16) unsigned char memory[];
+  extern __shared__ __align__(128) unsigned char memory[];
   // Copies continue from strip to strip.
   DepthwiseOctetRowCursor<const T, L::kColumns, kStride> from;
   const DepthwiseOctet own(n);
