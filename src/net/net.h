@@ -139,10 +139,10 @@ class Net {
   // too. rows: blobs and parameters are stored as by NetOptions::row_major. The plan is made anew, so
   // blobs hold nothing until the next pass.
   void look_into(bool gradients, bool rows = false);
-  // The content of this value stays until the end of a pass. The plan is made anew, as by look_into().
   // From now on gradients are computed in phase TEST too, by a plan that uses memory again. Those of the
   // net's inputs stay until the next backward pass. The plan is made anew, as by look_into().
   void plan_gradients();
+  // The content of this value stays until the end of a pass. The plan is made anew, as by look_into().
   void keep_value(int value);
   // Blobs in the order and the precision of another net's, for parameters that are that net's from now
   // on. The plan is made anew, as by look_into().
