@@ -128,6 +128,9 @@ void Solver::diverge(int64_t iteration, const std::string& what,
 
 std::string Solver::resume_hint() const {
   if (last_state_.empty()) {
+    if (const int every = file_.solver.snapshot(); every > 0)
+      return cat("No snapshot was written before: the solver writes one every ", every,
+                 every == 1 ? " iteration" : " iterations");
     return "No snapshot was written before (`snapshot: 1000` in the solver writes one every 1000 "
            "iterations)";
   }

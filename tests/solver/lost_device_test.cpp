@@ -74,7 +74,8 @@ TEST(LostDevice, InTheMiddleOfASnapshotTheOneBeforeStays) {
 
 TEST(LostDevice, BeforeAnySnapshotSaysSo) {
   const Folder folder;
-  expect_part(lost(folder, Loss(2)), "No snapshot was written before");
+  expect_part(lost(folder, Loss(2)),
+              "No snapshot was written before: the solver writes one every 4 iterations");
 }
 
 TEST(LostDevice, ARunThatGoesOnKnowsWhereItStarted) {
