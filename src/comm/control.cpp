@@ -42,12 +42,12 @@ Control::Connections::Connections(const ControlOptions& options)
       ranks_(options.ranks),
       timeout_(options.timeout),
       interval_(seconds(std::min(1.0, options.timeout / 4))),
-      token_(options.token),
       wake_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
   require(options.timeout > 0, "the ranks' timeout is ", options.timeout,
           " s; expected more than 0");
   if (!wake_) crema::fail("the control connection gets no file descriptor: ", std::strerror(errno));
   Met met = connect_ranks(options);
+  token_ = std::move(met.token);
   hosts_ = std::move(met.hosts);
   deputy_ = std::move(met.deputy);
   deputy_address_ = std::move(met.deputy_address);

@@ -21,10 +21,12 @@ struct ControlOptions {
   std::string address;
   // Rank 0: a socket that listens already; -1: none.
   int listening = -1;
-  // The same on all ranks of a run: whoever connects with another one is turned away.
+  // The same secret on all ranks of a run: a process that connects with another one is turned away.
   std::string token;
   // How long a rank may be silent, or keep the others waiting, in seconds.
   double timeout = 60;
+  // Where rank 0 writes a random token and the others read it (comm/token_file.h). Empty: `token`.
+  std::string token_file;
 };
 
 class Control {

@@ -107,7 +107,7 @@ class Control::Connections {
   std::vector<std::string> hosts_;
   std::unique_ptr<Deputy> deputy_;
   std::string deputy_address_;
-  const std::string token_;
+  std::string token_;
   bool asks_deputy_ = false, tells_ = false;  // rank 0 is lost: who tells the user; this rank does
   std::vector<Moment> excused_;  // until when each rank had a reason to keep the others waiting
   Collection collection_;

@@ -8,16 +8,22 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <thread>
 
 #include "base/error.h"
 #include "base/host_name.h"
+#include "comm/token_file.h"
 
 namespace crema {
 namespace {
 
 // After that a rank tries the next address. Rank 0 may still be busy with something else.
 constexpr double kAnswerSeconds = 5;
+const char* const kSetToken =
+    "If this machine does not share rank 0's home folder, set CREMA_TOKEN to the same secret in "
+    "the "
+    "environment of all ranks";
 
 bool only_on_this_machine(const std::vector<HostPort>& addresses) {
   return std::all_of(addresses.begin(), addresses.end(),
@@ -50,9 +56,9 @@ void wait_for(std::vector<pollfd>& waiting, Moment until) {
 
 class Reception {
  public:
-  explicit Reception(const ControlOptions& options)
+  Reception(const ControlOptions& options, Socket listening)
       : options_(options),
-        guests_(listening_socket(options), options),
+        guests_(std::move(listening), options),
         until_(ControlClock::now() + seconds(options.timeout)) {
     met_.connections.resize(options.ranks);
     met_.hosts.resize(options.ranks);
@@ -134,12 +140,16 @@ class Reception {
     for (int rank = 1; rank < options_.ranks; ++rank) {
       if (!met_.connections[rank]) missing.push_back(rank);
     }
-    const std::string text =
-        cat("of ", options_.ranks, " ranks, ", names_of(missing, {}),
-            missing.size() == 1 ? " has" : " have", " not come to rank 0 on ", met_.hosts[0], " (",
-            options_.address.empty() ? "a socket of the launcher" : options_.address, ") within ",
-            options_.timeout, " s", left_, turned_away_, guests_.problems(),
-            "; does each of them run, and can it reach that address?");
+    const std::string text = cat(
+        "of ", options_.ranks, " ranks, ", names_of(missing, {}),
+        missing.size() == 1 ? " has" : " have", " not come to rank 0 on ", met_.hosts[0], " (",
+        options_.address.empty() ? "a socket of the launcher" : options_.address, ") within ",
+        options_.timeout, " s", left_, turned_away_, guests_.problems(),
+        "; does each of them run, and can it reach that address?",
+        options_.token_file.empty()
+            ? ""
+            : " Ranks on machines that do not share a home folder also need CREMA_TOKEN, the same "
+              "secret in the environment of all ranks.");
     send_all(FrameWriter(FrameType::missing).text(text).finish());
     fail(text);
   }
@@ -173,8 +183,7 @@ class Visit {
 
   Met run() {
     if (options_.rank == 1 && options_.ranks > 2) {
-      met_.deputy = std::make_unique<Deputy>(options_, only_on_this_machine(addresses_));
-      met_.deputy_address = met_.deputy->address();
+      open_deputy();
     }
     hello_ = {options_.ranks, options_.rank, host_name(), met_.deputy_address};
     while (true) {
@@ -188,6 +197,23 @@ class Visit {
   }
 
  private:
+  void open_deputy() {
+    met_.deputy = std::make_unique<Deputy>(options_, only_on_this_machine(addresses_));
+    met_.deputy_address = met_.deputy->address();
+  }
+
+  // Rank 0 writes the file before it sends a challenge, but over a network file system it may appear
+  // later, and one of an earlier run before it: each attempt reads it again.
+  void read_token() {
+    const std::string token = read_token_file(options_.token_file, &token_problem_);
+    require(!token.empty(), "no token");
+    if (token == options_.token) return;
+    options_.token = token;
+    if (!met_.deputy) return;
+    open_deputy();
+    hello_.deputy = met_.deputy_address;
+  }
+
   bool try_address(const HostPort& address) {
     Socket socket = connect_to(address, until_, &problem_);
     if (!socket) return false;
@@ -218,6 +244,7 @@ class Visit {
         // Rank 0 knows from now on who is missing, and says so when its own time is over.
         accepted = true;
         refused_.clear();
+        turned_away_.clear();
         until = ControlClock::now() + seconds(options_.timeout + 2);
       }
     }
@@ -225,7 +252,10 @@ class Visit {
       problem_ = "it has ended before all ranks had come";
       if (!connection.ended()) problem_ = "it has answered, but nothing came after that";
     } else if (answered_ && connection.ended()) {
-      problem_ = "what listens there turns this rank away: another run, or one with another token";
+      turned_away_ =
+          "what listens there turns this rank away: another run, or one with another token";
+      if (!options_.token_file.empty())
+        turned_away_ += cat(" than that in ", options_.token_file, ". ", kSetToken);
     } else if (problem_.empty() || connection.ended() || ControlClock::now() < until_) {
       problem_ = "what listens there does not answer as rank 0 does";
     }
@@ -234,6 +264,7 @@ class Visit {
 
   void take(Frame&& frame, Connection& connection) {
     if (!answered_) {
+      if (!options_.token_file.empty() && frame.type == FrameType::challenge) read_token();
       ConnectionKeys keys;
       const Bytes answer = answer_challenge(frame, options_.token, hello_, &keys);
       connection.set_keys(std::move(keys));
@@ -253,8 +284,11 @@ class Visit {
     } else if (frame.type == FrameType::missing) {
       throw RankLost(fields.text(), true);
     } else if (frame.type == FrameType::welcome) {
-      for (int rank = 0; rank < options_.ranks; ++rank) met_.hosts.push_back(fields.text());
+      std::vector<std::string> hosts;
+      for (int rank = 0; rank < options_.ranks; ++rank) hosts.push_back(fields.text());
       met_.deputy_address = fields.text();
+      met_.hosts = std::move(hosts);  // only a welcome that could be read ends the meeting
+      met_.token = options_.token;
     }
   }
 
@@ -262,18 +296,35 @@ class Visit {
     const std::string begin = cat("rank ", options_.rank, " on ", host_name(), " has ");
     if (!refused_.empty())
       fail(begin, "been turned away at ", options_.address, ", where rank 0 should be: ", refused_);
+    if (!token_problem_.empty())
+      fail(begin, "found what may be rank 0 at ", options_.address,
+           ", but not the token of the run within ", options_.timeout, " s: ", options_.token_file,
+           ": ", token_problem_, ". ", kSetToken);
     fail(begin, "not met rank 0 at ", options_.address, " within ", options_.timeout, " s (",
-         problem_, "); does rank 0 run, and can this machine reach it?");
+         turned_away_.empty() ? problem_ : turned_away_,
+         "); does rank 0 run, and can this machine reach it?");
   }
 
-  const ControlOptions& options_;
+  ControlOptions options_;
   const std::vector<HostPort> addresses_;
   const Moment until_;
   Hello hello_;
   Met met_;
   bool answered_ = false;  // the challenge
-  std::string problem_, refused_;
+  std::string problem_, token_problem_, refused_;
+  std::string turned_away_;  // says more than that rank 0 has ended since
 };
+
+Met receive_ranks(ControlOptions options) {
+  Socket listening = listening_socket(options);
+  // Written only once the port is this run's: if another run has it, the file is that one's. Ranks
+  // that connect meanwhile wait for their challenge.
+  std::optional<TokenFile> file;
+  if (!options.token_file.empty()) options.token = file.emplace(options.token_file).token();
+  Met met = Reception(options, std::move(listening)).run();
+  met.token = options.token;
+  return met;
+}
 
 }  // namespace
 
@@ -287,7 +338,7 @@ Met connect_ranks(const ControlOptions& options) {
     alone.hosts = {host_name()};
     return alone;
   }
-  return options.rank == 0 ? Reception(options).run() : Visit(options).run();
+  return options.rank == 0 ? receive_ranks(options) : Visit(options).run();
 }
 
 std::string names_of(const std::vector<int>& ranks, const std::vector<std::string>& hosts) {

@@ -64,12 +64,25 @@ Launch launch_by(const Environment& environment, const std::string& launcher, co
   return launch;
 }
 
+// The token that a launcher or the user has set. "": none.
+std::string token_of(const Environment& environment) {
+  constexpr size_t kShortest = 16;
+  std::string token = environment.text("CREMA_TOKEN");
+  require(token.empty() || token.size() >= kShortest, "CREMA_TOKEN has ", token.size(),
+          " characters in the environment; expected a random secret of at least ", kShortest,
+          ", such as `openssl rand -hex 16` prints");
+  return token;
+}
+
 // `crema train -gpu 0,1`: all ranks are on this machine.
 Launch launch_by_crema(const Environment& environment) {
   Launch launch =
       launch_by(environment, "crema", {"CREMA_RANK", "CREMA_RANKS", "CREMA_RANK", "CREMA_RANKS"});
   launch.address = environment.text("CREMA_ADDRESS");
-  launch.token = environment.text("CREMA_TOKEN");
+  launch.token = token_of(environment);
+  require(launch.ranks == 1 || !launch.token.empty(),
+          "CREMA_RANK is set in the environment, but not CREMA_TOKEN, the secret of its run: unset "
+          "CREMA_RANK, or let `crema train -gpu 0,1` set both");
   if (launch.rank == 0 && environment.has("CREMA_LISTENING"))
     launch.listening = static_cast<int>(environment.number("CREMA_LISTENING", 0, 1 << 20));
   return launch;
@@ -90,7 +103,8 @@ Launch launch_by_torchrun(const Environment& environment) {
   if (environment.has("MASTER_PORT")) port = environment.number("MASTER_PORT", 1, 65535);
   if (has_store) port += port < 65535 ? 1 : -1;
   launch.address = cat(launch.all_here ? kLoopback : host, ":", port);
-  launch.token = cat("torchrun ", environment.text("TORCHELASTIC_RUN_ID"));
+  launch.token = token_of(environment);
+  launch.job = cat("torchrun ", environment.text("TORCHELASTIC_RUN_ID"), " ", host, ":", port);
   return launch;
 }
 
@@ -146,7 +160,8 @@ Launch launch_by_srun(const Environment& environment) {
   const std::string host =
       launch.all_here ? kLoopback : first_host(environment.text("SLURM_STEP_NODELIST"));
   launch.address = cat(host, ":", port);
-  launch.token = cat("srun ", job, ".", step);
+  if (!launch.has_mpi) launch.token = token_of(environment);
+  launch.job = cat("srun ", job, ".", step);
   return launch;
 }
 

@@ -19,10 +19,13 @@ struct Launch {
   // The launcher knows MPI: ranks meet through MPI_Init. Otherwise at `address`, "host:port".
   bool has_mpi = false;
   std::string address;
-  std::string token;   // of the run
+  // The secret of the run, which its launcher or CREMA_TOKEN gives. Empty: MPI carries a random one,
+  // or a file does (comm/token_file.h).
+  std::string token;
   int listening = -1;  // rank 0 of our own launcher: a socket that listens already
   // The launcher says that all ranks are on this machine: they meet on its loopback.
   bool all_here = false;
+  std::string job;  // what this run is, among those of its launcher and user
 };
 
 // Null: this process was started alone; so is one of one rank, but for "crema", whose world of one

@@ -14,6 +14,7 @@
 #include "comm/mpi_module.h"
 #include "comm/nccl_engine.h"
 #include "comm/staged_engine.h"
+#include "comm/token_file.h"
 #include "device/context.h"
 
 namespace crema {
@@ -173,6 +174,8 @@ std::unique_ptr<World> meet(const Launch& launch, double timeout) {
   control.listening = launch.listening;
   control.token = launch.token;
   control.timeout = timeout;
+  if (launch.ranks > 1 && !launch.has_mpi && launch.token.empty())
+    control.token_file = token_file_of(launch);
   std::unique_ptr<MpiModule> mpi;
   if (launch.has_mpi) {
     mpi = load_mpi();

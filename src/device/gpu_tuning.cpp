@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/user_folders.h"
 #include "device/capture.h"
 #include "device/gpu.h"
 #include "device/memory.h"
@@ -14,14 +15,6 @@
 
 namespace crema {
 namespace {
-
-// "" when there is no home folder for it.
-std::string cache_folder() {
-  const char* const cache = std::getenv("XDG_CACHE_HOME");
-  if (cache && *cache) return std::string(cache) + "/crema";
-  const char* const home = std::getenv("HOME");
-  return home && *home ? std::string(home) + "/.cache/crema" : "";
-}
 
 std::string as_file_name(std::string text) {
   for (char& c : text) {
@@ -57,7 +50,7 @@ Tuning::~Tuning() {
 }
 
 void Tuning::open(const std::string& card) {
-  const std::string folder = cache_folder();
+  const std::string folder = user_cache_folder();
   if (folder.empty()) return;
   path_ = folder + "/tune-" + as_file_name(card) + ".tsv";
   read_on();

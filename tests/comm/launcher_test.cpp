@@ -28,7 +28,7 @@ Variables operator+(Variables a, const Variables& b) {
 const Variables crema = {{"CREMA_RANK", "1"},
                          {"CREMA_RANKS", "2"},
                          {"CREMA_ADDRESS", "127.0.0.1:4242"},
-                         {"CREMA_TOKEN", "secret"},
+                         {"CREMA_TOKEN", "a long enough secret"},
                          {"CREMA_LISTENING", ""}};
 const Variables open_mpi = {{"OMPI_COMM_WORLD_RANK", "5"},
                             {"OMPI_COMM_WORLD_SIZE", "8"},
@@ -90,15 +90,19 @@ TEST_P(LauncherTest, IsRecognised) {
   EXPECT_EQ(launch->token, expected.token);
   EXPECT_EQ(launch->listening, expected.listening);
   EXPECT_EQ(launch->all_here, expected.all_here);
+  EXPECT_EQ(launch->job, expected.job);
 }
 
-const Launch of_crema{"crema", 1, 2, 1, 2, false, "127.0.0.1:4242", "secret", -1, true};
-const Launch of_open_mpi{"mpirun", 5, 8, 1, 4, true, "", "", -1};
-const Launch of_hydra{"mpirun", 5, 8, 2, 3, true, "", "", -1};
+const Launch of_crema{"crema", 1,    2, 1, 2, false, "127.0.0.1:4242", "a long enough secret",
+                      -1,      true, ""};
+const Launch of_open_mpi{"mpirun", 5, 8, 1, 4, true, "", "", -1, false, ""};
+const Launch of_hydra{"mpirun", 5, 8, 2, 3, true, "", "", -1, false, ""};
 // 15000 + 123456 % 16381
-const Launch of_srun{"srun", 3, 5, 1, 2, false, "node04:23789", "srun 123456.0", -1};
-const Launch of_torchrun{"torchrun", 3, 4, 1, 2, false, "node01:23457", "torchrun run7", -1};
-const Launch of_script{"torchrun", 3, 4, 0, 1, false, "node01:23456", "torchrun ", -1};
+const Launch of_srun{"srun", 3, 5, 1, 2, false, "node04:23789", "", -1, false, "srun 123456.0"};
+const Launch of_torchrun{
+    "torchrun", 3, 4, 1, 2, false, "node01:23457", "", -1, false, "torchrun run7 node01:23457"};
+const Launch of_script{
+    "torchrun", 3, 4, 0, 1, false, "node01:23456", "", -1, false, "torchrun  node01:23456"};
 
 Launch with_mpi(Launch launch) {
   launch.has_mpi = true;
@@ -111,19 +115,19 @@ INSTANTIATE_TEST_SUITE_P(
         Row{"Crema", crema, of_crema},
         Row{"CremaRank0",
             crema + Variables{{"CREMA_RANK", "0"}, {"CREMA_LISTENING", "7"}},
-            {"crema", 0, 2, 0, 2, false, "127.0.0.1:4242", "secret", 7, true}},
+            {"crema", 0, 2, 0, 2, false, "127.0.0.1:4242", "a long enough secret", 7, true, ""}},
         Row{"OpenMpi", open_mpi, of_open_mpi}, Row{"Hydra", hydra, of_hydra},
-        Row{"OtherPmi", palsd, {"mpirun", 5, 8, 1, 2, true, "", "", -1}},
+        Row{"OtherPmi", palsd, {"mpirun", 5, 8, 1, 2, true, "", "", -1, false, ""}},
         Row{"Srun", srun, of_srun},
         Row{"SrunSecondStep",
             srun + Variables{{"SLURM_STEP_ID", "1"}},
-            {"srun", 3, 5, 1, 2, false, "node04:23916", "srun 123456.1", -1}},
+            {"srun", 3, 5, 1, 2, false, "node04:23916", "", -1, false, "srun 123456.1"}},
         Row{"SrunLastNode",
             srun + Variables{{"SLURM_PROCID", "4"}, {"SLURM_LOCALID", "0"}, {"SLURM_NODEID", "2"}},
-            {"srun", 4, 5, 0, 1, false, "node04:23789", "srun 123456.0", -1}},
+            {"srun", 4, 5, 0, 1, false, "node04:23789", "", -1, false, "srun 123456.0"}},
         Row{"SrunFewerThanTheJob",
             srun + Variables{{"SLURM_STEP_NUM_TASKS", "4"}, {"SLURM_STEP_TASKS_PER_NODE", "2(x2)"}},
-            {"srun", 3, 4, 1, 2, false, "node04:23789", "srun 123456.0", -1}},
+            {"srun", 3, 4, 1, 2, false, "node04:23789", "", -1, false, "srun 123456.0"}},
         Row{"SrunWithPmix", srun + Variables{{"SLURM_MPI_TYPE", "pmix_v4"}}, with_mpi(of_srun)},
         Row{"SrunWithoutMpi", srun + Variables{{"SLURM_MPI_TYPE", "none"}}, of_srun},
         Row{"SrunWithPmi2",
@@ -132,23 +136,37 @@ INSTANTIATE_TEST_SUITE_P(
         Row{"Torchrun", torchrun, of_torchrun},
         Row{"TorchrunAtTheLastPort",
             torchrun + Variables{{"MASTER_PORT", "65535"}},
-            {"torchrun", 3, 4, 1, 2, false, "node01:65534", "torchrun run7", -1}},
+            {"torchrun", 3, 4, 1, 2, false, "node01:65534", "", -1, false,
+             "torchrun run7 node01:65534"}},
         Row{"PyTorchJob", script, of_script},
         // All ranks on one machine, if the launcher says so.
         Row{"OpenMpiOnOneMachine",
             open_mpi + Variables{{"OMPI_COMM_WORLD_LOCAL_SIZE", "8"}},
-            {"mpirun", 5, 8, 1, 8, true, "", "", -1, true}},
+            {"mpirun", 5, 8, 1, 8, true, "", "", -1, true, ""}},
         Row{"SrunOnOneMachine",
             srun + Variables{{"SLURM_STEP_TASKS_PER_NODE", "5"},
                              {"SLURM_STEP_NODELIST", "node04"},
                              {"SLURM_NODEID", "0"}},
-            {"srun", 3, 5, 1, 5, false, "127.0.0.1:23789", "srun 123456.0", -1, true}},
+            {"srun", 3, 5, 1, 5, false, "127.0.0.1:23789", "", -1, true, "srun 123456.0"}},
         Row{"TorchrunOnOneMachine",
             torchrun + Variables{{"LOCAL_WORLD_SIZE", "4"}},
-            {"torchrun", 3, 4, 1, 4, false, "127.0.0.1:23457", "torchrun run7", -1, true}},
+            {"torchrun", 3, 4, 1, 4, false, "127.0.0.1:23457", "", -1, true,
+             "torchrun run7 node01:23457"}},
         Row{"AScriptThatDoesNotSayHowManyAreHere",
             script + Variables{{"LOCAL_RANK", "1"}},
-            {"torchrun", 3, 4, 1, 4, false, "node01:23456", "torchrun ", -1, false}},
+            {"torchrun", 3, 4, 1, 4, false, "node01:23456", "", -1, false,
+             "torchrun  node01:23456"}},
+        // A secret that the user has set.
+        Row{"SrunWithAToken",
+            srun + Variables{{"CREMA_TOKEN", "0123456789abcdef"}},
+            {"srun", 3, 5, 1, 2, false, "node04:23789", "0123456789abcdef", -1, false,
+             "srun 123456.0"}},
+        Row{"TorchrunWithAToken",
+            torchrun + Variables{{"CREMA_TOKEN", "0123456789abcdef"}},
+            {"torchrun", 3, 4, 1, 2, false, "node01:23457", "0123456789abcdef", -1, false,
+             "torchrun run7 node01:23457"}},
+        // MPI carries a random one.
+        Row{"OpenMpiWithAToken", open_mpi + Variables{{"CREMA_TOKEN", "short"}}, of_open_mpi},
         // One within another.
         Row{"CremaInAnyOther", crema + open_mpi + hydra + srun + torchrun, of_crema},
         Row{"OpenMpiInSlurm", open_mpi + srun_helper, of_open_mpi},
@@ -189,7 +207,7 @@ TEST(Launcher, ReadsTheEnvironment) {
   const std::optional<Launch> launch = launch_of_environment();
   for (const auto& [name, value] : crema) unsetenv(name.c_str());
   ASSERT_TRUE(launch);
-  EXPECT_EQ(launch->token, "secret");
+  EXPECT_EQ(launch->token, "a long enough secret");
   EXPECT_FALSE(launch_of_environment());
 }
 
@@ -214,6 +232,12 @@ TEST(Launcher, SaysWhichVariablesAreWrong) {
   expect_part(error(script + Variables{{"RANK", "4"}}), "RANK is 4");
   expect_part(error(srun + Variables{{"SLURM_STEP_TASKS_PER_NODE", "1(x5)"}}),
               "SLURM_STEP_TASKS_PER_NODE says that 1 ranks");
+  const std::string short_token =
+      "CREMA_TOKEN has 15 characters in the environment; expected a random secret of at least 16, "
+      "such as `openssl rand -hex 16` prints";
+  for (const Variables& launcher : {srun, torchrun, script, crema})
+    EXPECT_EQ(error(launcher + Variables{{"CREMA_TOKEN", "0123456789abcde"}}), short_token);
+  expect_part(error(crema + Variables{{"CREMA_TOKEN", ""}}), "but not CREMA_TOKEN");
   expect_part(error(crema + Variables{{"CREMA_RANK", "0"}, {"CREMA_LISTENING", "x"}}),
               "CREMA_LISTENING is \"x\"");
 }

@@ -64,7 +64,7 @@ void act(const std::string& action) {
   if (verb == "meet") {
     const Launch launch = *launch_of_environment();
     Control control(
-        {launch.rank, launch.ranks, launch.address, launch.listening, launch.token, 20});
+        {launch.rank, launch.ranks, launch.address, launch.listening, launch.token, 20, ""});
     const std::vector<std::string> all = control.gather(cat(launch.rank));
     for (int rank = 0; rank < launch.ranks; ++rank) {
       if (all[rank] != cat(rank)) _exit(90);

@@ -18,6 +18,9 @@ set -uo pipefail
 # training ends with a snapshot, and the job goes back into the queue. Preempted jobs, and those of a lost node, get there anyway.
 again=
 trap 'again=yes; scancel --signal=TERM "$SLURM_JOB_ID.0"' TERM
+# The secret by which the ranks know each other; srun passes it on.
+CREMA_TOKEN=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')
+export CREMA_TOKEN
 srun build/tools/crema train "$@" -snapshot auto &
 training=$!
 wait "$training"
