@@ -237,6 +237,8 @@ class Visit {
         throw;
       } catch (const Error&) {
         accepted = false;  // not rank 0: something else listens there
+        met_.hosts.clear();
+        met_.early.clear();
         break;
       }
       if (!met_.hosts.empty()) return true;

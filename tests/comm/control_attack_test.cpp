@@ -81,18 +81,6 @@ struct Attack {
   bool greets = false;  // before that, with a token that is wrong
 };
 
-const Hello kHello = {3, 1, "stranger", ""};
-
-// What a rank with the token has answered to another challenge.
-std::string recorded_hello() {
-  const Bytes challenge = challenge_of(std::string(16, 'n'));
-  const Frame frame{FrameType::challenge, challenge->text.substr(kFrameHeader), challenge->digest,
-                    ""};
-  ConnectionKeys keys;
-  const Bytes hello = answer_challenge(frame, "x", kHello, &keys);
-  return hello->text + keys.send.code_of(hello->digest);
-}
-
 // A header that states a payload of this size.
 std::string header(FrameType type, uint64_t size) {
   return static_cast<char>(type) + std::string(reinterpret_cast<const char*>(&size), sizeof size);
@@ -132,16 +120,6 @@ std::vector<Socket> attack(const Attack& how, const std::string& address) {
     sockets.push_back(std::move(socket));
   }
   return sockets;
-}
-
-bool is_closed_there(int socket, Moment until) {
-  char bytes[4096];
-  while (true) {
-    pollfd waiting{socket, POLLIN, 0};
-    if (poll(&waiting, 1, milliseconds_until(until)) == 0) return false;
-    const ssize_t count = recv(socket, bytes, sizeof bytes, 0);
-    if (count == 0 || (count < 0 && errno != EAGAIN && errno != EINTR)) return true;
-  }
 }
 
 class ControlAttackTest : public testing::TestWithParam<Attack> {};
@@ -252,41 +230,6 @@ TEST(ControlAttack, OnRank0WithoutDescriptors) {
   int status = 0;
   waitpid(pid, &status, 0);
   EXPECT_EQ(status, 0);
-}
-
-// A connection that rank 0 has accepted as that of rank 1, and on which this comes then.
-std::unique_ptr<Connection> accepted_with(const std::string& address, int ranks,
-                                          const std::string& junk) {
-  auto connection = greet(address, "x", {ranks, 1, "stranger", ""});
-  bool accepted = false;
-  const Moment until = ControlClock::now() + seconds(5);
-  while (!accepted && !connection->ended() && ControlClock::now() < until) {
-    pollfd waiting{connection->descriptor(), POLLIN, 0};
-    poll(&waiting, 1, milliseconds_until(until));
-    connection->receive([&](const Frame& frame) { accepted = frame.type == FrameType::accepted; });
-  }
-  EXPECT_TRUE(accepted);
-  const ssize_t ignored = send(connection->descriptor(), junk.data(), junk.size(), MSG_NOSIGNAL);
-  EXPECT_EQ(ignored, static_cast<ssize_t>(junk.size()));
-  EXPECT_TRUE(is_closed_there(connection->descriptor(), ControlClock::now() + seconds(2)));
-  return connection;
-}
-
-// Junk ends the connection that it came from, and nothing else.
-TEST(ControlAttack, JunkFromARankThatWasAccepted) {
-  for (const std::string& junk : {std::string("GET / HTTP/1.1\r\n\r\n"),
-                                  raw(FrameWriter(FrameType::failed).finish()), recorded_hello()}) {
-    const std::vector<ControlOptions> options = options_of(3, 20);
-    RankResult result;
-    std::thread rank0(
-        [&] { result = result_of(options[0], [](Control& control, int) { control.gather(""); }); });
-    const auto stranger = accepted_with(options[1].address, 3, junk);
-    for (const RankResult& other :
-         run_threads({options[1], options[2]}, [](Control&control, int) { control.gather(""); }))
-      EXPECT_EQ(other.error, "");
-    rank0.join();
-    EXPECT_EQ(result.error, "");
-  }
 }
 
 }  // namespace control_attack_test

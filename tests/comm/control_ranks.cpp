@@ -3,9 +3,11 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <new>
@@ -35,8 +37,9 @@ std::vector<ControlOptions> options_of(int ranks, double timeout) {
   const Listening listening = listen_on("127.0.0.1", 0);
   std::vector<ControlOptions> all(ranks);
   for (int rank = 0; rank < ranks; ++rank) {
-    all[rank] = {rank, ranks,  cat("127.0.0.1:", listening.port), rank == 0 ? listening.socket : -1,
-                 "x",  timeout};
+    all[rank] = {
+        rank,    ranks, cat("127.0.0.1:", listening.port), rank == 0 ? listening.socket : -1, "x",
+        timeout, ""};
   }
   return all;
 }
@@ -64,6 +67,25 @@ std::unique_ptr<Connection> greet(const std::string& address, const std::string&
   }
   connection->flush();
   return connection;
+}
+
+std::string recorded_hello() {
+  const Bytes challenge = challenge_of(std::string(16, 'n'));
+  const Frame frame{FrameType::challenge, challenge->text.substr(kFrameHeader), challenge->digest,
+                    ""};
+  ConnectionKeys keys;
+  const Bytes hello = answer_challenge(frame, "x", kHello, &keys);
+  return hello->text + keys.send.code_of(hello->digest);
+}
+
+bool is_closed_there(int socket, Moment until) {
+  char bytes[4096];
+  while (true) {
+    pollfd waiting{socket, POLLIN, 0};
+    if (poll(&waiting, 1, milliseconds_until(until)) == 0) return false;
+    const ssize_t count = recv(socket, bytes, sizeof bytes, 0);
+    if (count == 0 || (count < 0 && errno != EAGAIN && errno != EINTR)) return true;
+  }
 }
 
 std::vector<RankResult> run_threads(const std::vector<ControlOptions>& options,

@@ -38,6 +38,13 @@ std::string raw(const Bytes& frame);
 std::unique_ptr<Connection> greet(const std::string& address, const std::string& token,
                                   const Hello& hello);
 
+// That a stranger says.
+const Hello kHello = {3, 1, "stranger", ""};
+// What a rank with the token has answered to another challenge.
+std::string recorded_hello();
+// Whether the other side closes this connection by then.
+bool is_closed_there(int socket, Moment until);
+
 // One thread each; returns when all are done.
 std::vector<RankResult> run_threads(const std::vector<ControlOptions>& options,
                                     const RankWork& work);
