@@ -7,6 +7,9 @@
 namespace crema::python {
 
 void bind_exceptions(pybind11::module_& module);
+// ImportError in a sub-interpreter.
+void require_main_interpreter();
+void bind_gil(pybind11::module_& module);
 void bind_net(pybind11::module_& module);
 void bind_blob(pybind11::module_& module);
 void bind_log_level(pybind11::module_& module);

@@ -1,5 +1,6 @@
 #include "python/mode.h"
 
+#include <pthread.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 #include <unistd.h>
@@ -137,6 +138,9 @@ DeviceScope enter(const Context& context) {
 }
 
 void bind_mode(py::module_& module) {
+  // A forked process must not begin with a mutex that one of the threads it lacks has locked.
+  pthread_atfork([] { mode().mutex.lock(); }, [] { mode().mutex.unlock(); },
+                 [] { mode().mutex.unlock(); });
   module.attr("__version__") = CREMA_VERSION;
   module.attr("TRAIN") = 0;  // as in the schema
   module.attr("TEST") = 1;

@@ -1,7 +1,9 @@
 #include "python/bindings.h"
 
 PYBIND11_MODULE(_crema, module) {
+  crema::python::require_main_interpreter();
   module.doc() = "What crema/__init__.py presents.";
+  crema::python::bind_gil(module);
   crema::python::bind_exceptions(module);
   crema::python::bind_net(module);
   crema::python::bind_blob(module);

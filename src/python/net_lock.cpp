@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "python/gil.h"
 
 namespace crema::python {
 
@@ -31,12 +32,15 @@ NetLock::HoldBoth::HoldBoth(const std::shared_ptr<NetLock>& a, const std::shared
 NetLock::HoldBoth::~HoldBoth() { second_->mutex_.unlock(); }
 
 void NetLock::acquire() {
-  if (process_ != getpid()) [[unlikely]]
+  if (!made_.here()) [[unlikely]]
     fail(
         "this net was made by another process, from which this one was forked without its threads: "
         "make the net here, or start processes with multiprocessing's \"spawn\"");
   if (mutex_.try_lock()) return;
-  const pybind11::gil_scoped_release release;
+  require(!interpreter_ends() || ends_for_this_thread(),
+          "the net is used by a thread that the end of the interpreter has stopped: "
+          "what is to run at exit must not wait for a daemon thread");
+  const ReleaseGil release(false);
   mutex_.lock();
 }
 

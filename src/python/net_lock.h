@@ -3,12 +3,12 @@
 // as a callback of a running net does that reads blobs.
 #pragma once
 
-#include <unistd.h>
-
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <vector>
+
+#include "python/process.h"
 
 namespace crema::python {
 
@@ -51,7 +51,7 @@ class NetLock {
   void acquire();
 
   std::recursive_mutex mutex_;
-  const pid_t process_ = getpid();
+  const MadeInProcess made_;
 };
 
 }  // namespace crema::python

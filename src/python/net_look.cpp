@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "layers/python_hook.h"
+#include "python/gil.h"
 #include "python/mode.h"
 #include "python/net_object.h"
 
@@ -54,7 +55,7 @@ void NetObject::repeat_python_layers(bool on) {
 void NetObject::plan_again(const std::function<void()>& change) {
   Plan& old = plan();
   if (!lazy_) write_back();
-  const py::gil_scoped_release release;
+  const ReleaseGil release;
   Context& context = net_.context();
   const bool all = keeps();
   std::map<int, std::vector<float>> kept;

@@ -7,6 +7,7 @@
 #include "layers/data/memory_data.h"
 #include "net/prototxt/net_input.h"
 #include "net/weights/weights.h"
+#include "python/gil.h"
 #include "python/mode.h"
 
 namespace crema::python {
@@ -19,8 +20,13 @@ namespace {
 struct OwnNet {
   std::unique_ptr<Context> context;
   std::unique_ptr<Net> net;
+  const MadeInProcess made;
 
   ~OwnNet() {
+    if (!made.here()) {
+      static_cast<void>(net.release());
+      static_cast<void>(context.release());
+    }
     if (!context) return;
     const DeviceScope scope = enter(*context);
     net.reset();
@@ -75,7 +81,7 @@ std::shared_ptr<NetObject> NetObject::open(const std::string& path, const NetFor
   const auto own = std::make_shared<OwnNet>();
   std::shared_ptr<NetObject> object;
   {
-    const py::gil_scoped_release release;
+    const ReleaseGil release;
     own->context = make_context();
     const DeviceScope scope = enter(*own->context);
     NetState outer;
@@ -136,7 +142,7 @@ void NetObject::load(const std::string& path) {
     }
   }
   {
-    const py::gil_scoped_release release;
+    const ReleaseGil release;
     load_weights(net_, path, {WeightsMode::strict, false});
   }
   for (auto& [key, mirror] : mirrors_) {
@@ -151,7 +157,7 @@ void NetObject::save(const std::string& path, bool hdf5) {
   const DeviceScope scope = enter(net_.context());
   write_back_others();
   write_back_weights();
-  const py::gil_scoped_release release;
+  const ReleaseGil release;
   hdf5 ? save_hdf5(net_, path) : save_caffemodel(net_, path);
 }
 

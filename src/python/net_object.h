@@ -9,7 +9,7 @@
 // takes the next one. Whatever the solver then does with its nets (step, solve, snapshot, restore):
 //   const NetLock::Hold hold(lock);               // with the interpreter's lock held
 //   net->write_back();                             // of each net: what the program has changed
-//   const py::gil_scoped_release release;           // and read_back() in the end
+//   const ReleaseGil release;           // and read_back() in the end
 // Nets run planned until the program asks for a blob between input and output. Then the blobs of the
 // last pass are computed again: with the weights as they are by then in a solver's net, and in a net
 // of its own with those of that pass, so that it shows what a net that had kept them would

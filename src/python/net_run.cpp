@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "python/gil.h"
 #include "python/mode.h"
 #include "python/net_object.h"
 
@@ -72,7 +73,7 @@ double NetObject::forward(int first, int last) {
   if (callbacks_[before_forward].empty() && callbacks_[after_forward].empty()) {
     double result = 0;
     {
-      const py::gil_scoped_release release;
+      const ReleaseGil release;
       run_forward(pass, first, last);
       result = loss(first, last);
     }
@@ -85,7 +86,7 @@ double NetObject::forward(int first, int last) {
     call(before_forward, layer);
     write_back();
     {
-      const py::gil_scoped_release release;
+      const ReleaseGil release;
       run_forward(pass, layer, layer);
     }
     refresh_mirrors();
@@ -129,7 +130,7 @@ void NetObject::backward(int first, int last, ReLURule rule) {
   if (!keeps() && rule != ReLURule::derivative) look_into(true);
   if (!keeps()) {
     {
-      const py::gil_scoped_release release;
+      const ReleaseGil release;
       net_.backward(true);
       net_.context().synchronize();
     }
@@ -137,7 +138,7 @@ void NetObject::backward(int first, int last, ReLURule rule) {
   }
   if (callbacks_[before_backward].empty() && callbacks_[after_backward].empty()) {
     {
-      const py::gil_scoped_release release;
+      const ReleaseGil release;
       run_backward(first, last, rule);
       net_.context().synchronize();
     }
@@ -147,7 +148,7 @@ void NetObject::backward(int first, int last, ReLURule rule) {
     call(before_backward, layer);
     write_back();
     {
-      const py::gil_scoped_release release;
+      const ReleaseGil release;
       run_backward(layer, layer, rule);
     }
     refresh_mirrors();
@@ -164,7 +165,7 @@ void NetObject::backward_planned() {
     if (to) mirror.write_back(net_.context(), to);
   }
   {
-    const py::gil_scoped_release release;
+    const ReleaseGil release;
     for (const int id : now.outputs) {
       if (now.values[id].loss_weight == 0 && now.diff(id))
         seeds_[id] = to_floats(net_.context(), now.diff(id));
@@ -215,7 +216,11 @@ bool NetObject::rectify(const PlanNode& node, ReLURule rule) {
 
 void NetObject::call(Moment moment, int layer) {
   // By index: a callback may add another.
-  for (size_t i = 0; i < callbacks_[moment].size(); ++i) callbacks_[moment][i](layer);
+  const py::int_ index(layer);
+  for (size_t i = 0; i < callbacks_[moment].size(); ++i) {
+    const py::function callback = callbacks_[moment][i];  // which may move with the list
+    call_python(callback, {index.ptr()});
+  }
 }
 
 double NetObject::loss(int first, int last) {

@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "python/gil.h"
 
 namespace crema::python {
 
@@ -38,7 +39,7 @@ class PythonInstance : public PythonObject {
       top_.release();
       return;
     }
-    const py::gil_scoped_acquire lock;
+    const TakeGil lock;
     object_ = py::object();
     bottom_ = top_ = py::object();
   }
@@ -48,19 +49,23 @@ class PythonInstance : public PythonObject {
 
   void setup(const HostBlobs& bottom, const HostBlobs& top) override {
     {
-      const py::gil_scoped_acquire lock;
+      const TakeGil lock;
       bottom_ = blob_list(bottom);
       top_ = blob_list(top);
     }
-    call("setup", [&](const py::object& method) { method(bottom_, top_); });
+    call("setup", [&](const py::object& method) {
+      call_python(method, {bottom_.ptr(), top_.ptr()});
+    });
   }
   void reshape(const HostBlobs&, const HostBlobs&) override {
-    call("reshape", [&](const py::object& method) { method(bottom_, top_); });
+    call("reshape", [&](const py::object& method) {
+      call_python(method, {bottom_.ptr(), top_.ptr()});
+    });
   }
   void forward(uint64_t pass, const HostBlobs&, const HostBlobs&) override {
     call("forward", [&](const py::object& method) {
       base().pass_number = pass;
-      method(bottom_, top_);
+      call_python(method, {bottom_.ptr(), top_.ptr()});
     });
   }
   void backward(const HostBlobs&, const std::vector<bool>& propagate_down,
@@ -68,12 +73,12 @@ class PythonInstance : public PythonObject {
     call("backward", [&](const py::object& method) {
       py::list propagate;
       for (const bool one : propagate_down) propagate.append(py::bool_(one));
-      method(top_, propagate, bottom_);
+      call_python(method, {top_.ptr(), propagate.ptr(), bottom_.ptr()});
     });
   }
 
   HostBlobs blobs() override {
-    const py::gil_scoped_acquire lock;
+    const TakeGil lock;
     HostBlobs all;
     for (const auto& blob : base().blobs->all) all.push_back(blob->blob());
     return all;
@@ -82,7 +87,7 @@ class PythonInstance : public PythonObject {
  private:
   template <typename Body>
   void call(const char* name, const Body& body) {
-    const py::gil_scoped_acquire lock;
+    const TakeGil lock;
     const std::string where = cat(class_name_, ".", name, "()");
     require(py::hasattr(object_, name), "class ", class_name_, " has no ", name,
             "(), which this net calls");
@@ -115,7 +120,8 @@ void extend_path(const std::string& folder) {
 py::object import_module(const PythonClass& wanted) {
   extend_path(wanted.folder);
   try {
-    return py::module_::import("importlib").attr("import_module")(wanted.module);
+    const py::str name(wanted.module);
+    return call_python(py::module_::import("importlib").attr("import_module"), {name.ptr()});
   } catch (py::error_already_set& exception) {
     if (exception.matches(PyExc_ModuleNotFoundError)) {
       const py::object missing = py::getattr(exception.value(), "name", py::none());
@@ -166,14 +172,14 @@ py::object make_object(const py::object& type) {
       of_init.attr("bind")(py::none());
     } catch (py::error_already_set& exception) {
       if (!exception.matches(PyExc_TypeError)) throw;
-      return type(py::none());
+      return call_python(type, {Py_None});
     }
   }
-  return type();
+  return call_python(type, {});
 }
 
 std::unique_ptr<PythonObject> make_python_layer(const PythonClass& wanted) {
-  const py::gil_scoped_acquire lock;
+  const TakeGil lock;
   py::object object;
   try {
     object = make_object(find_class(wanted));
@@ -192,7 +198,7 @@ std::unique_ptr<PythonObject> make_python_layer(const PythonClass& wanted) {
 
 // As an import would find it; parents are imported for that.
 std::string find_module(const std::string& module, const std::string& folder) {
-  const py::gil_scoped_acquire lock;
+  const TakeGil lock;
   extend_path(folder);
   try {
     const py::object spec = py::module_::import("importlib.util").attr("find_spec")(module);

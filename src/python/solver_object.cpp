@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/log_text.h"
 #include "net/prototxt/net_input.h"
+#include "python/gil.h"
 #include "python/mode.h"
 #include "python/solver_events.h"
 
@@ -58,6 +59,11 @@ SolverCore::SolverCore(SolverFile file, const SolverFormat& format) : context(ma
 }
 
 SolverCore::~SolverCore() {
+  if (!made.here()) {
+    static_cast<void>(solver.release());
+    static_cast<void>(context.release());
+    return;
+  }
   const DeviceScope scope = enter(*context);
   solver.reset();
 }
@@ -68,7 +74,7 @@ void SolverCore::read(const Event& event) {
 
 SolverObject::SolverObject(SolverFile file, const SolverFormat& format) {
   {
-    const py::gil_scoped_release release;
+    const ReleaseGil release;
     core_ = std::make_shared<SolverCore>(std::move(file), format);
   }
   Solver& solver = *core_->solver;
@@ -119,7 +125,7 @@ void SolverObject::run(const py::handle& self, const char* call,
       SolverObject& object;
       ~ReadBack() { object.read_back(); }
     } const read_back{*this};
-    const py::gil_scoped_release release;
+    const ReleaseGil release;
     work();
   }
   if (interrupted_) throw py::error_already_set(*std::exchange(interrupted_, std::nullopt));
@@ -137,9 +143,9 @@ void SolverObject::read_back() noexcept try {
 }
 
 Action SolverObject::action() {
-  if (stop_.exchange(false)) return Action::stop;
+  if (stop_.exchange(false) || ends_for_this_thread()) return Action::stop;
   if (std::chrono::steady_clock::now() - looked_at_ < kLookForSignals) return Action::none;
-  const py::gil_scoped_acquire lock;
+  const TakeGil lock;
   looked_at_ = std::chrono::steady_clock::now();
   if (PyErr_CheckSignals() == 0) return Action::none;
   interrupted_.emplace();
@@ -152,12 +158,12 @@ void SolverObject::read(const Event& event) {
   const bool step = std::holds_alternative<event::Step>(event);
   const bool often = step || std::holds_alternative<event::TestBatch>(event);
   if (!wants_events_ || (often && !wants_steps_)) return;
-  const py::gil_scoped_acquire lock;
+  const TakeGil lock;
   py::dict told = dict_of(event);
   if (told.empty()) return;
   if (step) told["loss"] = core_->solver->loss();
   try {
-    self_.attr("_on_event")(told);
+    call_python(self_.attr("_on_event"), {told.ptr()});
   } catch (const py::error_already_set& error) {  // raised when the running iteration is done
     if (!interrupted_) interrupted_.emplace(error);
     stop_ = true;
@@ -171,9 +177,9 @@ void SolverObject::set_wanted(bool events, bool steps) {
 
 void SolverObject::call(const char* method) {
   if (!core_->running) return;
-  const py::gil_scoped_acquire lock;
+  const TakeGil lock;
   core_->running->read_back();
-  core_->running->self_.attr(method)();
+  call_python(core_->running->self_.attr(method), {});
   core_->running->write_back();
 }
 

@@ -41,6 +41,7 @@ struct SolverCore : EventReader {
   std::unique_ptr<Context> context;
   SolverObject* running = nullptr;  // the object whose call runs now
   std::unique_ptr<Solver> solver;
+  const MadeInProcess made;
 };
 
 class SolverObject {

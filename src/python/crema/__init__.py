@@ -25,6 +25,8 @@ from ._crema import (TEST, TRAIN, NCCL, DeviceLost, Diverged, Error, Layer, Laye
                      set_mode_gpu, set_multiprocess, set_random_seed, set_solver_count, set_solver_rank, set_threads,
                      solver_count, solver_rank, solver_type)
 from . import _crema as _caffe  # pycaffe's name of the extension module
+
+_caffe._require_main_interpreter()
 from .pycaffe import Blob, Net, NetLayer, from_dlpack, set_phase_test, set_phase_train
 from .solvers import (AdaDeltaSolver, AdaGradSolver, AdamSolver, AdamWSolver, LAMBSolver, LionSolver, MuonSolver,
                       NesterovSolver, RMSPropSolver, SGDSolver, Solver, get_solver)

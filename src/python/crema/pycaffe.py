@@ -5,7 +5,7 @@ from itertools import zip_longest
 
 import numpy as np
 
-from ._crema import TEST, TRAIN, Blob, BlobVec, Net, NetLayer, set_threads
+from ._crema import TEST, TRAIN, Blob, BlobVec, Net, NetLayer, _forget_other_threads, set_threads
 
 __all__ = ['Blob', 'Net', 'NetLayer', 'from_dlpack', 'set_phase_test', 'set_phase_train']
 
@@ -333,5 +333,10 @@ for _name, _method in list(vars(Net).items()):
         _method.__name__ = _name
         _method.__qualname__ = f'Net.{_name}'
 
-# OpenMP's threads do not exist in a forked process, but its library waits for them: one thread needs no other.
-os.register_at_fork(after_in_child=lambda: set_threads(1))
+def _after_fork():
+    """OpenMP's threads do not exist in a forked process, but its library waits for them: one thread needs no other."""
+    _forget_other_threads()
+    set_threads(1)
+
+
+os.register_at_fork(after_in_child=_after_fork)
