@@ -19,5 +19,6 @@ void bind_log(pybind11::module_& module);
 void bind_mode_ranks(pybind11::module_& module);
 void bind_solver(pybind11::module_& module);
 void bind_layer_class(pybind11::module_& module);
+void complete_classes(const pybind11::module_& module);  // when all are there
 
 }  // namespace crema::python

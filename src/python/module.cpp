@@ -14,4 +14,5 @@ PYBIND11_MODULE(_crema, module) {
   crema::python::bind_mode_ranks(module);
   crema::python::bind_layer_class(module);
   crema::python::bind_solver(module);  // after the nets
+  crema::python::complete_classes(module);
 }

@@ -53,20 +53,20 @@ std::shared_ptr<NetObject> open_net(const py::object& file, int phase, int level
   return NetObject::open(path_of(file), format);
 }
 
-std::vector<std::shared_ptr<BlobObject>> net_blobs(const std::shared_ptr<NetObject>& net) {
+std::vector<std::shared_ptr<BlobObject>> net_blobs(NetObject& net) {
   std::vector<std::shared_ptr<BlobObject>> blobs;
-  for (size_t i = 0; i < net->map().blobs.size(); ++i)
-    blobs.push_back(make_net_blob(net, static_cast<int>(i)));
+  for (size_t i = 0; i < net.map().blobs.size(); ++i)
+    blobs.push_back(make_net_blob(net.shared_from_this(), static_cast<int>(i)));
   return blobs;
 }
 
 // A layer that is written in Python is shown as the object of its author's class.
-py::list net_layers(const std::shared_ptr<NetObject>& net) {
+py::list net_layers(NetObject& net) {
   py::list layers;
-  for (int i = 0; i < net->layers(); ++i) layers.append(LayerView{net, i});
-  for (const Node& node : net->net().graph().nodes) {
+  for (int i = 0; i < net.layers(); ++i) layers.append(LayerView{net.shared_from_this(), i});
+  for (const Node& node : net.net().graph().nodes) {
     if (node.message.type() != "Python") continue;
-    const py::object instance = python_instance(net->net(), node);
+    const py::object instance = python_instance(net.net(), node);
     if (!instance.is_none()) layers[node.members.back()] = instance;
   }
   return layers;
@@ -142,8 +142,11 @@ void add_passes(py::class_<NetObject, std::shared_ptr<NetObject>>& net) {
           "load_hdf5",
           [](NetObject& object, const py::object& path) { object.load(path_of(path)); },
           py::arg("path"), "Loads weights from an .h5 file.")
-      .def("share_with", &NetObject::share_with, py::arg("other").none(false),
-           "Uses the other net's parameters for layers of the same name, from now on.")
+      .def(
+          "share_with",
+          [](NetObject& object, NetObject& other) { object.share_with(other.shared_from_this()); },
+          py::arg("other").none(false),
+          "Uses the other net's parameters for layers of the same name, from now on.")
       .def(
           "save",
           [](NetObject& object, const py::object& path) { object.save(path_of(path), false); },
@@ -184,9 +187,9 @@ void add_lists(py::class_<NetObject, std::shared_ptr<NetObject>>& net) {
       .def_property_readonly("_blob_list", &net_blobs)
       .def_property_readonly("_layer_list", &net_layers)
       .def("_layer_blobs",
-           [](const std::shared_ptr<NetObject>& object, int layer) {
-             layer_at(*object, layer);
-             return LayerView{object, layer}.blobs();
+           [](NetObject& object, int layer) {
+             layer_at(object, layer);
+             return LayerView{object.shared_from_this(), layer}.blobs();
            })
       .def_property_readonly("_blob_names",
                              [](NetObject& object) { return names_of_entries(object.map().blobs); })

@@ -24,7 +24,7 @@ class SolverParam:
         return solver._message
 
     def __getattr__(self, name):
-        if name.startswith("__"):
+        if name.startswith("_"):
             raise AttributeError(name)
         return getattr(self._message(), name)
 
@@ -62,11 +62,11 @@ class Solver(_crema.Solver):
     """
 
     _type = ""  # of the class; "": the file's
+    _readers, _callbacks, _message = (), (), None
 
     def __init__(self, solver_file=None, *, text=None, weights=(), snapshot="", level=None, stages=(), precision="",
                  log=True):
         source, is_text = _source(solver_file, text)
-        self._readers, self._callbacks, self._message = [], [], None
         weights = [weights] if isinstance(weights, (str, os.PathLike)) else (weights or [])
         super().__init__(source, is_text, self._type, [os.fspath(file) for file in weights],
                          os.fspath(snapshot or ""), level, list(stages or ()), precision or "", log)
@@ -141,7 +141,7 @@ class Solver(_crema.Solver):
             self._call_on_start()
         if on_gradients_ready is not None:
             self._call_on_gradients_ready()
-        self._callbacks.append((on_start, on_gradients_ready))
+        self._callbacks = (*self._callbacks, (on_start, on_gradients_ready))
 
     def add_reader(self, reader, events=None):
         """Calls reader(event) for what happens in the training, with a dict: its name as "event", and its fields.
@@ -161,36 +161,35 @@ class Solver(_crema.Solver):
         if not callable(reader):
             raise TypeError(f"add_reader: {reader!r} cannot be called")
         names = None if events is None else frozenset([events] if isinstance(events, str) else events)
-        self._readers.append((reader, names))
-        self._count_readers()
+        self._set_readers((*self._readers, (reader, names)))
 
     def remove_reader(self, reader):
         """Ends the calls of a reader. ValueError when it is none."""
-        kept = [entry for entry in self._readers if entry[0] != reader]
+        kept = tuple(entry for entry in self._readers if entry[0] != reader)
         if len(kept) == len(self._readers):
             raise ValueError(f"remove_reader: {reader!r} is not a reader of this solver")
-        self._readers = kept
-        self._count_readers()
+        self._set_readers(kept)
 
-    def _count_readers(self):
+    def _set_readers(self, readers):
         often = {"step", "test_batch"}
-        self._set_wanted(bool(self._readers), any(names is None or names & often for _, names in self._readers))
+        self._set_wanted(bool(readers), any(names is None or names & often for _, names in readers))
+        self._readers = readers
 
     # Called by the running solver.
 
     def _on_event(self, event):
         name = event["event"]
-        for reader, names in list(self._readers):
+        for reader, names in self._readers:
             if name in names if names is not None else name != "test_batch":
                 reader(event)
 
     def _on_start(self):
-        for function, _ in list(self._callbacks):
+        for function, _ in self._callbacks:
             if function is not None:
                 function()
 
     def _on_gradients_ready(self):
-        for _, function in list(self._callbacks):
+        for _, function in self._callbacks:
             if function is not None:
                 function()
 
