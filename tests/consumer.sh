@@ -22,9 +22,9 @@ package=$work/crema/lib/cmake/Crema
 version=$(sed -n 's/^project(crema VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
 grep -q "PACKAGE_VERSION \"$version\"" "$package/CremaConfigVersion.cmake" || die "the package is not version $version"
 
-# The README's project and a larger one.
+# The project of the page and a larger one.
 mkdir "$work/page"
-block() { sed -n "/^\`\`\`$1\$/,/^\`\`\`\$/p" README.md | sed '1d;$d'; }
+block() { sed -n "/^\`\`\`$1\$/,/^\`\`\`\$/p" src/crema.md | sed '1d;$d'; }
 block cmake >"$work/page/CMakeLists.txt"
 block cpp >"$work/page/use.cpp"
 for project in "$work/page" tests/consumer; do

@@ -3,7 +3,7 @@ import re
 import shutil
 
 # Pages whose commands are run, besides models/*/README.md and models/articles/*/README.md.
-PAGES = ["README.md", "tools/*.md", "tools/cluster/*.md", "data_scripts/*.md", "models/README.md", "proto/README.md"]
+PAGES = ["README.md", "tools/*.md", "tools/cluster/*.md", "data_scripts/*.md", "models/README.md", "proto/*.md"]
 
 # Not run here: the whole command, as a pattern, and why. (The scripts among them must exist and be right for bash.)
 NOT_RUN = [
@@ -59,7 +59,8 @@ SMALLER = {"fcn": ["layer[fc6].convolution_param.num_output=64"], "caffenet": ["
 
 # Pages that need files of the reader's own: which of fixtures.py's.
 OWN_FILES = {
-    "README.md": ["pictures"],
+    "README.md": ["pictures", "digits_databases"],
+    "tools/from_caffe.md": ["digits_databases"],
     "models/pictures/README.md": ["pictures"],
     "data_scripts/convert.md": ["pictures", "list", "table", "cifar_of_python"],
     "tools/deploy.md": ["digit"],
