@@ -181,10 +181,13 @@ TEST(RunFolder, MistakesLeaveNothing) {
   prepare(folder);
   ASSERT_EQ(run(folder, std::string(start) + "-run done -set max_iter=1").code, 0);
   folder.write("other/notes.txt", "mine");
+  folder.write("damaged/run.json", "{\"started\": 5}");
   std::filesystem::create_directory(folder.file("empty"));
   const std::string log = folder.read("done/train.log"), record = folder.read("done/run.json");
   for (const Mistake& row : {
            Mistake{"-run done", "-run done: this folder holds a run, started 2"},
+           Mistake{"-run damaged",
+                   "damaged/run.json: \"started\" is a number; expected a JSON string"},
            Mistake{"-run other", "-run other: other files are in this folder, and no run; name a"},
            Mistake{"-run solver.prototxt", "solver.prototxt: is a file; -run needs a folder"},
            Mistake{"-run new/deep -set base_lrr=1", "-set base_lrr=1: solver and net have no"},
@@ -200,8 +203,8 @@ TEST(RunFolder, MistakesLeaveNothing) {
     ASSERT_EQ(outcome.errors().size(), 1u) << outcome.err;
     expect_part(outcome.errors()[0], row.message);
   }
-  EXPECT_EQ(visible_names(folder),
-            (std::vector<std::string>{"done", "empty", "nets", "other", "solver.prototxt"}));
+  EXPECT_EQ(visible_names(folder), (std::vector<std::string>{"damaged", "done", "empty", "nets",
+                                                             "other", "solver.prototxt"}));
   EXPECT_TRUE(std::filesystem::is_empty(folder.file("empty")));
   EXPECT_EQ(folder.read("done/train.log"), log);
   EXPECT_EQ(folder.read("done/run.json"), record);

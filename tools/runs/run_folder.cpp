@@ -16,6 +16,7 @@
 #include "tools/flags.h"
 #include "tools/runs/expanded_solver.h"
 #include "tools/runs/run_record.h"
+#include "tools/runs/run_record_file.h"
 
 namespace crema {
 

@@ -4,12 +4,11 @@
 #include <unistd.h>
 
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
-#include "base/error.h"
-#include "base/files.h"
 #include "base/host_name.h"
+#include "base/strings.h"
 #include "solver/run_identity.h"
+#include "tools/runs/run_record_file.h"
 #include "tools/settings_flag.h"
 #include "tools/shell_words.h"
 #include "tools/verb.h"
@@ -18,7 +17,7 @@ namespace crema {
 
 namespace {
 
-using Record = nlohmann::ordered_json;
+using Record = RunRecordJson;
 
 // Those that are not their defaults, from wherever they were set.
 Record flags_now() {
@@ -48,25 +47,12 @@ Record start_now() {
           {"built_with", CREMA_BUILT_WITH}};
 }
 
-Record read_record(const std::string& path) {
-  Record record = Record::parse(read_text(path), nullptr, false);
-  require(record.is_object(), path,
-          ": expected one JSON object, as `crema train -run` writes it; remove the file, or name "
-          "another folder");
-  return record;
-}
-
-void write_record(const std::string& path, const Record& record) {
-  // Names of files need not be UTF-8, which JSON asks for.
-  write_file_atomically(path, record.dump(2, ' ', false, Record::error_handler_t::replace) + "\n");
-}
-
 }  // namespace
 
-void write_run_record(const std::string& path) { write_record(path, start_now()); }
+void write_run_record(const std::string& path) { write_run_record(path, start_now()); }
 
 void complete_run_record(const std::string& path, const RunStartRecord& start) {
-  Record record = read_record(path);
+  Record record = read_run_record(path);
   Record now = start_now();
   Record& entry = start.resumed ? now : record;
   entry["net"] = start.net;
@@ -76,13 +62,7 @@ void complete_run_record(const std::string& path, const RunStartRecord& start) {
     entry["iteration"] = start.iteration;
     record["resumptions"].push_back(entry);
   }
-  write_record(path, record);
-}
-
-std::string described_run(const std::string& path) {
-  const Record record = read_record(path);
-  return cat("started ", record.value("started", "at a time unknown"), " on ",
-             record.value("host", "a machine unknown"));
+  write_run_record(path, record);
 }
 
 }  // namespace crema

@@ -23,7 +23,4 @@ struct RunStartRecord {
 // Adds what is known once the training has been made. Error when the file is damaged.
 void complete_run_record(const std::string& path, const RunStartRecord& start);
 
-// "started 2026-01-31T12:00:00Z on HOST"; Error when the file is damaged.
-std::string described_run(const std::string& path);
-
 }  // namespace crema
