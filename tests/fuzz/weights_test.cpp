@@ -108,6 +108,36 @@ TEST(Fuzz, TorchFiles) {
         }});
 }
 
+TEST(Fuzz, SafeTensors) {
+  fuzz(
+      {"safetensors",
+       [] {
+         const std::string head =
+             R"({"__metadata__":{"format":"pt"},"a.weight":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]},)"
+             R"("a.bias":{"dtype":"BF16","shape":[4],"data_offsets":[24,32]},"n":{"dtype":"I64","shape":[],"data_offsets":[32,40]}})";
+         const uint64_t size = head.size();
+         std::string file(reinterpret_cast<const char*>(&size), sizeof size);
+         return std::vector<Files>{{{"weights", file + head + std::string(40, '\x3f')}}};
+       },
+       [](Dice& dice, Files& files, const Files& other) {
+         std::string& file = files["weights"];
+         if (dice.one_in(3) || file.size() < 48)
+           return damage_bytes(dice, file, other.at("weights"));
+         std::string head = file.substr(8, file.size() - 48);
+         damage_text(dice, head,
+                     {"\"a.weight\"", "\"dtype\"", "\"F16\"", "\"F64\"", "\"shape\"", "[", "]", "{",
+                      "}", "18446744073709551615", "-1", "4611686018427387904", "null", ","},
+                     head);
+         const uint64_t size = head.size();
+         file = std::string(reinterpret_cast<const char*>(&size), sizeof size) + head +
+                file.substr(file.size() - 40);
+       },
+       [](const std::string& folder, const Files&) {
+         const std::unique_ptr<TensorFile> file = open_tensor_file(folder + "/weights");
+         for (const auto& entry : file->entries()) file->values(entry.first);
+       }});
+}
+
 // The whole way of -snapshot.
 void resume(const std::string& folder, const Files& files) {
   std::string state;
