@@ -8,6 +8,7 @@
 #include <iostream>
 #include <utility>
 
+#include "base/append_file.h"
 #include "base/strings.h"
 #include "base/visible.h"
 #include "tools/flags.h"
@@ -50,22 +51,29 @@ std::string fitting(const std::string& line, size_t width) {
 }
 
 // Each line in one write, so that none is torn when the program is killed. Nothing may be logged in
-// here; the log asks for the error.
+// here; the log asks for the error. After a failure each line tries again.
 class CopyOfLog : public google::LogSink {
  public:
   CopyOfLog(int descriptor, std::shared_ptr<std::atomic<int>> error)
-      : descriptor_(descriptor), error_(std::move(error)) {}
+      : file_(descriptor), error_(std::move(error)) {}
 
   void send(google::LogSeverity severity, const char*, const char* file, int line,
             const google::LogMessageTime& time, const char* message, size_t length) override {
-    if (*error_ != 0) return;
-    const std::string text = caffe_line(severity, file, line, time, std::string(message, length));
-    const ssize_t written = ::write(descriptor_, text.data(), text.size());
-    if (written != static_cast<ssize_t>(text.size())) *error_ = written < 0 ? errno : ENOSPC;
+    std::string text = caffe_line(severity, file, line, time, std::string(message, length));
+    if (missing_ > 0) {
+      text = caffe_line(google::GLOG_WARNING, file, line, time,
+                        cat("Before this, ", missing_, missing_ == 1 ? " line is" : " lines are",
+                            " missing that could not be written.")) +
+             text;
+    }
+    const int problem = file_.append(text);
+    missing_ = problem == 0 ? 0 : missing_ + 1;
+    if (problem != 0) *error_ = problem;
   }
 
  private:
-  int descriptor_;
+  AppendFile file_;
+  size_t missing_ = 0;
   std::shared_ptr<std::atomic<int>> error_;
 };
 
@@ -125,7 +133,7 @@ void ProgramLog::only_errors() {
 
 void ProgramLog::warn_of_copy() {
   LOG(WARNING) << "Cannot write " << copy_path_ << ": " << std::strerror(*copy_error_)
-               << "; it ends here, the training goes on.";
+               << "; the training continues, and lines will be missing there.";
   copy_error_.reset();
 }
 

@@ -160,7 +160,7 @@ TEST(MetricsTable, OnlyInRunFoldersAndNeverTheEndOfATraining) {
   show(reader, 0, 1);
   ASSERT_EQ(log.warnings.size(), 1u);
   expect_part(log.warnings[0], folder.file("metrics.csv") + ": cannot write");
-  expect_part(log.warnings[0], "this table of the metrics ends here");
+  expect_part(log.warnings[0], "The training continues and tries again");
   EXPECT_EQ(read_runs(folder.file("metrics.jsonl")).size(), 1u);
 }
 

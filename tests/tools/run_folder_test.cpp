@@ -229,7 +229,8 @@ TEST(RunFolder, ALogThatCannotBeWrittenEndsNoTraining) {
   const Outcome outcome = run_shell(
       folder, cat("ln -sf /dev/full r/train.log; \"$TOOLS\"/", start, "-run r -snapshot auto"));
   EXPECT_EQ(outcome.code, 0) << outcome.err;
-  const std::string warning = "] Cannot write r/train.log: No space left on device; it ends here";
+  const std::string warning =
+      "] Cannot write r/train.log: No space left on device; the training continues";
   expect_part(outcome.err, warning);
   EXPECT_EQ(outcome.err.find(warning), outcome.err.rfind(warning));
   EXPECT_TRUE(folder.has("r/snapshots/small_iter_20.solverstate"));

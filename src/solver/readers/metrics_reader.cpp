@@ -79,17 +79,12 @@ void MetricsReader::begin(const event::Start& start) {
 }
 
 void MetricsReader::write(Metric metric) {
-  if (broken_) return;
-  if (!file_.is_open()) file_.open(path_, std::ios::app);
   metric.run = run_;
   metric.time = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
   const std::string line = to_json(metric) + "\n";
-  file_ << line << std::flush;
   (metric.kind == "confusion" ? confusion_bytes_ : other_bytes_) += line.size();
-  broken_ = !file_;
-  if (broken_)
-    log_.warning(cat("Cannot write ", path_, ": the metrics of this training end here."));
-  if (table_ && !broken_) table_->add(metric, path_);
+  file_.add(line, outdates_others(metric) ? RecordFile::Keep::always : RecordFile::Keep::if_small);
+  if (table_) table_->add(metric, path_, file_.all_written());
 }
 
 void MetricsReader::take_confusion(const event::Confusion& confusion) {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <chrono>
-#include <fstream>
 #include <map>
 #include <optional>
 #include <string>
@@ -11,14 +10,15 @@
 #include "solver/events.h"
 #include "solver/readers/metrics_file.h"
 #include "solver/readers/metrics_table.h"
+#include "solver/readers/record_file.h"
 
 namespace crema {
 
 class MetricsReader : public EventReader {
  public:
-  // Appends to `path` from the first event on. If that fails, it warns once and the training
-  // continues without it.
-  MetricsReader(Log& log, std::string path) : log_(log), path_(std::move(path)) {}
+  // Appends to `path` from the first event on. If that fails, it warns, and the training continues.
+  MetricsReader(Log& log, std::string path)
+      : log_(log), path_(std::move(path)), file_(log, path_) {}
   // For a folder that holds one run, metrics.jsonl and metrics.csv: a training that begins anew there
   // is the same run, and outdates what was there.
   struct OneRun {
@@ -36,10 +36,9 @@ class MetricsReader : public EventReader {
 
   Log& log_;
   std::string path_;
+  RecordFile file_;
   std::optional<MetricsTable> table_;  // of a run folder
   std::string run_;                    // name of the run
-  std::ofstream file_;
-  bool broken_ = false;
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   std::optional<Metric> waiting_;  // a display, until its learning rate arrives
   // Confusions are long, so of those that nobody asked for not each is written. By test net: the

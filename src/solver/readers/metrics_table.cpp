@@ -2,6 +2,8 @@
 
 #include <cmath>
 #include <cstdio>
+#include <cstring>
+#include <utility>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -10,6 +12,9 @@
 namespace crema {
 
 namespace {
+
+// Between attempts to write a whole table, which grows with the training.
+constexpr auto kPause = std::chrono::seconds(5);
 
 std::string cell(const std::string& text) {
   std::string shown = visible(text);
@@ -40,27 +45,34 @@ std::string csv_rows(const Metric& metric) {
   return rows;
 }
 
+bool outdates_others(const Metric& metric) {
+  return metric.kind == "start" || metric.kind == "rollback";
+}
+
 void MetricsTable::write_anew(const std::string& metrics) {
   std::string rows = "run,iteration,kind,net,time,name,value\n";
   for (const Run& run : read_runs(metrics))
     for (const Metric& metric : run.metrics) rows += csv_rows(metric);
   file_.close();
-  write_file_atomically(path_, rows);
-  file_.open(path_, std::ios::app);
+  write_file_atomically(file_.path(), rows);
 }
 
-void MetricsTable::add(const Metric& metric, const std::string& metrics) {
-  if (broken_) return;
+void MetricsTable::add(const Metric& metric, const std::string& metrics, bool has_all) {
+  const auto now = std::chrono::steady_clock::now();
+  stale_ |= !has_all || outdates_others(metric);
+  if (!has_all || (broken_ && now < next_try_ && metric.kind != "end")) return;
   try {
-    if (metric.kind == "start" || metric.kind == "rollback") {
+    if (stale_) {
       write_anew(metrics);
-    } else {
-      file_ << csv_rows(metric) << std::flush;
+    } else if (const int problem = file_.append(csv_rows(metric)); problem != 0) {
+      fail(file_.path(), ": cannot write: ", std::strerror(problem));
     }
-    require(static_cast<bool>(file_), path_, ": cannot write");
+    stale_ = false;
+    if (std::exchange(broken_, false)) warnings_.works_again(file_.path(), "");
   } catch (const Error& error) {
-    broken_ = true;
-    log_.warning(cat(error.what(), ": this table of the metrics ends here."));
+    stale_ = broken_ = true;
+    next_try_ = now + kPause;
+    warnings_.failed(error.what());
   }
 }
 

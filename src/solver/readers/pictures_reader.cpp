@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "base/files.h"
 #include "base/png.h"
@@ -24,13 +25,14 @@ std::string json_of(const event::Pictures& shown) {
 
 void PicturesReader::read(const Event& event) {
   const auto* shown = std::get_if<event::Pictures>(&event);
-  if (!shown || broken_) return;
+  if (!shown) return;
   try {
     std::filesystem::create_directories(folder_);
     write_file_atomically(cat(folder_, "/", shown->tag, ".json"), json_of(*shown));
+    if (std::exchange(broken_, false)) warnings_.works_again(folder_, "");
   } catch (const std::exception& error) {
     broken_ = true;
-    log_.warning(cat("The pictures of this training end here: ", error.what()));
+    warnings_.failed(cat("pictures of this training: ", error.what()));
   }
 }
 

@@ -8,20 +8,21 @@
 
 #include "base/log.h"
 #include "solver/events.h"
+#include "solver/readers/record_file.h"
 
 namespace crema {
 
 class PicturesReader : public EventReader {
  public:
-  // Makes the folder with the first pictures. If writing fails, it warns once and the training
-  // continues without it.
-  PicturesReader(Log& log, std::string folder) : log_(log), folder_(std::move(folder)) {}
+  // Makes the folder with the first pictures. If writing fails, it warns, and the training continues
+  // with the pictures of before, until the next ones can be written.
+  PicturesReader(Log& log, std::string folder) : warnings_(log), folder_(std::move(folder)) {}
   void read(const Event& event) override;
 
  private:
-  Log& log_;
+  WriteWarnings warnings_;
   std::string folder_;
-  bool broken_ = false;
+  bool broken_ = false;  // the last ones could not be written
 };
 
 }  // namespace crema

@@ -54,7 +54,7 @@ int64_t time_for_name(const std::string& folder, const std::string& begin) {
 
 }  // namespace
 
-TensorboardFile::TensorboardFile(const std::string& folder) {
+std::string new_tensorboard_file(const std::string& folder) {
   const std::string begin = "events.out.tfevents.";
   std::error_code reason;
   std::filesystem::create_directories(folder, reason);
@@ -62,21 +62,22 @@ TensorboardFile::TensorboardFile(const std::string& folder) {
   char seconds[32];
   std::snprintf(seconds, sizeof seconds, "%010lld",
                 static_cast<long long>(time_for_name(folder, begin)));
-  path_ = cat(folder, "/", begin, seconds, ".", host_name(), ".", getpid());
-  file_.open(path_, std::ios::binary | std::ios::trunc);
-  tensorboard::Event version;
-  version.set_file_version("brain.Event:2");
-  write(version);
+  return cat(folder, "/", begin, seconds, ".", host_name(), ".", getpid());
 }
 
-void TensorboardFile::write(tensorboard::Event event) {
+tensorboard::Event tensorboard_version() {
+  tensorboard::Event version;
+  version.set_file_version("brain.Event:2");
+  return version;
+}
+
+std::string tensorboard_record(tensorboard::Event event) {
   const std::chrono::duration<double> now = std::chrono::system_clock::now().time_since_epoch();
   event.set_wall_time(now.count());
   const std::string content = event.SerializeAsString();
   const std::string length = little_endian(content.size(), 8);
-  file_ << length << little_endian(masked_crc(length), 4) << content
-        << little_endian(masked_crc(content), 4) << std::flush;
-  require(static_cast<bool>(file_), "cannot write ", path_);
+  return cat(length, little_endian(masked_crc(length), 4), content,
+             little_endian(masked_crc(content), 4));
 }
 
 }  // namespace crema

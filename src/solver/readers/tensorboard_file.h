@@ -2,24 +2,18 @@
 // checksums around it, as TensorFlow's record files have them.
 #pragma once
 
-#include <fstream>
 #include <string>
 
 #include "proto/tensorboard.pb.h"
 
 namespace crema {
 
-class TensorboardFile {
- public:
-  // Makes the folder and a new file in it, behind those that are there: TensorBoard reads a folder's
-  // files in the order of their names. Error when that fails.
-  explicit TensorboardFile(const std::string& folder);
-  // Adds the time, and writes at once, so that TensorBoard sees it. Error when that fails.
-  void write(tensorboard::Event event);
-
- private:
-  std::string path_;
-  std::ofstream file_;
-};
+// Makes the folder, and names a new file in it, behind those that are there: TensorBoard reads a
+// folder's files in the order of their names. Error when that fails.
+std::string new_tensorboard_file(const std::string& folder);
+// The first event of a file.
+tensorboard::Event tensorboard_version();
+// The event as it is in a file, with the time of now.
+std::string tensorboard_record(tensorboard::Event event);
 
 }  // namespace crema

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <utility>
 
 #include "base/error.h"
 #include "base/png.h"
@@ -172,15 +173,11 @@ tensorboard::Event end_of(bool diverged) {
 
 }  // namespace
 
-void TensorboardReader::write(tensorboard::Event event) {
-  if (broken_) return;
-  try {
-    if (!file_) file_ = std::make_unique<TensorboardFile>(folder_);
-    file_->write(std::move(event));
-  } catch (const std::exception& error) {
-    broken_ = true;
-    log_.warning(cat("TensorBoard will show no more of this training: ", error.what()));
-  }
+void TensorboardReader::write(const tensorboard::Event& event) {
+  using Keep = RecordFile::Keep;
+  if (!std::exchange(begun_, true))
+    file_.add(tensorboard_record(tensorboard_version()), Keep::always);
+  file_.add(tensorboard_record(event), event.has_session_log() ? Keep::always : Keep::if_small);
 }
 
 void TensorboardReader::read(const Event& event) {

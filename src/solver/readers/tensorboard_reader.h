@@ -9,30 +9,29 @@
 // iterations from that of the start on is outdated, which TensorBoard minds.
 #pragma once
 
-#include <memory>
 #include <optional>
 #include <string>
 
 #include "base/log.h"
 #include "solver/events.h"
+#include "solver/readers/record_file.h"
 #include "solver/readers/tensorboard_file.h"
 
 namespace crema {
 
 class TensorboardReader : public EventReader {
  public:
-  // Makes the folder with the first event that is written. If writing fails, it warns once and the
-  // training continues without it.
-  TensorboardReader(Log& log, std::string folder) : log_(log), folder_(std::move(folder)) {}
+  // Makes the folder with the first event that is written. If writing fails, it warns, and the
+  // training continues.
+  TensorboardReader(Log& log, const std::string& folder)
+      : file_(log, [folder] { return new_tensorboard_file(folder); }) {}
   void read(const Event& event) override;
 
  private:
-  void write(tensorboard::Event event);
+  void write(const tensorboard::Event& event);
 
-  Log& log_;
-  std::string folder_;
-  std::unique_ptr<TensorboardFile> file_;
-  bool broken_ = false;
+  RecordFile file_;
+  bool begun_ = false;
   std::optional<tensorboard::Event> waiting_;  // a display, until its learning rate arrives
 };
 
