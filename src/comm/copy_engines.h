@@ -42,8 +42,7 @@ class CopyEngines {
   // From any thread: from now on nothing waits for the other ranks.
   void abort() { meeting_.release(); }
 
-  // With less, to meet costs more than the processors that NCCL would take (measured with 4 H100s:
-  // tests/bench/README.md).
+  // With less, to meet costs more than the processors that NCCL would take (measured with 4 H100s).
   static constexpr int64_t kLeastBytes = int64_t{8} << 20;
 
  private:

@@ -190,7 +190,9 @@ class MemoryPlanner {
   // Parameter gradients of consecutive layers run on different side streams; those of shared
   // parameters all run on side stream 0, with the losses. A node that propagates no blob gradient
   // uses the main stream, where nothing else waits to run. Also chooses early_node, whose weights
-  // are updated while the nodes before it run backward.
+  // are updated while the nodes before it run backward. LeNet, with 0.4 million, lost 7 % by that.
+  // Large nets, which have no side streams, lose too: the update holds multiprocessors that the
+  // libraries' kernels wait for (VGG16, AlexNet).
   void choose_streams() {
     constexpr int64_t kWorthALaunch = int64_t{1} << 20;  // parameters
     int64_t maximum = kWorthALaunch - 1;

@@ -2,7 +2,8 @@
 // channels and walks down a strip, a few columns of an image; it keeps what it needs of the rows
 // above in registers, and loads the next rows while it computes one. So every element is read once,
 // except for the columns next to a strip and the rows above it, which are in the cache. A block has
-// a few strips of the same channels, at most a cache line of them.
+// a few strips of the same channels, at most a cache line of them. Bulk tensor copies of whole rows
+// need fewer instructions, but were as fast at 56x56 and slower elsewhere (H200).
 //
 // With a dilation, the dilation * dilation sets of positions do not interact: each is treated as an
 // image of its own, a sheet.

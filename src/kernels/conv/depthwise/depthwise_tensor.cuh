@@ -6,7 +6,7 @@
 // block's threads copy the rows of all its strips to shared memory, some steps ahead, and write
 // finished rows from there, sixteen bytes (an octet of channels) at a time. On an H200 these
 // kernels beat depthwise.cuh for large images with stride 2 (112x112) and for the gradients of 5x5
-// (28x28): see tests/bench.
+// (28x28).
 //
 // With a dilation, the dilation * dilation sets of positions do not interact: each is treated as an
 // image of its own, a sheet.

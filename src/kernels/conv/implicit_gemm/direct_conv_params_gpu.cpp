@@ -250,7 +250,8 @@ void DirectConv::add_slices(Choice choice) {
 }
 
 // A small weight gradient runs concurrently with kernels that others depend on, and leaves them
-// half of each multiprocessor. A large one uses all of it.
+// half of each multiprocessor. A large one uses all of it: half cost seed_cifar_cnn with
+// batch 512 5 % of a step.
 bool DirectConv::leaves_room() const {
   return c_.backward_data &&
          2 * static_cast<double>(c_.y.count()) * static_cast<double>(c_.w.count(1)) < 2e9;
