@@ -7,6 +7,7 @@
 
 #include "base/strings.h"
 #include "base/visible.h"
+#include "tools/pages/ticks.h"
 
 namespace crema {
 
@@ -28,42 +29,23 @@ std::string digits(double value, const char* format) {
 
 std::string coordinate(double value) { return digits(value, "%.1f"); }
 
-// Steps of 1, 2 or 5 times a power of ten.
-std::vector<double> ticks_between(double low, double high, int wanted) {
-  const double raw = (high - low) / wanted, power = std::pow(10, std::floor(std::log10(raw)));
-  const double unit = raw / power, step = power * (unit <= 1   ? 1
-                                                   : unit <= 2 ? 2
-                                                   : unit <= 5 ? 5
-                                                               : 10);
-  std::vector<double> ticks;
-  for (double tick = std::ceil(low / step) * step; tick <= high + step * 1e-9; tick += step) {
-    ticks.push_back(std::abs(tick) < step * 1e-9 ? 0 : tick);
-  }
-  return ticks;
-}
-
 class Axis {
  public:
   Axis(double low, double high, double from, double to, bool logarithmic)
       : low_(low), high_(high), from_(from), to_(to), logarithmic_(logarithmic) {}
 
   double at(double value) const {
-    return from_ + (to_ - from_) * (scaled(value) - scaled(low_)) / (scaled(high_) - scaled(low_));
+    return static_cast<double>(from_ + (to_ - from_) * (scaled(value) - scaled(low_)) /
+                                           (scaled(high_) - scaled(low_)));
   }
 
   std::vector<double> ticks(int wanted) const {
-    if (!logarithmic_) return ticks_between(low_, high_, wanted);
-    const double decades = std::log10(high_ / low_);
-    const double factor = std::pow(10, std::max(1.0, std::ceil(decades / (wanted + 1))));
-    std::vector<double> ticks;
-    for (double tick = std::pow(10, std::ceil(std::log10(low_) - 1e-9)); tick <= high_ * 1.0001;
-         tick *= factor)
-      ticks.push_back(tick);
-    return ticks;
+    return logarithmic_ ? log_ticks(low_, high_, wanted) : linear_ticks(low_, high_, wanted);
   }
 
  private:
-  double scaled(double value) const { return logarithmic_ ? std::log10(value) : value; }
+  // The difference of two doubles may be larger than any double.
+  long double scaled(long double value) const { return logarithmic_ ? std::log10(value) : value; }
   double low_, high_, from_, to_;
   bool logarithmic_;
 };
@@ -153,21 +135,28 @@ int colour_of(const std::vector<Series>& series, size_t i) {
 
 // Leaves room above and below. Returns whether the axis is logarithmic.
 bool widen(Range& ys) {
-  if (ys.low > 0 && ys.high > 100 * ys.low) {
-    ys.low = std::pow(10, std::floor(std::log10(ys.low)));
-    ys.high *= 1.1;
+  constexpr double kLargest = std::numeric_limits<double>::max(),
+                   kSmallest = std::numeric_limits<double>::denorm_min();
+  if (ys.low > 0 && ys.high / 100 > ys.low) {
+    ys.low = std::max(std::pow(10, std::floor(std::log10(ys.low))), kSmallest);
+    ys.high = std::min(ys.high * 1.1, kLargest);
     return true;
   }
   // A constant is in the middle.
   const bool constant = ys.low == ys.high;
-  const double margin = !constant     ? 0.05 * (ys.high - ys.low)
+  const double margin = !constant     ? 0.05 * ys.high - 0.05 * ys.low
                         : ys.low == 0 ? 1
-                                      : 0.1 * std::abs(ys.low);
+                                      : std::max(0.1 * std::abs(ys.low), kSmallest);
   const bool share = !constant && ys.low >= 0 && ys.high <= 1;
   // Quantities that start near zero keep zero as the lower limit, shares one as the upper.
-  ys.low = ys.low >= 0 && ys.low < 0.3 * ys.high ? 0 : ys.low - margin;
-  ys.high = share ? std::min(1.0, ys.high + margin) : ys.high + margin;
+  ys.low = ys.low >= 0 && ys.low < 0.3 * ys.high ? 0 : std::max(ys.low - margin, -kLargest);
+  ys.high = std::min(ys.high + margin, share ? 1.0 : kLargest);
   return false;
+}
+
+// A single x gets room to its right.
+void widen_x(Range& xs) {
+  if (xs.low == xs.high) xs.high = std::max(xs.low + 1, std::nextafter(xs.low, INFINITY));
 }
 
 std::string legend_of(const std::vector<Series>& series) {
@@ -236,7 +225,7 @@ std::string line_chart(const std::string& x_name, double x_end, const std::vecto
     }
   }
   if (ys.empty()) return "<p class=\"note\">No values.</p>";
-  if (xs.low == xs.high) xs.high = xs.low + 1;
+  widen_x(xs);
   const bool logarithmic = widen(ys);
   const Axis x(xs.low, xs.high, 0, box_width, false),
       y(ys.low, ys.high, box_height, 0, logarithmic);
@@ -272,7 +261,7 @@ std::string sparkline(const Series& series) {
     ys.add(y);
   }
   if (ys.empty()) return "";
-  if (xs.low == xs.high) xs.high = xs.low + 1;
+  widen_x(xs);
   const bool logarithmic = widen(ys);
   const Axis x(xs.low, xs.high, 1, 99, false), y(ys.low, ys.high, 22, 2, logarithmic);
   return cat(

@@ -34,15 +34,16 @@ const char* page_script() {
     });
   };
 
+  // Numbered, and at most a dozen: adding a step to a large number may not change it.
   const ticks = (low, high) => {
-    const raw = (high - low) / 5, power = 10 ** Math.floor(Math.log10(raw)), unit = raw / power;
-    const step = power * (unit <= 1 ? 1 : unit <= 2 ? 2 : unit <= 5 ? 5 : 10), all = [];
-    for (let i = Math.ceil(low / step); i * step <= high * (1 + 1e-9); ++i) all.push(+(i * step).toPrecision(12));
-    return all;
+    const raw = high / 5 - low / 5, power = 10 ** Math.floor(Math.log10(raw)), unit = raw / power;
+    const step = power * (unit <= 1 ? 1 : unit <= 2 ? 2 : unit <= 5 ? 5 : 10), first = Math.ceil(low / step), all = new Set();
+    for (let i = 0; i < 12 && (first + i) * step <= high + step * 1e-9; ++i) all.add(+((first + i) * step).toPrecision(12));
+    return [...all];
   };
   const log_ticks = (low, high) => {
-    const all = [], step = Math.max(1, Math.ceil(Math.log10(high / low) / 6));
-    for (let power = Math.ceil(Math.log10(low) - 1e-9); 10 ** power <= high * 1.0001; power += step) all.push(+(10 ** power).toPrecision(3));
+    const all = [], step = Math.max(1, Math.ceil((Math.log10(high) - Math.log10(low)) / 6)), first = Math.ceil(Math.log10(low) - 1e-9);
+    for (let i = 0; i < 12 && 10 ** (first + i * step) <= high * 1.0001; ++i) all.push(+(10 ** (first + i * step)).toPrecision(3));
     return all.length > 1 ? all : ticks(low, high).filter(tick => tick > 0);
   };
   const svg = (name, values, text) => {

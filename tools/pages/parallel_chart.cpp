@@ -34,7 +34,7 @@ class ParallelScale {
     });
     read(words_.front(), &low_);
     read(words_.back(), &high_);
-    logarithmic_ = low_ > 0 && high_ > 10 * low_;
+    logarithmic_ = low_ > 0 && high_ / 10 > low_;
   }
 
   double at(const std::string& value) const {
@@ -43,9 +43,10 @@ class ParallelScale {
       const auto place = std::find(words_.begin(), words_.end(), value) - words_.begin();
       return static_cast<double>(place) / static_cast<double>(words_.size() - 1);
     }
+    if (low_ == high_) return 0.5;  // one number, written in several ways
     double number = 0;
     read(value, &number);
-    return (scaled(number) - scaled(low_)) / (scaled(high_) - scaled(low_));
+    return static_cast<double>((scaled(number) - scaled(low_)) / (scaled(high_) - scaled(low_)));
   }
 
   // The values themselves, as far as there is room for them.
@@ -68,7 +69,8 @@ class ParallelScale {
     *number = std::strtod(text.c_str(), &end);
     return !text.empty() && end == text.c_str() + text.size() && std::isfinite(*number);
   }
-  double scaled(double value) const { return logarithmic_ ? std::log10(value) : value; }
+  // The difference of two doubles may be larger than any double.
+  long double scaled(long double value) const { return logarithmic_ ? std::log10(value) : value; }
 
   std::vector<std::string> words_;
   bool numeric_ = false, logarithmic_ = false;

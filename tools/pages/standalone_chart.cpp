@@ -5,6 +5,7 @@
 
 #include "base/strings.h"
 #include "tools/pages/chart.h"
+#include "tools/pages/ticks.h"
 
 namespace crema {
 
@@ -49,13 +50,9 @@ std::string line_of(const char* name, double x1, double y1, double x2, double y2
 
 std::string grid(const Frame& frame) {
   std::string svg;
-  const double raw = (frame.y_high - frame.y_low) / 5;
-  const double unit = std::pow(10, std::floor(std::log10(raw)));
-  const double step = raw / unit > 5 ? 10 * unit : raw / unit > 2 ? 5 * unit : 2 * unit;
-  for (double tick = std::ceil(frame.y_low / step) * step; tick <= frame.y_high; tick += step) {
+  for (const double tick : linear_ticks(frame.y_low, frame.y_high, 5)) {
     svg += line_of("grid", plot_left, frame.y(tick), plot_right, frame.y(tick));
-    svg += text_at(plot_left - 8, frame.y(tick) + 4, "end",
-                   short_number(std::abs(tick) < step / 1e6 ? 0 : tick));
+    svg += text_at(plot_left - 8, frame.y(tick) + 4, "end", short_number(tick));
   }
   // Powers of ten; over less than two of them also their multiples by 2 and 5.
   const double decades = std::log10(frame.high / frame.low);
