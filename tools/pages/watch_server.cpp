@@ -3,19 +3,16 @@
 #include "base/error.h"
 
 #ifdef CREMA_HTTPLIB
-#include <sys/socket.h>
-
-#include <atomic>
-#include <cerrno>
-#include <chrono>
 #include <cstring>
 #include <map>
 #include <mutex>
 #include <nlohmann/json.hpp>
-#include <thread>
 
+#include "base/hmac.h"
 #include "base/visible.h"
+#include "tools/pages/connections.h"
 #include "tools/pages/live_pages.h"
+#include "tools/pages/loopback.h"
 #include "tools/pages/run_texts.h"
 // Last: it brings the names of the system's network headers.
 #include <httplib.h>
@@ -41,24 +38,70 @@ constexpr const char* kPolicy =
 constexpr const char* kPolicyOfDrawing =
     "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'";
 
-// Takes as long for a wrong word as for the right one, wherever they differ.
-bool same_word(const std::string& given, const std::string& right) {
-  unsigned char differs = given.size() != right.size();
-  for (size_t i = 0; i < right.size(); ++i)
-    differs |= static_cast<unsigned char>(right[i] ^ (i < given.size() ? given[i] : 0));
-  return differs == 0;
+// What of a request the library gets to see: what the pages need. It would work long on ranges of bytes,
+// and unpack bodies.
+std::string needed_of(const std::string& request) {
+  std::string text = request.substr(0, request.find("\r\n")) + "\r\n";
+  for (const char* name : {"Host", "Content-Type", "Content-Length", "Accept-Encoding"}) {
+    if (const std::string value = header_in(request, name); !value.empty())
+      text += cat(name, ": ", value, "\r\n");
+  }
+  const size_t end = request.find("\r\n\r\n");
+  return text + "\r\n" + (end == std::string::npos ? "" : request.substr(end + 4));
 }
 
-bool is_own_host(const std::string& host) {
-  return host == "127.0.0.1" || host == "localhost" || host == "::1" || host == "[::1]";
-}
+// A request that has come, and the response to it.
+class Exchange : public httplib::Stream {
+ public:
+  explicit Exchange(std::string request) : request_(std::move(request)) {}
+  const std::string& response() const { return response_; }
 
-// "localhost:8080" -> "localhost", "[::1]:8080" -> "[::1]".
-std::string without_port(const std::string& host) {
-  const size_t colon = host.rfind(':');
-  const bool in_brackets = host.find(']') != std::string::npos && colon < host.find(']');
-  return colon == std::string::npos || in_brackets ? host : host.substr(0, colon);
-}
+  // As the library's versions declare them: newer ones have other names.
+  bool is_readable() const { return true; }
+  bool is_writable() const { return true; }
+  bool wait_readable() const { return true; }
+  bool wait_writable() const { return true; }
+  time_t duration() const { return 0; }
+  socket_t socket() const override { return -1; }
+  void get_remote_ip_and_port(std::string&, int&) const override {}
+  void get_local_ip_and_port(std::string&, int&) const override {}
+  ssize_t read(char* to, size_t size) override {
+    const size_t count = std::min(size, request_.size() - at_);
+    std::memcpy(to, request_.data() + at_, count);
+    at_ += count;
+    return static_cast<ssize_t>(count);
+  }
+  ssize_t write(const char* from, size_t size) override {
+    response_.append(from, size);
+    return static_cast<ssize_t>(size);
+  }
+
+ private:
+  std::string request_, response_;
+  size_t at_ = 0;
+};
+
+// The library's parser and its routes without its sockets and threads: there, eight slow clients
+// would be all that it serves.
+class Routes : public httplib::Server {
+ public:
+  std::string response_to(const std::string& request) {
+    Exchange exchange(needed_of(request));
+    process(exchange);
+    return exchange.response();
+  }
+
+ private:
+  template <typename Stream>
+  void process(Stream& stream) {
+    bool closed = false;
+    if constexpr (requires { process_request(stream, true, closed, nullptr); }) {
+      process_request(stream, true, closed, nullptr);
+    } else {  // newer versions ask for both ends
+      process_request(stream, "", 0, "", 0, true, closed, nullptr);
+    }
+  }
+};
 
 // The versions that a page has: "charts:0123,log:4567".
 std::string version_in(const std::string& have, const std::string& name) {
@@ -76,7 +119,12 @@ void answer(Response& response, int status, const std::string& text) {
 }  // namespace
 
 struct WatchServer::Server {
-  Server(Log& to, const WatchOptions& of) : log(to), options(of), pages(of.folder) {}
+  Server(Log& to, const WatchOptions& of)
+      : log(to),
+        options(of),
+        pages(of.folder),
+        connections(of.host, of.port,
+                    [this](const std::string& request) { return http.response_to(request); }) {}
 
   void route();
   LivePages::Question question_of(const Request& request) const;
@@ -87,20 +135,19 @@ struct WatchServer::Server {
 
   Log& log;
   const WatchOptions options;
-  httplib::Server http;
-  int port = 0;
-  std::atomic<bool> over = false;
+  Routes http;
   std::mutex mutex;  // of pages
   LivePages pages;
   std::mutex drawing_mutex;  // of drawings; one is made at a time, as it takes all cores
   std::map<std::string, std::string> drawings;  // by the text of the net
+  Connections connections;
 };
 
 LivePages::Question WatchServer::Server::question_of(const Request& request) const {
   LivePages::Question question;
   for (size_t i = 0; i < request.get_param_value_count("run"); ++i)
     question.names.push_back(request.get_param_value("run", i));
-  if (same_word(request.get_param_value("token"), options.token)) question.token = options.token;
+  if (same_bytes(request.get_param_value("token"), options.token)) question.token = options.token;
   return question;
 }
 
@@ -172,15 +219,16 @@ void WatchServer::Server::stop(const Request& request, Response& response) {
 
 void WatchServer::Server::route() {
   // Names of other hosts that lead here are how a page elsewhere would read these ones.
-  const bool only_own = is_own_host(options.host);
+  const bool only_own = connections.is_local();
   http.set_pre_routing_handler([only_own](const Request& request, Response& response) {
     response.set_header("X-Content-Type-Options", "nosniff");
     response.set_header("Referrer-Policy", "no-referrer");
     response.set_header("Cross-Origin-Resource-Policy", "same-origin");
     response.set_header("Cache-Control", "no-store");
-    if (!only_own || is_own_host(without_port(request.get_header_value("Host"))))
+    if (!only_own || host_is_loopback(request.get_header_value("Host")))
       return httplib::Server::HandlerResponse::Unhandled;
-    answer(response, kForbidden, "This server answers to localhost and 127.0.0.1 only.");
+    answer(response, kForbidden,
+           "This server answers to localhost and addresses such as 127.0.0.1 only.");
     return httplib::Server::HandlerResponse::Handled;
   });
   http.set_post_routing_handler([](const Request&, Response& response) {
@@ -211,46 +259,15 @@ void WatchServer::Server::route() {
 
 WatchServer::WatchServer(Log& log, const WatchOptions& options)
     : server_(std::make_unique<Server>(log, options)) {
-  httplib::Server& http = server_->http;
-  constexpr int kThreads = 8, kLongestQuestion = 64 << 10, kPatience = 5;  // seconds
-  http.new_task_queue = [] { return new httplib::ThreadPool(kThreads); };
-  http.set_payload_max_length(kLongestQuestion);
-  http.set_keep_alive_max_count(1);  // pages that ask now and then would each keep a thread
-  http.set_read_timeout(kPatience);
-  http.set_write_timeout(kPatience);
-  // Not as the library does: with SO_REUSEPORT two servers would share a port.
-  http.set_socket_options([](int socket) {
-    const int yes = 1;
-    setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-  });
-  errno = 0;
-  server_->port = options.port;
-  const bool bound = options.port == 0 ? (server_->port = http.bind_to_any_port(options.host)) > 0
-                                       : http.bind_to_port(options.host, options.port);
-  const int code = errno;
-  const bool port_is_at_fault = code == EADDRINUSE || code == EACCES;
-  if (!bound) {
-    fail("cannot serve pages at ", options.host, ", port ", options.port,
-         code != 0 ? cat(": ", std::strerror(code)) : "",
-         port_is_at_fault ? "; another port: -port N, or a free one: -port 0"
-                          : "; -host is an address of this machine, such as 127.0.0.1, or 0.0.0.0 "
-                            "for all of them");
-  }
+  constexpr size_t kLongestBody = 64 << 10;
+  server_->http.set_payload_max_length(kLongestBody);
   server_->route();
 }
 
 WatchServer::~WatchServer() = default;
-int WatchServer::port() const { return server_->port; }
-void WatchServer::serve() {
-  server_->http.listen_after_bind();
-  server_->over = true;
-}
-// Before it has begun to serve, the library's server would not notice.
-void WatchServer::stop() {
-  while (!server_->http.is_running() && !server_->over)
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  server_->http.stop();
-}
+int WatchServer::port() const { return server_->connections.port(); }
+void WatchServer::serve() { server_->connections.serve(); }
+void WatchServer::stop() { server_->connections.stop(); }
 
 #else
 
