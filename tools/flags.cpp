@@ -243,7 +243,7 @@ DEFINE_string(host, "127.0.0.1",
               "that reach it.");
 DEFINE_string(token, "",
               "The word that lets a page stop a training, in its address as ?token=WORD. Empty: a "
-              "random one.");
+              "random one. Others can read it on the command line; give it in CREMA_FLAGS.");
 
 DEFINE_double(start_lr, 1e-6, "The learning rate to begin with.");
 DEFINE_double(end_lr, 10, "The learning rate to end with, unless the loss diverges before.");

@@ -1,11 +1,11 @@
 // `crema watch RUNS/ -port 8080`: serves pages about the runs of a folder while they grow.
 #include <csignal>
-#include <random>
+#include <iostream>
 #include <thread>
 
 #include "base/error.h"
 #include "base/files.h"
-#include "solver/run_identity.h"
+#include "base/hmac.h"
 #include "tools/flags.h"
 #include "tools/pages/live_pages.h"
 #include "tools/pages/watch_server.h"
@@ -15,13 +15,6 @@ namespace crema {
 
 namespace {
 
-std::string random_token() {
-  std::random_device random;
-  std::string token;
-  while (token.size() < 32) token += hex_of(random()).substr(8);
-  return token;
-}
-
 sigset_t signals_that_end() {
   sigset_t signals;
   sigemptyset(&signals);
@@ -29,12 +22,12 @@ sigset_t signals_that_end() {
   return signals;
 }
 
-// An address for a browser on this machine.
+// For a browser on this machine.
 std::string address(const WatchOptions& options, int port) {
   const bool any = options.host == "0.0.0.0" || options.host == "::";
   const bool v6 = !any && options.host.find(':') != std::string::npos;
   const std::string host = any ? "127.0.0.1" : v6 ? "[" + options.host + "]" : options.host;
-  return cat("http://", host, ":", port, "/?token=", url_text(options.token));
+  return cat("http://", host, ":", port, "/");
 }
 
 int run_watch(const VerbCall& call) {
@@ -56,8 +49,15 @@ int run_watch(const VerbCall& call) {
     server.serve();
     pthread_kill(main_thread, SIGTERM);  // NOLINT(bugprone-bad-signal-to-kill-thread)
   });
-  call.log.info(cat("Watching ", folder, " at ", address(options, server.port()),
-                    "; Ctrl-C ends it. Without the token the pages are read-only."));
+  // Everybody on this machine may be able to read the log's files, and list commands.
+  const std::string here = address(options, server.port());
+  call.log.info(cat("Watching ", folder, " at ", here, "; Ctrl-C ends it."));
+  if (call.given.count("token"))
+    call.log.warning(
+        "-token: other users of this machine can read the commands that run here. Set "
+        "CREMA_FLAGS='-token WORD' instead, or leave it out for a random one.");
+  std::cout << "To stop runs from the page, open " << here << "?token=" << url_text(options.token)
+            << std::endl;
   int signal = 0;
   sigwait(&signals, &signal);
   server.stop();
