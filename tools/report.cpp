@@ -96,7 +96,8 @@ void report_one(const VerbCall& call, const FoundRuns& file, const std::vector<R
     std::erase_if(pictures, [](const PagePictures& one) { return one.title.empty(); });
     run.pictures = pictures;
   }
-  report.drawing = drawing_of(net ? FLAGS_model : texts.net_file, call.log);
+  report.drawing =
+      drawing_of(net ? RunTexts{.net_file = FLAGS_model, .own = true} : texts, call.log);
   report.texts = {{"Solver", texts.solver}, {"Net as text", texts.net}};
   report.runs = {run};
   write_report(call.log, report);

@@ -1,4 +1,6 @@
 // `crema watch RUNS/ -port 8080`: serves pages about the runs of a folder while they grow.
+#include <malloc.h>
+
 #include <csignal>
 #include <iostream>
 #include <thread>
@@ -40,6 +42,7 @@ int run_watch(const VerbCall& call) {
                              .host = FLAGS_host,
                              .port = FLAGS_port,
                              .token = FLAGS_token.empty() ? random_token() : FLAGS_token};
+  mallopt(M_ARENA_MAX, 1);  // what one thread's page took is there for the next thread's
   WatchServer server(call.log, options);
   // Blocked before there are other threads, so that they come to this one only.
   const sigset_t signals = signals_that_end();

@@ -1,5 +1,8 @@
 // `crema watch`: its pages as a browser gets them, who may stop a training, and what it refuses.
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -32,6 +35,23 @@ std::string metrics_of(const std::string& id) {
          R"("started":"2026-01-01T00:00:00Z","time":0})" + "\n" +
          R"({"iteration":0,"kind":"train")" + run + R"("time":1,"values":{"loss":2.5,"lr":0.1}})" +
          "\n";
+}
+
+// What a server answers to bytes that no client library would send.
+std::string answer_to(int port, const std::string& request) {
+  const int client = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<uint16_t>(port));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  EXPECT_EQ(connect(client, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  send(client, request.data(), request.size(), MSG_NOSIGNAL);
+  std::string answer;
+  char buffer[4096];
+  for (ssize_t got; (got = recv(client, buffer, sizeof buffer, 0)) > 0;)
+    answer.append(buffer, static_cast<size_t>(got));
+  close(client);
+  return answer;
 }
 
 // A folder with a run that runs, one that is over and one that has diverged; a server about it.
@@ -84,9 +104,21 @@ class Watch : public testing::Test {
   }
 
   void TearDown() override {
-    kill(std::stoi(folder_.read("pid")), SIGINT);
+    if (server_.joinable()) end(SIGINT);
+  }
+
+  void end(int signal) {
+    const auto begin = std::chrono::steady_clock::now();
+    kill(std::stoi(folder_.read("pid")), signal);
     server_.join();
     EXPECT_EQ(outcome_.code, 0) << outcome_.err;
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(2));
+    // Everybody may read the log's files.
+    EXPECT_NE(outcome_.out.find("/?token="), std::string::npos);
+    EXPECT_EQ(outcome_.err.find("ssssh"), std::string::npos);
+    for (const char* file : {".log/crema.INFO", ".log/crema.WARNING"})
+      EXPECT_EQ(folder_.read(file).find("ssssh"), std::string::npos);
+    expect_part(outcome_.err, "-token: other users of this machine can read the commands");
   }
 
   httplib::Response get(const std::string& address) {
@@ -205,11 +237,16 @@ TEST_F(Watch, ShowsNothingElse) {
                                                 {"127.0.0.1.evil.example", 403},
                                                 {"localhost:9", 200},
                                                 {"127.0.0.1", 200},
+                                                {"127.0.0.2:9", 200},
                                                 {"[::1]:9", 200}}) {
     const httplib::Result result = client_->Get("/", httplib::Headers{{"Host", host}});
     ASSERT_TRUE(result);
     EXPECT_EQ(result->status, status) << host;
   }
+  // Neither does a name get into a header.
+  for (const auto& [name, value] :
+       get("/?run=one%0d%0aX-Evil:%20yes&token=%0d%0aX-Evil:%20yes").headers)
+    EXPECT_NE(name, "X-Evil") << value;
   const Folder other;
   other.write("runs/.here", "");
   for (const auto& [flags, message] : std::vector<std::pair<std::string, std::string>>{
@@ -223,6 +260,98 @@ TEST_F(Watch, ShowsNothingElse) {
     ASSERT_EQ(outcome.errors().size(), 1u) << outcome.err;
     expect_part(outcome.errors()[0], message);
   }
+}
+
+// The folder of a run in which each file that a page shows is a link to one of the user, or a pipe.
+TEST_F(Watch, ShowsNoFileThatALinkLeadsTo) {
+  folder_.write("private/key", "TOPSECRET\nsecond line\n");
+  folder_.write("private/a.json",
+                R"({"title":"TOPSECRET","pictures":[{"src":"data:image/png;base64,AAAA"}]})");
+  const std::string run = "runs/evil/";
+  folder_.write(run + "run.json", "{}");
+  folder_.write(
+      run + "metrics.jsonl",
+      metrics_of("99999999") +
+          R"({"iteration":1,"kind":"confusion","run":"99999999","net":0,"time":1,"file":"c.csv"})" +
+          "\n");
+  for (const char* name : {"train.log", "solver.prototxt", "labels.txt", "c.csv"})
+    std::filesystem::create_symlink(folder_.file("private/key"), folder_.file(run + name));
+  std::filesystem::create_directory_symlink(folder_.file("private"),
+                                            folder_.file(run + "pictures"));
+  ASSERT_EQ(mkfifo(folder_.file(run + "train.prototxt").c_str(), 0600), 0);
+  // A net that others may have written names a file: its lines would be in the message of an error.
+  folder_.write(
+      run + "train_val.prototxt",
+      "layer { name: \"data\" type: \"ImageData\" top: \"x\" image_data_param { source: \"" +
+          folder_.file("private/key") + "\" batch_size: 1 } }\n");
+  ASSERT_EQ(chmod(folder_.file(run + "train_val.prototxt").c_str(), 0666), 0);
+  std::string list;
+  for (int i = 0; i < 100 && list.find(">evil</a>") == std::string::npos; ++i) list = get("/").body;
+  expect_part(list, ">evil</a>");
+  for (const char* address : {"/", "/parts", "/?run=evil", "/parts?run=evil", "/?run=evil&run=one",
+                              "/net.svg?run=evil"}) {
+    const httplib::Response response = get(address);
+    EXPECT_EQ(response.status, 200) << address;
+    for (const char* part : {"TOPSECRET", "second line"})
+      EXPECT_EQ(response.body.find(part), std::string::npos) << address;
+  }
+  expect_part(get("/net.svg?run=evil").body, "others can write to the folder of this run");
+  EXPECT_EQ(get("/net.svg?run=one").body.find("others can write"), std::string::npos);
+}
+
+TEST_F(Watch, AnswersBesideSlowClients) {
+  std::vector<int> slow;
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<uint16_t>(port_));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  for (int i = 0; i < 150; ++i) {
+    slow.push_back(socket(AF_INET, SOCK_STREAM, 0));
+    ASSERT_EQ(connect(slow.back(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+    const std::string begun = i % 3 == 0   ? "GET / HT"
+                              : i % 3 == 1 ? "POST /stop HTTP/1.1\r\nContent-Length: 9\r\n\r\na"
+                                           : "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    send(slow.back(), begun.data(), begun.size(), MSG_NOSIGNAL);
+  }
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_EQ(get("/").status, 200);
+  EXPECT_EQ(get("/?run=one").status, 200);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(2));
+  // Nor do they delay the end.
+  end(SIGTERM);
+  for (const int client : slow) close(client);
+}
+
+TEST_F(Watch, SurvivesOddRequests) {
+  const std::string get_it = "GET / HTTP/1.1\r\nHost: localhost\r\n";
+  std::string ranges = "Range: bytes=0-";
+  for (int i = 0; i < 1500; ++i) ranges += ",0-";
+  std::string headers;
+  for (int i = 0; i < 5000; ++i) headers += "X" + std::to_string(i) + ": y\r\n";
+  for (const auto& [request, status] : std::vector<std::pair<std::string, std::string>>{
+           {get_it + "\r\n", "200"},
+           {get_it + ranges + "\r\n\r\n", "200"},
+           {get_it + headers + "\r\n", "200"},
+           {get_it + "Host: evil.example\r\n\r\n", "200"},
+           {"GET / HTTP/1.1\r\nHost: evil.example\r\nHost: localhost\r\n\r\n", "403"},
+           {"GET / HTTP/1.1\r\n\r\n", "403"},
+           {"GET /" + std::string(20000, 'x') + " HTTP/1.1\r\nHost: localhost\r\n\r\n", "414"},
+           {"BREW / HTTP/1.1\r\nHost: localhost\r\n\r\n", "400"},
+           {"\r\n\r\n", "400"},
+           {"POST /stop HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999999999\r\n\r\n" +
+                std::string(200000, 'x'),
+            "413"},
+           {"POST /stop HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: "
+            "chunked\r\n\r\nffffff\r\n" +
+                std::string(200000, 'x'),
+            "403"},
+           {"POST /stop HTTP/1.1\r\nHost: localhost\r\nContent-Encoding: gzip\r\nContent-Length: "
+            "3\r\n\r\nabc",
+            "403"}}) {
+    const std::string answer = answer_to(port_, request);
+    EXPECT_EQ(answer.substr(0, 12), "HTTP/1.1 " + status) << request.substr(0, 100);
+  }
+  EXPECT_EQ(get("/").status, 200);
 }
 
 }  // namespace watch_test

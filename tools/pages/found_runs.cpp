@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
-#include <fstream>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -14,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kDeepest = 4;
+constexpr int kDeepest = 4, kMostFolders = 20000;
 constexpr const char* kMetrics = "metrics.jsonl";
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
@@ -47,58 +46,58 @@ std::string own_name(const fs::path& folder) {
   return fs::weakly_canonical(folder, error).filename().string() + "/";
 }
 
-// A run's own folders hold no runs.
-void look_into(const fs::path& folder, const std::string& name, int depth,
-               std::vector<FoundRuns>& found) {
+struct Search {
+  std::vector<FoundRuns> found{};
+  int folders = 0;
+};
+
+// `shown` is `folder` as the user would write it. A run's own folders hold no runs.
+void look_into(const fs::path& folder, const fs::path& shown, const std::string& name, int depth,
+               Search& search) {
+  if (++search.folders > kMostFolders) return;
   std::error_code error;
-  const fs::path metrics = folder / kMetrics;
-  if (fs::is_regular_file(metrics, error))
-    found.push_back({name.empty() ? own_name(folder) : name, folder.string(), metrics.string()});
-  if (depth == kDeepest || fs::exists(folder / "run.json", error)) return;
+  if (fs::is_regular_file(fs::symlink_status(folder / kMetrics, error)))
+    search.found.push_back(
+        {name.empty() ? own_name(folder) : name, folder.string(), (shown / kMetrics).string()});
+  if (depth == kDeepest || fs::exists(fs::symlink_status(folder / "run.json", error))) return;
   for (fs::directory_iterator at(folder, fs::directory_options::skip_permission_denied, error), end;
-       !error && at != end; at.increment(error)) {
+       !error && at != end && search.folders <= kMostFolders; at.increment(error)) {
     const std::string entry = at->path().filename().string();
     std::error_code unreadable;
     if (entry.starts_with(".") || at->is_symlink(unreadable) || !at->is_directory(unreadable))
       continue;
-    look_into(at->path(), name.empty() ? entry : name + "/" + entry, depth + 1, found);
+    look_into(at->path(), shown / entry, name.empty() ? entry : name + "/" + entry, depth + 1,
+              search);
   }
+}
+
+// Without links; "" where it is not there.
+std::string resolved(const std::string& folder) {
+  std::error_code error;
+  return fs::canonical(folder, error).string();
 }
 
 }  // namespace
 
-std::vector<FoundRuns> find_runs_below(const std::string& folder) {
-  std::vector<FoundRuns> found;
-  look_into(folder, "", 0, found);
-  std::sort(found.begin(), found.end(),
+std::vector<FoundRuns> find_runs_below(const std::string& folder, bool* whole) {
+  Search search;
+  if (const std::string from = resolved(folder); !from.empty())
+    look_into(from, folder, "", 0, search);
+  if (whole) *whole = search.folders <= kMostFolders;
+  std::sort(search.found.begin(), search.found.end(),
             [](const FoundRuns& a, const FoundRuns& b) { return comes_before(a.name, b.name); });
-  return found;
+  return search.found;
 }
 
 std::vector<FoundRuns> find_runs(const std::string& path) {
-  if (!folder_exists(path)) return {{path, folder_of(path), path}};
+  if (!folder_exists(path)) return {{path, resolved(folder_of(path)), path}};
   const std::string own = (fs::path(path) / kMetrics).string();
-  if (file_exists(own)) return {{path, path, own}};
+  if (file_exists(own)) return {{path, resolved(path), own}};
   std::vector<FoundRuns> found = find_runs_below(path);
   require(!found.empty(), path, ": there is no ", kMetrics,
           " in this folder, nor in its folders; `crema train` writes it beside its snapshots, and "
           "into the folder of -run");
   return found;
-}
-
-std::string end_of_file(const std::string& path, size_t most) {
-  std::error_code error;
-  if (!fs::is_regular_file(path, error)) return "";
-  std::ifstream file(path, std::ios::binary);
-  file.seekg(0, std::ios::end);
-  const std::streamoff size = file.tellg();
-  const bool whole = size >= 0 && static_cast<size_t>(size) <= most;
-  file.seekg(whole ? 0 : size - static_cast<std::streamoff>(most));
-  std::string text((std::istreambuf_iterator<char>(file)), {});
-  if (!file && !file.eof()) return "";
-  if (whole) return text;
-  const size_t line = text.find('\n');
-  return line == std::string::npos ? text : text.substr(line + 1);
 }
 
 }  // namespace crema

@@ -8,18 +8,16 @@ namespace crema {
 
 struct FoundRuns {
   std::string name;     // the path given, or, of a folder with several, the way from there
-  std::string folder;   // where metrics.jsonl lies
-  std::string metrics;  // its path
+  std::string folder;   // where metrics.jsonl is, without links: for tools/pages/run_file.h
+  std::string metrics;  // its path as the user would write it
 };
 
-// A metrics file, a folder with one, or a folder with such folders, a few levels deep; links to
-// folders are not followed. Sorted by name, NAME-2 before NAME-10. Error when nothing is there.
+// A metrics file, a folder with one, or a folder with such folders, a few levels deep. The path may be
+// a link; those that are found below it are not followed, be they folders or files. Sorted by name,
+// NAME-2 before NAME-10. Error when nothing is there.
 std::vector<FoundRuns> find_runs(const std::string& path);
-// The same of a folder only; empty when there is nothing in it yet.
-std::vector<FoundRuns> find_runs_below(const std::string& folder);
-
-// A file of a run's folder, at most its last `most` bytes, from the beginning of a line on; "" where
-// it cannot be read.
-std::string end_of_file(const std::string& path, size_t most);
+// The same of a folder only; empty when there is nothing in it yet. `whole` becomes false where it has
+// too many folders to look into all of them.
+std::vector<FoundRuns> find_runs_below(const std::string& folder, bool* whole = nullptr);
 
 }  // namespace crema

@@ -1,21 +1,15 @@
 #include "tools/pages/live_pages.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
-#include <cstring>
 #include <ctime>
 
 #include "base/error.h"
-#include "base/files.h"
 #include "data/databases/class_names.h"
 #include "tools/pages/chart.h"
 #include "tools/pages/report_page.h"
 #include "tools/pages/run_curves.h"
+#include "tools/pages/run_file.h"
 #include "tools/pages/run_sections.h"
 #include "tools/pages/run_state.h"
 #include "tools/pages/run_texts.h"
@@ -30,9 +24,7 @@ PageRun page_run(const WatchedRun& run) {
   return {.name = run.name, .run = run.run, .folder = run.folder};
 }
 
-RunState state_now(const WatchedRun& run) {
-  return state_of(page_run(run), run.metrics, std::time(nullptr));
-}
+RunState state_now(const WatchedRun& run) { return state_of(page_run(run), std::time(nullptr)); }
 
 // "/?run=NAME&run=NAME&token=...", not yet escaped for HTML.
 std::string address_of(const std::string& path, const std::vector<std::string>& names,
@@ -75,11 +67,6 @@ std::vector<PagePart> row_of(const WatchedRun& run, const std::string& token) {
                figures.tests.empty() ? "" : cat(figures.tests[0].last), "\">", tests, "</td>")}};
 }
 
-std::time_t changed(const std::string& path) {
-  struct stat status {};
-  return stat(path.c_str(), &status) == 0 ? status.st_mtime : 0;
-}
-
 // max_iter of the solver's plain text, or of its comment on max_epoch; 0: not known.
 int64_t iterations_of(const std::string& solver) {
   for (const std::string& line : split(solver, '\n')) {
@@ -105,8 +92,8 @@ std::string progress(const WatchedRun& run, bool running) {
 std::string state_part(const WatchedRun& run, const std::string& token) {
   const RunState state = state_now(run);
   std::string html = cat("<div class=\"bar\">", state_pill(state), progress(run, state.may_stop));
-  const bool can_be_asked = state.may_stop && file_exists(run.folder + "/run.json");
-  if (can_be_asked && file_exists(run.folder + "/stop")) {
+  const bool can_be_asked = state.may_stop && is_run_file(run.folder + "/run.json");
+  if (can_be_asked && is_run_file(run.folder + "/stop")) {
     html += "<span class=\"note\">asked to end with a snapshot</span>";
   } else if (can_be_asked && !token.empty()) {
     html += cat("<form method=\"post\" action=\"/stop\" data-question=\"Stop ", html_text(run.name),
@@ -118,7 +105,7 @@ std::string state_part(const WatchedRun& run, const std::string& token) {
 
 std::string log_part(const WatchedRun& run) {
   std::string lines;
-  const std::string log = end_of_file(run.folder + "/train.log", kLogBytes);
+  const std::string log = end_of_run_file(run.folder + "/train.log", kLogBytes);
   for (const std::string& line : split(trim(log), '\n')) lines += html_text(line) + "\n";
   return lines.empty() ? ""
                        : section("Log", "", "<div class=\"log\"><pre>" + lines + "</pre></div>");
@@ -142,6 +129,7 @@ bool LivePages::chosen(const std::vector<std::string>& names,
                        std::vector<const WatchedRun*>* chosen) {
   runs_.refresh();
   list_ = runs_.runs();
+  if (rendered_.size() > 4 * list_.size() + 100) rendered_.clear();  // of runs that are gone
   for (const std::string& name : names) {
     const WatchedRun* run = WatchedRuns::find(list_, name);
     if (!run) return false;
@@ -197,8 +185,8 @@ std::vector<PagePart> LivePages::list_parts(const std::string& token) {
 
 std::vector<PagePart> LivePages::run_parts(const WatchedRun& run, const std::string& token) {
   Rendered& own = rendered_[run.name];
-  const std::string key = cat(run.version, " ", changed(run.folder + "/pictures"), " ",
-                              changed(cat(run.folder, "/", kClassNamesFile)));
+  const std::string key = cat(run.version, " ", changed_in_run(run.folder + "/pictures"), " ",
+                              changed_in_run(cat(run.folder, "/", kClassNamesFile)));
   if (own.key != key) {
     PageRun page = page_run(run);
     std::string problem;
@@ -213,7 +201,8 @@ std::vector<PagePart> LivePages::run_parts(const WatchedRun& run, const std::str
     if (!problem.empty()) own.parts.insert(own.parts.begin(), {"names", warnings_of({problem})});
   }
   std::vector<PagePart> parts = own.parts;
-  parts.insert(parts.begin(), {"state", state_part(run, token)});
+  parts.insert(parts.begin(), {{"state", state_part(run, token)},
+                               {"error", run.error.empty() ? "" : warnings_of({run.error})}});
   parts.push_back({"log", log_part(run)});
   return parts;
 }
@@ -281,12 +270,9 @@ std::string LivePages::folder_of_run(const std::string& name) {
 LivePages::Stop LivePages::stop(const std::string& name) {
   std::vector<const WatchedRun*> runs;
   if (!chosen({name}, &runs)) return Stop::no_run;
-  if (!file_exists(runs[0]->folder + "/run.json")) return Stop::no_folder;
+  if (!is_run_file(runs[0]->folder + "/run.json")) return Stop::no_folder;
   if (!state_now(*runs[0]).may_stop) return Stop::over;
-  const std::string path = runs[0]->folder + "/stop";
-  const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
-  if (file < 0 && errno != EEXIST) fail(path, ": cannot write: ", std::strerror(errno));
-  if (file >= 0) close(file);
+  make_run_file(runs[0]->folder + "/stop");
   return Stop::asked;
 }
 

@@ -7,9 +7,9 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "base/files.h"
 #include "base/strings.h"
 #include "data/databases/class_names.h"
+#include "tools/pages/run_file.h"
 
 namespace crema {
 
@@ -18,7 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
-constexpr size_t kMostPictures = 500, kMostBytes = size_t{64} << 20;
+constexpr size_t kMostPictures = 500, kMostFiles = 100, kMostBytes = size_t{64} << 20;
 
 // Nothing that a browser would fetch or run.
 bool is_picture(const std::string& source) {
@@ -55,14 +55,6 @@ PagePictures pictures_of(const Json& object, const std::vector<std::string>& cla
   return pictures;
 }
 
-std::string text_if_there(const std::string& path) {
-  try {
-    return file_exists(path) ? read_text(path, kMostBytes) : "";
-  } catch (const std::exception&) {  // a page shows what can be read
-    return "";
-  }
-}
-
 using Counts = std::vector<std::vector<int64_t>>;
 
 bool is_square(const Counts& counts) {
@@ -83,17 +75,15 @@ std::string mistake_caption(int64_t label, int64_t answer, int percent,
 
 std::vector<PagePictures> read_pictures(const std::string& folder,
                                         const std::vector<std::string>& classes) {
-  std::vector<std::string> paths;
-  std::error_code error;
-  for (fs::directory_iterator at(folder + "/pictures", error), end; !error && at != end;
-       at.increment(error)) {
-    if (at->path().extension() == ".json") paths.push_back(at->path().string());
-  }
-  std::sort(paths.begin(), paths.end());
+  const std::string pictures = folder + "/pictures";
   std::vector<PagePictures> all;
-  for (const std::string& path : paths) {
+  size_t room = kMostBytes;  // for all of them
+  for (const std::string& name : names_in_run(pictures, kMostFiles)) {
+    if (!ends_with(name, ".json")) continue;
+    const std::string text = text_of_run_file(pictures + "/" + name, room);
+    room -= text.size();
     try {
-      all.push_back(pictures_of(Json::parse(text_if_there(path)), classes));
+      all.push_back(pictures_of(Json::parse(text), classes));
     } catch (const Json::exception&) {
       continue;
     }
@@ -108,8 +98,8 @@ std::vector<std::string> class_names_of_run(const Run& run, const std::string& f
   ClassNames names;
   if (!flag.empty()) {
     names = read_class_names(flag);
-  } else if (file_exists(folder + "/run.json") && file_exists(of_folder)) {
-    names = read_class_names(of_folder);  // made by hand, for this run
+  } else if (is_run_file(folder + "/run.json") && is_run_file(of_folder)) {
+    names = class_names_in(of_folder, text_of_run_file(of_folder, kMostBytes));  // made by hand
   } else {
     names = {cat("run ", run.id), split(run.identity("classes"), '\n')};
     // Those of its training data: they need not be those of what a test compares.
@@ -132,8 +122,8 @@ Counts counts_of(const Metric& confusion, const std::string& folder) {
   if (!confusion.counts.empty()) return is_square(confusion.counts) ? confusion.counts : Counts();
   const std::string name = fs::path(confusion.text("file")).filename().string();
   if (name.empty()) return {};
-  std::string text = text_if_there(folder + "/" + name);
-  if (text.empty()) text = text_if_there(folder + "/snapshots/" + name);
+  std::string text = text_of_run_file(folder + "/" + name, kMostBytes);
+  if (text.empty()) text = text_of_run_file(folder + "/snapshots/" + name, kMostBytes);
   Counts counts;
   for (const std::string& line : split(text, '\n')) {
     if (line.empty()) continue;

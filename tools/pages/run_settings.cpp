@@ -1,6 +1,5 @@
 #include "tools/pages/run_settings.h"
 
-#include <google/protobuf/io/tokenizer.h>
 #include <google/protobuf/message.h>
 #include <google/protobuf/text_format.h>
 
@@ -11,6 +10,7 @@
 #include "base/strings.h"
 #include "proto/net.pb.h"
 #include "proto/solver.pb.h"
+#include "tools/pages/quiet_parse.h"
 
 namespace crema {
 
@@ -74,19 +74,10 @@ void add_settings(const std::string& prefix, const Message& message,
   }
 }
 
-// Silent: a page shows what can be read.
-class NoErrors : public google::protobuf::io::ErrorCollector {
- public:
-  void AddError(int, int, const std::string&) override {}
-};
-
 template <typename File>
 std::map<std::string, std::string> settings_of_text(const std::string& text, File* file) {
-  NoErrors errors;
-  TextFormat::Parser parser;
-  parser.RecordErrorsTo(&errors);
   std::map<std::string, std::string> settings;
-  if (parser.ParseFromString(text, file)) add_settings("", *file, &settings);
+  if (quiet_parse(text, file)) add_settings("", *file, &settings);
   return settings;
 }
 

@@ -1,6 +1,5 @@
 #include "tools/pages/run_state.h"
 
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,8 +12,8 @@
 
 #include "base/host_name.h"
 #include "base/strings.h"
-#include "tools/pages/found_runs.h"
 #include "tools/pages/run_curves.h"
+#include "tools/pages/run_file.h"
 
 namespace crema {
 
@@ -22,11 +21,6 @@ namespace {
 
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 constexpr double kPatience = 60;  // seconds without a line that mean nothing
-
-std::time_t changed_at(const std::string& path) {
-  struct stat status {};
-  return stat(path.c_str(), &status) == 0 ? status.st_mtime : 0;
-}
 
 // How the last start of a run ended; no word: it has recorded no end.
 RunState end_of_run(const Run& run) {
@@ -54,7 +48,7 @@ double usual_pause(const Run& run) {
 // Whether run.json names a process of this machine that is gone.
 bool process_is_gone(const std::string& folder) {
   const auto record =
-      nlohmann::json::parse(end_of_file(folder + "/run.json", size_t{1} << 20), nullptr, false);
+      nlohmann::json::parse(end_of_run_file(folder + "/run.json", size_t{1} << 20), nullptr, false);
   if (!record.is_object()) return false;
   const auto resumptions = record.find("resumptions");
   const bool resumed =
@@ -114,10 +108,11 @@ RunState recorded_state(const Run& run) {
   return end.word.empty() ? RunState{"silent", "no end recorded", false} : end;
 }
 
-RunState state_of(const PageRun& run, const std::string& metrics, std::time_t now) {
+RunState state_of(const PageRun& run, std::time_t now) {
   const RunState end = end_of_run(*run.run);
   if (!end.word.empty()) return end;
-  const std::time_t last = std::max(changed_at(metrics), changed_at(run.folder + "/train.log"));
+  const std::time_t last = std::max(changed_in_run(run.folder + "/metrics.jsonl"),
+                                    changed_in_run(run.folder + "/train.log"));
   const double silent = static_cast<double>(now - last);
   if (silent < kPatience + 3 * usual_pause(*run.run) && !process_is_gone(run.folder))
     return {"running", "running", true};

@@ -17,7 +17,7 @@ struct RunState {
 };
 
 // Of a run that may be going on. now: seconds since 1970, as files' times are.
-RunState state_of(const PageRun& run, const std::string& metrics, std::time_t now);
+RunState state_of(const PageRun& run, std::time_t now);
 // Of one that is looked at afterwards: what it recorded, nothing of its process.
 RunState recorded_state(const Run& run);
 // A loss that is not finite ended it.

@@ -1,11 +1,16 @@
 #include "tools/pages/run_texts.h"
 
+#include <filesystem>
+
 #include "base/error.h"
 #include "base/files.h"
+#include "net/filter.h"
 #include "net/prototxt/net_input.h"
 #include "solver/run_identity.h"
 #include "solver/solver_nets.h"
 #include "tools/pages/net_drawing.h"
+#include "tools/pages/quiet_parse.h"
+#include "tools/pages/run_file.h"
 
 namespace crema {
 
@@ -13,21 +18,29 @@ namespace {
 
 constexpr size_t kLongest = size_t{4} << 20;
 
-std::string text_of_file(const std::string& path) {
-  try {
-    return file_exists(path) ? read_text(path, kLongest) : "";
-  } catch (const Error&) {  // a page shows what can be read
-    return "";
-  }
+// A run's folder has its net as plain text, so nothing is included.
+std::string drawing_of_text(const RunTexts& texts) {
+  constexpr int kMostLayers = 2000;  // the layout of a net takes more than linear time
+  NetParameter net;
+  require(quiet_parse(texts.net, &net), texts.net_file, ": is not a net");
+  require(net.layer_size() <= kMostLayers, texts.net_file, ": has more than ", kMostLayers,
+          " layers");
+  net = filter_net(net, net_state(TRAIN, net, {}), silent_log());
+  NetBoxes boxes = net_boxes(net, true);
+  if (boxes.name.empty()) boxes.name = texts.net_file;
+  return net_svg(boxes,
+                 "Drawn without shapes, as others can write to the folder of this run: making its "
+                 "layers would open the files that it names.");
 }
 
 }  // namespace
 
 RunTexts texts_in(const std::string& folder) {
-  RunTexts texts{.solver = text_of_file(folder + "/solver.prototxt")};
+  RunTexts texts{.solver = text_of_run_file(folder + "/solver.prototxt", kLongest)};
   for (const char* name : {"/train_val.prototxt", "/train.prototxt"}) {
     texts.net_file = folder + name;
-    texts.net = text_of_file(texts.net_file);
+    texts.net = text_of_run_file(texts.net_file, kLongest);
+    texts.own = RunFile(texts.net_file).is_own();
     if (!texts.net.empty()) return texts;
   }
   texts.net_file.clear();
@@ -35,7 +48,7 @@ RunTexts texts_in(const std::string& folder) {
 }
 
 RunTexts texts_of(const Run& run, const std::string& folder) {
-  if (file_exists(folder + "/run.json")) return texts_in(folder);
+  if (is_run_file(folder + "/run.json")) return texts_in(folder);
   RunTexts texts;
   const std::string solver = run.identity("solver_file");
   try {
@@ -43,20 +56,22 @@ RunTexts texts_of(const Run& run, const std::string& folder) {
     const SolverFile file = read_solver_file(solver);
     const NetFile net = open_net(file, train_source(file));
     if (hash_of_text(net.net) == run.identity("net_text") && file_exists(net.path)) {
-      texts.net = text_of_file(net.path);
+      texts.net = read_text(net.path, kLongest);
       texts.net_file = net.path;
+      texts.own = RunFile(std::filesystem::canonical(net.path)).is_own();
     }
     if (hash_of_recipe(net.net, file.solver) == run.identity("recipe"))
-      texts.solver = text_of_file(solver);
+      texts.solver = read_text(solver, kLongest);
   } catch (const Error&) {  // files of today that are wrong say nothing of the run
   }
   return texts;
 }
 
-std::string drawing_of(const std::string& net_file, Log& log) {
-  if (net_file.empty()) return "";
+std::string drawing_of(const RunTexts& texts, Log& log) {
+  if (texts.net_file.empty()) return "";
   try {
-    return net_svg(read_net_input(net_file, TRAIN, {}, silent_log()), net_file, log);
+    if (!texts.own) return drawing_of_text(texts);
+    return net_svg(read_net_input(texts.net_file, TRAIN, {}, silent_log()), texts.net_file, log);
   } catch (const Error& error) {
     log.warning(cat("The net is not drawn: ", error.what()));
     return "";

@@ -12,12 +12,16 @@ namespace crema {
 struct RunTexts {
   std::string solver{}, net{};  // "": not there
   std::string net_file{};       // the path of `net`
+  // Nobody but the user can have written it. Layers are made of such nets only: a layer reads the
+  // files that its net names.
+  bool own = false;
 };
 
 RunTexts texts_in(const std::string& folder);
 RunTexts texts_of(const Run& run, const std::string& folder);
 
-// The net of a file, for training, as SVG; "" where it cannot be drawn, which is logged.
-std::string drawing_of(const std::string& net_file, Log& log);
+// The net, for training, as SVG; "" where it cannot be drawn, which is logged. One that is not the
+// user's own is drawn from its text, without shapes.
+std::string drawing_of(const RunTexts& texts, Log& log);
 
 }  // namespace crema

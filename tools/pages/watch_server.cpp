@@ -3,6 +3,7 @@
 #include "base/error.h"
 
 #ifdef CREMA_HTTPLIB
+#include <atomic>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -28,7 +29,17 @@ using httplib::Request;
 using httplib::Response;
 
 constexpr int kOk = 200, kSeeOther = 303, kForbidden = 403, kNotFound = 404, kConflict = 409,
-              kFailure = 500;
+              kFailure = 500, kBusy = 503;
+
+// One more as long as it lives.
+struct Counted {
+  explicit Counted(std::atomic<int>& counter) : of(counter), before(counter++) {}
+  ~Counted() { --of; }
+  Counted(const Counted&) = delete;
+  Counted& operator=(const Counted&) = delete;
+  std::atomic<int>& of;
+  const int before;
+};
 
 // Nothing from elsewhere, no script that is not ours, in no frame.
 constexpr const char* kPolicy =
@@ -138,6 +149,7 @@ struct WatchServer::Server {
   Routes http;
   std::mutex mutex;  // of pages
   LivePages pages;
+  std::atomic<int> drawing_requests = 0;
   std::mutex drawing_mutex;  // of drawings; one is made at a time, as it takes all cores
   std::map<std::string, std::string> drawings;  // by the text of the net
   Connections connections;
@@ -184,9 +196,17 @@ void WatchServer::Server::drawing(const Request& request, Response& response) {
     if (!folder.empty()) texts = texts_in(folder);
   }
   if (texts.net.empty()) return answer(response, kNotFound, "There is no such net.");
+  // No more than two at a time: there are other pages, too.
+  constexpr int kMostAtOnce = 2;
+  constexpr size_t kMostDrawings = 32;
+  const Counted waiting(drawing_requests);
+  if (waiting.before >= kMostAtOnce)
+    return answer(response, kBusy, "Other nets are being drawn; try again in a few seconds.");
+  const std::string key = (texts.own ? "own " : "") + texts.net;
   const std::lock_guard<std::mutex> lock(drawing_mutex);
-  const auto [at, added] = drawings.try_emplace(texts.net);
-  if (added) at->second = drawing_of(texts.net_file, log);
+  if (drawings.size() >= kMostDrawings && drawings.count(key) == 0) drawings.clear();
+  const auto [at, added] = drawings.try_emplace(key);
+  if (added) at->second = drawing_of(texts, log);
   if (at->second.empty()) return answer(response, kNotFound, "The net cannot be drawn.");
   response.set_header("Content-Security-Policy", kPolicyOfDrawing);
   response.set_content(at->second, "image/svg+xml");

@@ -1,47 +1,74 @@
 #include "tools/pages/watched_runs.h"
 
-#include <sys/stat.h>
-
 #include <algorithm>
-#include <fstream>
+#include <new>
 #include <set>
+#include <utility>
 
 #include "base/error.h"
+#include "tools/pages/run_file.h"
 
 namespace crema {
 
-void WatchedRuns::read_on(File& file) {
-  const std::string& path = file.where.metrics;
-  struct stat status {};
-  if (stat(path.c_str(), &status) != 0) return;
-  const auto size = static_cast<uint64_t>(status.st_size);
-  if (status.st_ino != file.number || size < file.bytes) {  // another file, or a new beginning
-    file.text = RunsInText(path);
-    file.number = status.st_ino;
+namespace {
+
+// Of all files together, which take about a gigabyte of memory then.
+constexpr size_t kMostLines = 4'000'000;
+// Of a file, of a file in a turn, of all in a turn, and at once.
+constexpr uint64_t kMostBytes = uint64_t{128} << 20;
+constexpr size_t kMostOfFile = size_t{16} << 20, kMostOfTurn = size_t{64} << 20,
+                 kPart = size_t{256} << 10;
+
+// No training comes near these.
+constexpr MetricsLimits kLimits = {
+    .line = size_t{4} << 20, .lines = 1'000'000, .runs = 1000, .restarts = 200'000'000};
+
+}  // namespace
+
+WatchedRuns::File::File(const std::string& path) : text(path, kLimits) {}
+
+void WatchedRuns::read_on(File& file, size_t* budget) {
+  const RunFile input(file.where.folder + "/metrics.jsonl");
+  if (!input.is_open()) return;
+  // Another file, or a new beginning.
+  if (input.number() != file.number || input.size() < file.bytes) {
+    file.text = RunsInText(file.where.metrics, kLimits);
+    file.number = input.number();
     file.bytes = 0;
     file.error.clear();
     ++file.version;
   }
-  if (size == file.bytes || !file.error.empty()) return;
-  std::ifstream input(path, std::ios::binary);
-  input.seekg(static_cast<std::streamoff>(file.bytes));
-  std::string added(size - file.bytes, '\0');
-  input.read(added.data(), static_cast<std::streamsize>(added.size()));
-  added.resize(static_cast<size_t>(input.gcount()));
-  file.bytes += added.size();
+  if (input.size() == file.bytes || !file.error.empty()) return;
   ++file.version;
   try {
-    file.text.add(added);
+    size_t of_file = std::min(kMostOfFile, *budget);
+    while (of_file > 0 && file.bytes < input.size()) {
+      const std::string added = input.read(file.bytes, std::min(kPart, of_file));
+      if (added.empty()) break;
+      file.bytes += added.size();
+      of_file -= added.size();
+      *budget -= added.size();
+      require(file.bytes <= kMostBytes, file.where.metrics, ": has more than ",
+              size_text(kMostBytes), "; the rest is not read");
+      const size_t before = file.text.lines();
+      file.text.add(added);
+      lines_ += file.text.lines() - before;
+      require(lines_ <= kMostLines, file.where.metrics, ": the runs below ", folder_,
+              " have more than ", kMostLines, " lines; the rest is not read");
+    }
   } catch (const Error& error) {
     file.error = error.what();
+  } catch (const std::bad_alloc&) {
+    file.error = file.where.metrics + ": there is not enough memory for it";
   }
+  file.behind = file.error.empty() && file.bytes < input.size();
 }
 
 void WatchedRuns::search() {
   constexpr int kRest = 10;  // times as long as the search took
   const Clock::time_point begin = Clock::now();
   std::set<std::string> there;
-  for (const FoundRuns& found : find_runs_below(folder_)) {
+  for (const FoundRuns& found : find_runs_below(folder_, &searched_whole_)) {
     files_.try_emplace(found.metrics, found.metrics).first->second.where = found;
     there.insert(found.metrics);
   }
@@ -52,22 +79,27 @@ void WatchedRuns::search() {
 
 void WatchedRuns::refresh() {
   if (Clock::now() >= next_search_) search();
-  for (auto& entry : files_) read_on(entry.second);
+  size_t budget = kMostOfTurn;
+  lines_ = 0;
+  for (const auto& entry : files_) lines_ += entry.second.text.lines();
+  for (auto& entry : files_) read_on(entry.second, &budget);
 }
 
 std::vector<WatchedRun> WatchedRuns::runs() const {
-  std::vector<WatchedRun> all;
+  std::vector<std::pair<std::string, WatchedRun>> all;  // by when they were started
   for (const auto& [path, file] : files_) {
     const std::vector<Run>& runs = file.text.runs();
     for (const Run& run : runs) {
       const std::string name = runs.size() == 1 ? file.where.name : file.where.name + " " + run.id;
-      all.push_back({name, file.where.folder, path, &run, file.version});
+      all.emplace_back(run.identity("started"),
+                       WatchedRun{name, file.where.folder, &run, file.version, file.error});
     }
   }
-  std::stable_sort(all.begin(), all.end(), [](const WatchedRun& a, const WatchedRun& b) {
-    return a.run->identity("started") > b.run->identity("started");
-  });
-  return all;
+  std::stable_sort(all.begin(), all.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::vector<WatchedRun> runs;
+  for (auto& [started, run] : all) runs.push_back(std::move(run));
+  return runs;
 }
 
 const WatchedRun* WatchedRuns::find(const std::vector<WatchedRun>& runs, const std::string& name) {
@@ -79,8 +111,14 @@ const WatchedRun* WatchedRuns::find(const std::vector<WatchedRun>& runs, const s
 std::vector<std::string> WatchedRuns::errors() const {
   std::vector<std::string> errors;
   for (const auto& entry : files_) {
-    if (!entry.second.error.empty()) errors.push_back(entry.second.error);
+    const File& file = entry.second;
+    if (!file.error.empty()) errors.push_back(file.error);
+    if (file.behind)
+      errors.push_back(cat(file.where.metrics, ": ", size_text(file.bytes),
+                           " are read so far; the page shows more in a few seconds"));
   }
+  if (!searched_whole_)
+    errors.push_back(folder_ + ": has too many folders; not all of them are searched for runs");
   return errors;
 }
 

@@ -14,9 +14,10 @@ namespace crema {
 
 struct WatchedRun {
   std::string name;  // the way from the folder, with the run's id where a file holds several
-  std::string folder, metrics;
+  std::string folder;
   const Run* run = nullptr;  // valid until the next refresh()
   uint64_t version = 0;      // grows with the file
+  std::string error{};       // why the rest of its file is not read; "": it is
 };
 
 class WatchedRuns {
@@ -24,7 +25,8 @@ class WatchedRuns {
   explicit WatchedRuns(std::string folder) : folder_(std::move(folder)) {}
 
   const std::string& folder() const { return folder_; }
-  // Looks for new runs and reads what was added to the known ones.
+  // Looks for new runs and reads what was added to the known ones. What is long is read in several
+  // turns, so that no file keeps the others from being shown.
   void refresh();
   // The newest first.
   std::vector<WatchedRun> runs() const;
@@ -36,19 +38,22 @@ class WatchedRuns {
 
  private:
   struct File {
-    explicit File(const std::string& path) : text(path) {}
+    explicit File(const std::string& path);
     FoundRuns where;
     RunsInText text;
     uint64_t number = 0, bytes = 0, version = 0;  // of the inode; read so far
     std::string error;
+    bool behind = false;  // there is more than was read
   };
-  static void read_on(File& file);
+  void read_on(File& file, size_t* budget);
   void search();
 
   using Clock = std::chrono::steady_clock;
 
   std::string folder_;
-  Clock::time_point next_search_{};    // a large folder is not searched at every request
+  Clock::time_point next_search_{};  // a large folder is not searched at every request
+  bool searched_whole_ = true;
+  size_t lines_ = 0;                   // of all files
   std::map<std::string, File> files_;  // by the path of metrics.jsonl
 };
 

@@ -24,9 +24,12 @@ std::string stem_of(const std::string& path) {
 }  // namespace
 
 ClassNames read_class_names(const std::string& path) {
+  return class_names_in(path, read_text(path, kMostBytes));
+}
+
+ClassNames class_names_in(const std::string& path, const std::string& text) {
   ClassNames found{path, {}};
-  for (const std::string& line : split(read_text(path, kMostBytes), '\n'))
-    found.names.emplace_back(trim(line));
+  for (const std::string& line : split(text, '\n')) found.names.emplace_back(trim(line));
   while (!found.names.empty() && found.names.back().empty()) found.names.pop_back();
   require(!found.names.empty(), path, ": has no name of a class; expected one name a line");
   return found;

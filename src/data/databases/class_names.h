@@ -21,6 +21,8 @@ struct ClassNames {
 
 // One a line; empty lines at the end do not count. Error when there is no name.
 ClassNames read_class_names(const std::string& path);
+// The same of a text that was read from `path`.
+ClassNames class_names_in(const std::string& path, const std::string& text);
 
 // The file with the names of `source`: an LMDB, a LevelDB, HDF5 files or their list, tar files, a list
 // of images. "": it has none.

@@ -52,6 +52,7 @@ Metric metric_of(const Json& object) {
   if (const auto counts = object.find("counts"); counts != object.end())
     metric.counts = counts->get<std::vector<std::vector<int64_t>>>();
   if (const auto values = object.find("values"); values != object.end()) {
+    metric.values.reserve(values->size());  // there are many such lines
     for (const auto& [name, value] : values->get_ref<const Json::object_t&>()) {
       metric.values.emplace_back(
           name, value.is_number() ? value.get<double>() : std::numeric_limits<double>::quiet_NaN());
@@ -77,8 +78,12 @@ Run& run_of(const Metric& metric, std::vector<Run>& runs, int& unnamed) {
   return runs.back();
 }
 
+bool drops_outdated(const Metric& metric) {
+  return metric.kind == "start" || metric.kind == "rollback";
+}
+
 void add_metric(Run& run, Metric metric) {
-  if (metric.kind == "start" || metric.kind == "rollback") {
+  if (drops_outdated(metric)) {
     std::erase_if(run.metrics, [&](const Metric& old) {
       // A snapshot counts the updates done, and a test at that iteration belongs to the continued
       // run.
@@ -143,9 +148,11 @@ std::string to_json(const Metric& metric) {
   return text + ",\"values\":{" + join(values, ",") + "}}";
 }
 
-void RunsInText::add_line(const std::string& line, bool cut) {
+void RunsInText::add_line(std::string_view line, bool cut) {
   ++lines_;
   if (trim(line).empty()) return;
+  require(lines_ <= limits_.lines, path_, ":", lines_, ": more than ", limits_.lines,
+          " lines; the rest is not read");
   Metric metric;
   try {
     metric = metric_of(Json::parse(line));
@@ -154,16 +161,27 @@ void RunsInText::add_line(const std::string& line, bool cut) {
     fail(path_, ":", lines_, ": expected one JSON object, as `crema train` writes them");
   }
   Run& run = run_of(metric, runs_, unnamed_);
+  require(runs_.size() <= limits_.runs, path_, ":", lines_, ": more than ", limits_.runs,
+          " runs; the rest is not read");
+  if (drops_outdated(metric)) looked_at_ += run.metrics.size();
+  require(looked_at_ <= limits_.restarts, path_, ":", lines_,
+          ": too many starts and rollbacks; the rest is not read");
   add_metric(run, std::move(metric));
 }
 
-void RunsInText::add(const std::string& text) {
+void RunsInText::add(std::string_view text) {
   size_t from = 0;
-  for (size_t end; (end = text.find('\n', from)) != std::string::npos; from = end + 1) {
-    const std::string line = std::exchange(rest_, "") + text.substr(from, end - from);
-    add_line(line, false);
+  for (size_t end; (end = text.find('\n', from)) != std::string_view::npos; from = end + 1) {
+    const std::string_view part = text.substr(from, end - from);
+    if (rest_.empty()) {
+      add_line(part, false);
+    } else {
+      add_line(std::exchange(rest_, "").append(part), false);
+    }
   }
   rest_ += text.substr(from);
+  require(rest_.size() <= limits_.line, path_, ":", lines_ + 1, ": a line of more than ",
+          size_text(limits_.line), "; expected one JSON object, as `crema train` writes them");
 }
 
 void RunsInText::finish() { add_line(std::exchange(rest_, ""), true); }

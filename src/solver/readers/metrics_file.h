@@ -16,8 +16,10 @@
 // training data once. An "end" that was asked for says why.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -52,24 +54,34 @@ struct Run {
 // A line without its newline. Values that JSON cannot represent (nan, inf) become null.
 std::string to_json(const Metric& metric);
 
+// What is read of a file that may be another user's; without an end where the user names the file.
+struct MetricsLimits {
+  size_t line = SIZE_MAX;  // bytes
+  size_t lines = SIZE_MAX, runs = SIZE_MAX;
+  size_t restarts = SIZE_MAX;  // lines that starts and rollbacks look at, to drop outdated ones
+};
+
 // The runs in the text of a file that may still grow, ordered by when they were last started or
 // resumed. Unnamed runs get names.
 class RunsInText {
  public:
   // `path`: for messages.
-  explicit RunsInText(std::string path) : path_(std::move(path)) {}
+  explicit RunsInText(std::string path, const MetricsLimits& limits = {})
+      : path_(std::move(path)), limits_(limits) {}
   // Takes the next part of the text, which may end within a line. Error names a line that is not
-  // such an object.
-  void add(const std::string& text);
+  // such an object, or the limit that is exceeded.
+  void add(std::string_view text);
   // No more comes. A last line without its newline counts if it is whole: a kill cuts lines off.
   void finish();
   const std::vector<Run>& runs() const { return runs_; }
+  size_t lines() const { return lines_; }
 
  private:
-  void add_line(const std::string& line, bool cut);
+  void add_line(std::string_view line, bool cut);
 
   std::string path_, rest_;
-  size_t lines_ = 0;
+  MetricsLimits limits_;
+  size_t lines_ = 0, looked_at_ = 0;
   int unnamed_ = 0;
   std::vector<Run> runs_;
 };
