@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <mutex>
 
+#include "base/error.h"
 #include "base/strings.h"
 
 namespace crema {
@@ -41,7 +42,30 @@ std::string find_in_folders(const std::string& module, const std::string& folder
 
 }  // namespace
 
+Shape HostBlob::shape() const {
+  const std::scoped_lock lock(mutex_);
+  return shape_;
+}
+
+void HostBlob::fix_shape() {
+  const std::scoped_lock lock(mutex_);
+  fixed_ = true;
+}
+
+bool HostBlob::has(const Tensor& memory) const {
+  const std::scoped_lock lock(mutex_);
+  return static_cast<bool>(memory);
+}
+
+void HostBlob::view(Tensor& memory, Tensor other) {
+  const std::scoped_lock lock(mutex_);
+  memory = std::move(other);
+}
+
 void HostBlob::reshape(const Shape& shape) {
+  const std::scoped_lock lock(mutex_);
+  require(!fixed_ || shape == shape_, "this parameter has the shape ", shape_.brief(),
+          " that setup() gave it: it cannot become ", shape.brief());
   for (Tensor* memory : {&data_, &diff_}) {
     if (*memory && memory->count() < shape.count()) *memory = {};
   }
@@ -49,7 +73,9 @@ void HostBlob::reshape(const Shape& shape) {
 }
 
 Tensor HostBlob::filled(Tensor& memory) {
-  if (!memory) memory = Tensor(*host_, shape_, DType::f32);
+  const std::scoped_lock lock(mutex_);
+  // Python code may have reshaped a blob that shows a net's memory.
+  if (!memory || memory.count() < shape_.count()) memory = Tensor(*host_, shape_, DType::f32);
   if (memory.shape() == shape_) return memory;
   if (!memory.memory()) return Tensor::wrap(memory.raw(), shape_, DType::f32);
   const auto* const start = static_cast<const char*>(memory.memory()->data());

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -17,32 +18,39 @@ class Layer;
 class LayerParameter;
 
 // A blob as Python code sees it: float32, row-major, in host memory. Either its own memory, which is
-// allocated and zero when first asked for, or a view of a net's.
+// allocated and zero when first asked for, or a view of a net's. Python code may keep it and use it from any
+// thread, also while the net runs.
 class HostBlob {
  public:
   HostBlob(std::shared_ptr<Context> host, Shape shape)
       : host_(std::move(host)), shape_(std::move(shape)) {}
 
-  const Shape& shape() const { return shape_; }
+  Shape shape() const;
   // The content is kept where the new shape fits into its memory (a smaller one has the first values),
   // else zero. Arrays that Python still holds keep the old memory.
   void reshape(const Shape& shape);
+  // From now on reshape() to another shape is an Error: of a parameter, which the net has memory for.
+  void fix_shape();
 
   // The tensors have the blob's shape.
   Tensor data() { return filled(data_); }
   Tensor diff() { return filled(diff_); }
   // Whether there is any content: neither asked for nor viewed before is none.
-  bool has_data() const { return static_cast<bool>(data_); }
-  bool has_diff() const { return static_cast<bool>(diff_); }
+  bool has_data() const { return has(data_); }
+  bool has_diff() const { return has(diff_); }
 
-  // From now on the content is this memory (host, float32, row-major), at least as large as the shape
-  // needs. An empty tensor: memory of its own again, zero when asked for.
-  void view_data(Tensor memory) { data_ = std::move(memory); }
-  void view_diff(Tensor memory) { diff_ = std::move(memory); }
+  // From now on the content is this memory (host, float32, row-major). An empty tensor, or one that is
+  // smaller than the shape: memory of its own again, zero when asked for.
+  void view_data(Tensor memory) { view(data_, std::move(memory)); }
+  void view_diff(Tensor memory) { view(diff_, std::move(memory)); }
 
  private:
   Tensor filled(Tensor& memory);
+  bool has(const Tensor& memory) const;
+  void view(Tensor& memory, Tensor other);
 
+  mutable std::mutex mutex_;
+  bool fixed_ = false;
   std::shared_ptr<Context> host_;
   Shape shape_;
   Tensor data_, diff_;  // as large as the largest shape so far

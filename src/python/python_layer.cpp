@@ -186,6 +186,8 @@ std::unique_ptr<PythonObject> make_python_layer(const PythonClass& wanted) {
   } catch (py::error_already_set& exception) {
     fail_with(exception, cat(wanted.layer, "()"));
   }
+  require(py::isinstance<PythonLayerBase>(object), "class ", wanted.layer, " of the Python module ",
+          wanted.module, " makes objects that are no crema.Layer");
   auto& base = object.cast<PythonLayerBase&>();
   base.param_str = wanted.param_str;
   base.name = wanted.name;

@@ -547,6 +547,70 @@ def test_arrays_outlive_the_net():
     assert np.all(array == 6)
 
 
+@pytest.mark.parametrize('which, shape', [('bottom', (400, 300)), ('bottom', (1, 1)), ('top', (400, 300)), ('top', (1, 1))])
+@pytest.mark.parametrize('when', ['forward', 'after forward', 'backward'])
+def test_blobs_that_are_reshaped_where_they_must_not_be(folder, which, shape, when):
+    """Their arrays never reach beyond the net's memory: an error, or memory of their own."""
+    (folder / 'my_layers.py').write_text(LAYERS + f"""
+
+class Meddler(Times):
+    def forward(self, bottom, top):
+        super().forward(bottom, top)
+        self.kept = {which}
+        if {when!r} == 'forward':
+            {which}[0].reshape{shape}
+
+    def backward(self, top, propagate_down, bottom):
+        if {when!r} == 'backward':
+            {which}[0].reshape{shape}
+        for blob in (*top, *bottom):
+            blob.diff[...] = blob.data + 1
+""")
+    net = net_of(layer('a', 'Meddler', "bottom: 'x0' top: 'a'", '2'), crema.TRAIN, inputs=((40, 30),))
+    for _ in range(3):
+        for run in (net.forward, net.backward):
+            try:
+                run()
+            except crema.Error as error:
+                assert 'reshaped' in str(error) or 'shape' in str(error)
+            if when == 'after forward':
+                net.layers[1].kept[0].reshape(*shape)
+                net.layers[1].kept[0].data[...] = net.layers[1].kept[0].diff + 1
+
+
+def test_parameters_keep_their_shape():
+    net = net_of(layer('b', 'Bias', "bottom: 'x0' top: 'b'"), crema.TRAIN)
+    with pytest.raises(crema.Error, match='shape 3 that setup'):
+        net.layers[1].blobs[0].reshape(1000)
+    net.layers[1].blobs[0].reshape(3)
+    net.forward()
+
+
+def test_objects_of_another_class(folder):
+    (folder / 'my_layers.py').write_text(LAYERS + 'class Odd(Times):\n    def __new__(cls):\n        return 5\n')
+    with pytest.raises(crema.Error, match='makes objects that are no crema.Layer'):
+        net_of(layer('a', 'Odd', "bottom: 'x0' top: 'a'", '2'))
+
+
+def test_blobs_are_read_while_the_net_runs():
+    net = net_of(layer('b', 'Bias', "bottom: 'x0' top: 'b'"), crema.TRAIN)
+    blob, runs = net.layers[1].blobs[0], [True]
+
+    def read():
+        while runs:
+            assert blob.data.shape == blob.diff.shape == (3,)
+
+    threads = [threading.Thread(target=read) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for _ in range(200):
+        net.forward()
+        net.backward()
+    runs.clear()
+    for thread in threads:
+        thread.join()
+
+
 def test_objects_are_the_layers_of_a_net():
     """As py-faster-rcnn hands its data to the layer."""
     net = net_of(layer('data', 'Growing', "top: 'data'") + layer('b', 'Bias', "bottom: 'data' top: 'b'"), inputs=[])

@@ -31,7 +31,8 @@ Tensor front(const Tensor& tensor, const Shape& shape) {
 void to_host(Context& context, const Tensor& from, const Tensor& to) {
   if (from.raw() == to.raw() || to.count() == 0) return;
   const std::vector<float> values = to_floats(context, from);
-  std::copy(values.begin(), values.end(), to.data<float>());
+  const auto count = std::min<int64_t>(from.count(), to.count());  // its class may have reshaped it
+  std::copy_n(values.begin(), count, to.data<float>());
 }
 
 void from_host(Context& context, const Tensor& from, const Tensor& to) {
@@ -90,6 +91,7 @@ class PythonLayer : public Layer {
     object_->setup(bottom_, top_);
     blobs_ = object_->blobs();
     for (const auto& blob : blobs_) {
+      blob->fix_shape();
       given_.push_back(blob->has_data() ? blob->data() : Tensor());
       known_.push_back(given_.back() ? to_floats(*host, given_.back())
                                      : std::vector<float>(blob->shape().count()));
@@ -163,6 +165,7 @@ class PythonLayer : public Layer {
 
   void backward(Context& context, const Backward& pass) override {
     std::vector<bool> propagate;
+    for (size_t i = 0; i < bottom_.size(); ++i) check_bottom(i, pass.bottom_diff[i], "forward()");
     for (size_t j = 0; j < top_.size(); ++j) {
       if (pass.top[j]) view(context, pass.top[j], *top_[j], &HostBlob::view_data, &HostBlob::data);
       view_top_diff(context, j, pass.top_diff[j]);
@@ -194,9 +197,7 @@ class PythonLayer : public Layer {
     object_->backward(top_, propagate, bottom_);
     for (size_t i = 0; i < bottom_.size(); ++i) {
       if (!pass.bottom_diff[i]) continue;
-      require(bottom_[i]->shape() == pass.bottom_diff[i].shape(), "backward() has reshaped bottom ",
-              i, " from ", pass.bottom_diff[i].shape().brief(), " to ",
-              bottom_[i]->shape().brief());
+      check_bottom(i, pass.bottom_diff[i], "backward()");
       from_host(context, bottom_[i]->diff(), pass.bottom_diff[i]);
     }
     for (size_t k = 0; k < blobs_.size(); ++k) {
@@ -206,6 +207,12 @@ class PythonLayer : public Layer {
 
  private:
   bool is_source() const { return message().bottom_size() == 0; }
+
+  void check_bottom(size_t i, const Tensor& diff, const char* method) const {
+    if (!diff || bottom_[i]->shape() == diff.shape()) return;
+    fail(method, " has reshaped bottom ", i, " from ", diff.shape().brief(), " to ",
+         bottom_[i]->shape().brief());
+  }
 
   std::vector<Shape> shapes() const {
     std::vector<Shape> shapes;
