@@ -56,7 +56,9 @@ Shape shape_of(const py::handle& extents) {
     // As NumPy's integers are, too; not 2.5.
     const auto number = py::reinterpret_steal<py::object>(PyNumber_Index(extent.ptr()));
     if (!number) throw py::error_already_set();
-    dims.push_back(number.cast<int64_t>());
+    int overflow = 0;
+    dims.push_back(PyLong_AsLongLongAndOverflow(number.ptr(), &overflow));
+    require(overflow == 0, "shape: extent ", std::string(py::str(number)), " is not in 64 bits");
     require(dims.back() >= 0, "shape: extent ", dims.back(), " is negative");
   }
   Shape shape(std::move(dims));

@@ -4,9 +4,14 @@
 
 #include <pybind11/pybind11.h>
 
+#include <string>
+
 namespace crema::python {
 
 void bind_exceptions(pybind11::module_& module);
+// A path as it is; ValueError when a NUL would cut it short.
+std::string checked_path(std::string path);
+
 // ImportError in a sub-interpreter.
 void require_main_interpreter();
 void bind_gil(pybind11::module_& module);

@@ -47,7 +47,9 @@ bool is_on_gpu(BlobObject& blob) {
 py::object as_array(BlobObject& blob, const py::object& dtype, const py::object& copy) {
   py::object array = blob.data();
   if (!dtype.is_none()) array = array.attr("astype")(dtype, py::arg("copy") = false);
-  if (!copy.is_none() && copy.cast<bool>()) array = array.attr("copy")();
+  const int copies = copy.is_none() ? 0 : PyObject_IsTrue(copy.ptr());
+  if (copies < 0) throw py::error_already_set();
+  if (copies) array = array.attr("copy")();
   return array;
 }
 

@@ -25,6 +25,9 @@ namespace py = pybind11;
 
 namespace {
 
+// OpenMP ends the process when it cannot start as many as it was told.
+constexpr int kMostThreads = 1024;
+
 struct Mode {
   std::mutex mutex;
   bool gpu = false;
@@ -73,9 +76,9 @@ uint64_t take_seed() {
 }
 
 void set_threads(int threads) {
-  require(threads >= 0, "set_threads(", threads,
-          "): expected a number of threads, or 0 for as many as "
-          "there are processors");
+  require(threads >= 0 && threads <= kMostThreads, "set_threads(", threads,
+          "): expected a number of threads up to ", kMostThreads,
+          ", or 0 for as many as there are processors");
   const std::lock_guard lock(mode().mutex);
   mode().threads = threads;
   ++mode().change;

@@ -4,6 +4,7 @@
 #include "net/filter.h"
 #include "net/prototxt/net_input.h"
 #include "python/bindings.h"
+#include "python/init_once.h"
 #include "python/layer_view.h"
 #include "python/mode.h"
 #include "python/net_object.h"
@@ -19,8 +20,10 @@ namespace {
 std::string path_of(const py::handle& path) {
   const auto text = py::reinterpret_steal<py::object>(PyOS_FSPath(path.ptr()));
   if (!text) throw py::error_already_set();
-  if (py::isinstance<py::bytes>(text)) return text.cast<std::string>();
-  return py::reinterpret_steal<py::bytes>(PyUnicode_EncodeFSDefault(text.ptr()));
+  if (py::isinstance<py::bytes>(text)) return checked_path(text.cast<std::string>());
+  const auto bytes = py::reinterpret_steal<py::bytes>(PyUnicode_EncodeFSDefault(text.ptr()));
+  if (!bytes) throw py::error_already_set();
+  return checked_path(bytes);
 }
 
 std::string weights_of(const py::object& weights) {
@@ -36,7 +39,10 @@ std::vector<std::string> stages_of(const py::object& stages) {
   if (stages.is_none()) return {};
   if (py::isinstance<py::str>(stages)) return {stages.cast<std::string>()};
   std::vector<std::string> found;
-  for (const py::handle& stage : py::iter(stages)) found.push_back(stage.cast<std::string>());
+  for (const py::handle& stage : py::iter(stages)) {
+    if (!py::isinstance<py::str>(stage)) throw py::type_error("stages: each is a text");
+    found.push_back(stage.cast<std::string>());
+  }
   return found;
 }
 
@@ -51,6 +57,17 @@ std::shared_ptr<NetObject> open_net(const py::object& file, int phase, int level
   format.planned = planned;
   format.precision = precision;
   return NetObject::open(path_of(file), format);
+}
+
+std::shared_ptr<NetObject> open_net_with_weights(const py::object& file, const py::object& weights,
+                                                 int phase, bool planned,
+                                                 const std::string& precision) {
+  return open_net(file, phase, 0, py::none(), weights, planned, precision);
+}
+
+std::shared_ptr<NetObject> open_net_of_2014(const py::object& file, const py::str& weights) {
+  const int phase = py::module_::import("crema.pycaffe").attr("_phase").cast<int>();
+  return open_net(file, phase, 0, py::none(), weights, false, "");
 }
 
 std::vector<std::shared_ptr<BlobObject>> net_blobs(NetObject& net) {
@@ -225,22 +242,14 @@ void bind_net(py::module_& module) {
       "\"fp16\".\n"
       "Error with file:line:column for a mistake in the file.\n\n"
       "A net is used by one thread at a time: another one waits.");
-  net.def(py::init(&open_net), py::arg("network_file"), py::arg("phase"), py::arg("level") = 0,
-          py::arg("stages") = py::none(), py::arg("weights") = py::none(),
-          py::arg("planned") = false, py::arg("precision") = "");
-  net.def(py::init([](const py::object& file, const py::object& weights, int phase, bool planned,
-                      const std::string& precision) {
-            return open_net(file, phase, 0, py::none(), weights, planned, precision);
-          }),
-          py::arg("network_file"), py::arg("weights"), py::arg("phase"), py::arg("planned") = false,
-          py::arg("precision") = "", "The form of old scripts: file, weights, phase.")
-      .def(py::init([](const py::object& file, const py::str& weights) {
-             const py::module_ module = py::module_::import("crema.pycaffe");
-             const int phase = module.attr("_phase").cast<int>();
-             return open_net(file, phase, 0, py::none(), weights, false, "");
-           }),
-           py::arg("network_file"), py::arg("weights"),
-           "The form of scripts from 2014, after set_phase_test() or set_phase_train().");
+  define_init(net, &open_net, py::arg("network_file"), py::arg("phase"), py::arg("level") = 0,
+              py::arg("stages") = py::none(), py::arg("weights") = py::none(),
+              py::arg("planned") = false, py::arg("precision") = "");
+  define_init(net, &open_net_with_weights, py::arg("network_file"), py::arg("weights"),
+              py::arg("phase"), py::arg("planned") = false, py::arg("precision") = "",
+              "The form of old scripts: file, weights, phase.");
+  define_init(net, &open_net_of_2014, py::arg("network_file"), py::arg("weights"),
+              "The form of scripts from 2014, after set_phase_test() or set_phase_train().");
   add_passes(net);
   add_lists(net);
   module.def(

@@ -6,6 +6,7 @@
 #include "kernels/optim/update.h"
 #include "proto/solver.pb.h"
 #include "python/bindings.h"
+#include "python/init_once.h"
 #include "python/mode.h"
 #include "python/solver_events.h"
 #include "python/solver_object.h"
@@ -17,7 +18,7 @@ namespace py = pybind11;
 namespace {
 
 SolverFile read_solver(const std::string& file, bool is_text) {
-  return is_text ? parse_solver_text(file, "text") : read_solver_file(file);
+  return is_text ? parse_solver_text(file, "text") : read_solver_file(checked_path(file));
 }
 
 std::unique_ptr<SolverObject> make_solver(const std::string& file, bool is_text,
@@ -26,12 +27,15 @@ std::unique_ptr<SolverObject> make_solver(const std::string& file, bool is_text,
                                           const std::string& snapshot, std::optional<int> level,
                                           const std::vector<std::string>& stages,
                                           const std::string& precision, bool log) {
+  for (const std::string& path : weights) checked_path(path);
+  checked_path(snapshot);
   return std::make_unique<SolverObject>(
       read_solver(file, is_text),
       SolverFormat{type, weights, snapshot, level, stages, precision, log});
 }
 
 void solve(const py::object& self, const std::string& state) {
+  checked_path(state);
   auto& object = self.cast<SolverObject&>();
   object.run(self, "solve", [&] {
     if (!state.empty()) object.solver().restore(state);
@@ -46,6 +50,7 @@ void step(const py::object& self, int64_t iterations) {
 }
 
 void restore(const py::object& self, const std::string& state) {
+  checked_path(state);
   auto& object = self.cast<SolverObject&>();
   object.run(self, "restore", [&] { object.solver().restore(state); });
 }
@@ -109,11 +114,11 @@ void bind_solver(py::module_& module) {
       },
       py::arg("file"), py::arg("is_text") = false, "The type of a solver's file: \"SGD\", ...");
 
-  py::class_<SolverObject>(module, "Solver")
-      .def(py::init(&make_solver), py::arg("file"), py::arg("is_text"), py::arg("type"),
-           py::arg("weights"), py::arg("snapshot"), py::arg("level"), py::arg("stages"),
-           py::arg("precision"), py::arg("log"))
-      .def_property_readonly("net", &SolverObject::net, "The net that is trained.")
+  py::class_<SolverObject> solver(module, "Solver");
+  define_init(solver, &make_solver, py::arg("file"), py::arg("is_text"), py::arg("type"),
+              py::arg("weights"), py::arg("snapshot"), py::arg("level"), py::arg("stages"),
+              py::arg("precision"), py::arg("log"));
+  solver.def_property_readonly("net", &SolverObject::net, "The net that is trained.")
       .def_property_readonly("test_nets", &SolverObject::test_nets,
                              "The nets of the tests, a list.")
       .def_property_readonly(

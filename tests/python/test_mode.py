@@ -98,8 +98,9 @@ def test_threads():
     assert crema.get_threads() == 1
     crema.set_threads(0)
     assert crema.get_threads() == before
-    with pytest.raises(crema.Error, match="threads"):
-        crema.set_threads(-1)
+    for number in (-1, 1025, 2**31 - 1):
+        with pytest.raises(crema.Error, match="threads up to 1024"):
+            crema.set_threads(number)
 
 
 def test_layer_types():

@@ -1,7 +1,9 @@
 """Objects that were never initialized, copies and pickles: each class of crema says TypeError, or does it well."""
 import copy
 import inspect
+import os
 import pickle
+import threading
 import types
 
 import numpy as np
@@ -107,6 +109,50 @@ def test_never_initialized_as_an_argument(tmp_path):
         failed.forward()
     failed.__init__(str(path), crema.TEST)
     assert failed.forward()['ip'].shape == (2, 2)
+
+
+def test_init_in_several_threads(tmp_path):
+    path = tmp_path / 'net.prototxt'
+    path.write_text(NET)
+    said = []
+
+    def init():
+        try:
+            net.__init__(str(path), crema.TEST)
+        except TypeError as error:
+            said.append(str(error))
+
+    for _ in range(10):
+        net = crema.Net.__new__(crema.Net)
+        threads = [threading.Thread(target=init) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert net.forward()['ip'].shape == (2, 2)
+    assert all('another thread' in text for text in said)
+
+
+@pytest.mark.parametrize('path', ['a\0b', b'a\0b', '\ud800'])
+def test_odd_paths(path, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / 'net.prototxt').write_text(NET)
+    net, solver = crema.Net('net.prototxt', crema.TEST), crema.get_solver(text=SOLVER, log=False)
+    text = path if isinstance(path, str) else '\0'
+    for call in (lambda: net.save(path), lambda: net.save_hdf5(path), lambda: net.copy_from(path), lambda: crema.Net(path, 1),
+                 lambda: net.load_hdf5(path), lambda: crema.Net('net.prototxt', 1, weights=[path]),
+                 lambda: crema.net_text(path, 1), lambda: crema.get_solver(text), lambda: solver.restore(text),
+                 lambda: solver.solve(text), lambda: crema.get_solver(text=SOLVER, weights=text),
+                 lambda: crema.solver_type(text)):
+        with pytest.raises((ValueError, TypeError)):
+            call()
+    assert os.listdir(tmp_path) == ['net.prototxt']
+
+
+@pytest.mark.parametrize('shape', [(2**63,), (-2**63 - 1,), (10**30,)])
+def test_huge_extents(shape):
+    with pytest.raises(crema.Error, match='not in 64 bits'):
+        crema.Blob(shape)
 
 
 @pytest.mark.parametrize('name, call', [
