@@ -1,6 +1,6 @@
-// What all classes of the module have in common: an object that was never initialized is a TypeError
-// wherever it is used, and so is a copy of one that holds more than Python sees. Functions take an X&, not
-// a shared_ptr<X>: for that pybind11 raises a RuntimeError of its own.
+// What all classes of the module have in common. An object that was never initialized is a TypeError
+// wherever it is used, and so are a copy of one that holds more than Python sees and a change of
+// __class__. Functions take an X&, not a shared_ptr<X>: for that pybind11 raises a RuntimeError.
 #include <map>
 #include <string>
 
@@ -46,6 +46,29 @@ py::object reduce(const py::object& self, const std::string& instead) {
                            instead));
 }
 
+// An assignment to __class__ must not make one C++ object of another.
+void set_class(const py::object& self, const py::object& other) {
+  const auto types_of = [](PyObject* type) {
+    return py::detail::all_type_info(reinterpret_cast<PyTypeObject*>(type));
+  };
+  if (!PyType_Check(other.ptr()) ||
+      types_of(other.ptr()) != types_of(reinterpret_cast<PyObject*>(Py_TYPE(self.ptr()))))
+    throw py::type_error("__class__ can become another class only with the same base in crema");
+  const py::object object = py::module_::import("builtins").attr("object");
+  object.attr("__dict__")["__class__"].attr("__set__")(self, other);
+}
+
+// In the class itself: as an attribute it would be the class of the class.
+void guard_class(const py::handle& type) {
+  const py::module_ builtins = py::module_::import("builtins");
+  const py::object property =
+      builtins.attr("property")(builtins.attr("type"), py::cpp_function(&set_class));
+  auto* const object = reinterpret_cast<PyTypeObject*>(type.ptr());
+  if (PyDict_SetItemString(object->tp_dict, "__class__", property.ptr()) != 0)
+    throw py::error_already_set();
+  PyType_Modified(object);
+}
+
 }  // namespace
 
 void complete_classes(const py::module_& module) {
@@ -56,6 +79,7 @@ void complete_classes(const py::module_& module) {
         py::detail::get_type_info(reinterpret_cast<PyTypeObject*>(value.ptr()));
     if (!info) continue;  // an exception, or a list
     info->operator_new = refuse_uninitialized;
+    guard_class(value);
     const auto instead = instead_of_copies().find(name.cast<std::string>());
     const std::string advice = instead == instead_of_copies().end() ? "" : instead->second;
     py::setattr(value, "__reduce__",

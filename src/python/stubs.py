@@ -115,7 +115,7 @@ def class_text(name, cls):
     text = f'\nclass {name}' + (f'({", ".join(bases)})' if bases else '') + ':\n'
     if cls.__doc__:
         text += indented(cls.__doc__, '    ')
-    hidden = ('__doc__', '__module__', '__new__', '__reduce__', '__dict__', '__weakref__', '__slots__')
+    hidden = ('__doc__', '__module__', '__new__', '__class__', '__reduce__', '__dict__', '__weakref__', '__slots__')
     for member, value in sorted(vars(cls).items()):
         if member in hidden or is_private(member) or member.startswith('__pybind11'):
             continue

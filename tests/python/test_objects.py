@@ -26,6 +26,10 @@ class OwnNet(crema.Net):
     pass
 
 
+class OtherNet(crema.Net):
+    pass
+
+
 class OwnBlob(crema.Blob):
     def __init__(self, shape):
         shape[0] = self.count  # before super().__init__()
@@ -109,6 +113,17 @@ def test_never_initialized_as_an_argument(tmp_path):
         failed.forward()
     failed.__init__(str(path), crema.TEST)
     assert failed.forward()['ip'].shape == (2, 2)
+
+
+def test_another_class(tmp_path):
+    (tmp_path / 'net.prototxt').write_text(NET)
+    net, blob = OtherNet(tmp_path / 'net.prototxt', crema.TEST), crema.Blob((2, 3))
+    for other in (crema.Net, OwnNet, crema.Timer, object, 5):
+        with pytest.raises(TypeError):
+            blob.__class__ = other
+    net.__class__ = OwnNet
+    assert type(net) is net.__class__ is OwnNet and isinstance(net, crema.Net) and not isinstance(net, crema.Blob)
+    assert net.forward()['ip'].shape == (2, 2) and blob.data.shape == (2, 3)
 
 
 def test_init_in_several_threads(tmp_path):
