@@ -134,11 +134,11 @@ in_thread(s.solve)
      'in_thread(solver().solve); print("done")'),
     ('del solver', 0, 's = solver(); in_thread(s.solve); del s; import gc; gc.collect(); print("done")'),
     ('fit', 4, 'in_thread(lambda: crema.Classifier(epochs=10**6, verbose=0).fit(np.zeros((64, 8), "f"), np.arange(64) % 3))\n'
-     'time.sleep(0.5); print("done"); sys.exit(4)'),
+     'time.sleep(0.3); print("done"); sys.exit(4)'),
     ('a fork', 0, """
 s, n = solver(), net()
 in_thread(s.solve)
-for _ in range(10):
+for _ in range(3):
     child = os.fork()
     if not child:
         net().forward()
