@@ -299,6 +299,47 @@ TEST_F(Watch, ShowsNoFileThatALinkLeadsTo) {
   EXPECT_EQ(get("/net.svg?run=one").body.find("others can write"), std::string::npos);
 }
 
+TEST_F(Watch, EscapesWhatFilesSay) {
+  const std::string evil = "</title></pre><script>alert(1)</script>'\\\"";
+  const std::string run = "runs/<script>alert(1)<script>/";
+  folder_.write(run + "run.json", "{}");
+  folder_.write(
+      run + "metrics.jsonl",
+      R"({"iteration":0,"kind":"start","run":"E","started":"E","net_name":"E","net_file":"E","solver_file":"E","time":0}
+{"iteration":1,"kind":"train","run":"E","time":1,"values":{"loss":1,"E":2}}
+{"iteration":1,"kind":"test","run":"E","net":0,"time":1,"values":{"E":2}}
+{"iteration":1,"kind":"rollback","run":"E","reason":"E","time":1}
+{"iteration":1,"kind":"confusion","run":"E","net":0,"time":1,"counts":[[3,4],[5,6]]}
+{"iteration":1,"kind":"end","run":"E","why":"E","time":1}
+)");
+  const auto replaced = [&](const std::string& name, const std::string& text) {
+    folder_.write(run + name, std::regex_replace(text, std::regex("E\""), evil + "\""));
+  };
+  replaced("metrics.jsonl", folder_.read(run + "metrics.jsonl"));
+  replaced("pictures/a.json",
+           R"({"title":"E","pictures":[{"src":"data:image/png;base64,AAAA","caption":"E"}]})");
+  folder_.write(run + "labels.txt", "<script>alert(1)</script>\n<b>\n");
+  folder_.write(run + "train.log", "<script>alert(1)</script>\n");
+  folder_.write(run + "solver.prototxt", "type: \"<script>alert(1)</script>\"\n");
+  folder_.write(
+      run + "train_val.prototxt",
+      "name: \"<script>alert(1)\" layer { name: \"<script>alert(1)\" type: \"<script>\" }\n");
+  const std::string name = quoted_for_url("<script>alert(1)<script>");
+  std::string list;
+  for (int i = 0; i < 100 && list.find("&lt;script&gt;alert(1)") == std::string::npos; ++i)
+    list = get("/").body;
+  expect_part(list, ">&lt;script&gt;alert(1)&lt;script&gt;</a>");
+  for (const std::string& address :
+       {"/" + std::string(), "/?run=" + name, "/?run=one&run=" + name, "/net.svg?run=" + name}) {
+    const httplib::Response response = get(address);
+    EXPECT_EQ(response.status, 200) << address;
+    expect_part(response.body, "&lt;script&gt;");
+    EXPECT_EQ(response.body.find("<script>"), std::string::npos) << address;
+  }
+  for (const nlohmann::json& part : nlohmann::json::parse(get("/parts?run=" + name).body))
+    EXPECT_EQ(part["html"].get<std::string>().find("<script>"), std::string::npos) << part["name"];
+}
+
 TEST_F(Watch, AnswersBesideSlowClients) {
   std::vector<int> slow;
   sockaddr_in address{};

@@ -58,7 +58,8 @@ RunTexts texts_of(const Run& run, const std::string& folder) {
     if (hash_of_text(net.net) == run.identity("net_text") && file_exists(net.path)) {
       texts.net = read_text(net.path, kLongest);
       texts.net_file = net.path;
-      texts.own = RunFile(std::filesystem::canonical(net.path)).is_own();
+      std::error_code none;  // an empty path then, which nobody owns
+      texts.own = RunFile(std::filesystem::canonical(net.path, none).string()).is_own();
     }
     if (hash_of_recipe(net.net, file.solver) == run.identity("recipe"))
       texts.solver = read_text(solver, kLongest);
