@@ -285,6 +285,16 @@ TEST_F(Watch, ShowsNoFileThatALinkLeadsTo) {
       "layer { name: \"data\" type: \"ImageData\" top: \"x\" image_data_param { source: \"" +
           folder_.file("private/key") + "\" batch_size: 1 } }\n");
   ASSERT_EQ(chmod(folder_.file(run + "train_val.prototxt").c_str(), 0666), 0);
+  // One whose layout would take minutes, and a thread.
+  std::string wide;
+  for (int i = 0; i < 300; ++i) {
+    wide += "layer { name: \"" + std::to_string(i) + "\" type: \"Concat\"";
+    for (int k = 0; k < i; ++k) wide += " bottom: \"" + std::to_string(k) + "\"";
+    wide += " top: \"" + std::to_string(i) + "\" }\n";
+  }
+  folder_.write("runs/wide/metrics.jsonl", metrics_of("88888888"));
+  folder_.write("runs/wide/train_val.prototxt", wide);
+  ASSERT_EQ(chmod(folder_.file("runs/wide/train_val.prototxt").c_str(), 0666), 0);
   std::string list;
   for (int i = 0; i < 100 && list.find(">evil</a>") == std::string::npos; ++i) list = get("/").body;
   expect_part(list, ">evil</a>");
@@ -295,6 +305,7 @@ TEST_F(Watch, ShowsNoFileThatALinkLeadsTo) {
     for (const char* part : {"TOPSECRET", "second line"})
       EXPECT_EQ(response.body.find(part), std::string::npos) << address;
   }
+  EXPECT_EQ(get("/net.svg?run=wide").status, 404);
   expect_part(get("/net.svg?run=evil").body, "others can write to the folder of this run");
   EXPECT_EQ(get("/net.svg?run=one").body.find("others can write"), std::string::npos);
 }

@@ -1,6 +1,7 @@
 #include "tools/pages/run_texts.h"
 
 #include <filesystem>
+#include <map>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -18,13 +19,30 @@ namespace {
 
 constexpr size_t kLongest = size_t{4} << 20;
 
+// How many layers the blobs pass between the layers that write and read them, in all: the layout's time
+// grows with it. A long chain has one per layer, a net in which each layer reads all others millions.
+size_t passed_layers(const NetParameter& net) {
+  std::map<std::string, int> written;
+  size_t passed = 0;
+  for (int i = 0; i < net.layer_size(); ++i) {
+    for (const std::string& bottom : net.layer(i).bottom()) {
+      const auto at = written.find(bottom);
+      if (at != written.end()) passed += static_cast<size_t>(i - at->second);
+    }
+    for (const std::string& top : net.layer(i).top()) written[top] = i;
+  }
+  return passed;
+}
+
 // A run's folder has its net as plain text, so nothing is included.
 std::string drawing_of_text(const RunTexts& texts) {
-  constexpr int kMostLayers = 2000;  // the layout of a net takes more than linear time
+  // Two or three seconds of layout.
+  constexpr int kMostLayers = 2000;
+  constexpr size_t kMostPassed = 30'000;
   NetParameter net;
   require(quiet_parse(texts.net, &net), texts.net_file, ": is not a net");
-  require(net.layer_size() <= kMostLayers, texts.net_file, ": has more than ", kMostLayers,
-          " layers");
+  require(net.layer_size() <= kMostLayers && passed_layers(net) <= kMostPassed, texts.net_file,
+          ": is too large to be drawn for a net that others can write");
   net = filter_net(net, net_state(TRAIN, net, {}), silent_log());
   NetBoxes boxes = net_boxes(net, true);
   if (boxes.name.empty()) boxes.name = texts.net_file;

@@ -68,11 +68,13 @@ class Exchange : public httplib::Stream {
   const std::string& response() const { return response_; }
 
   // As the library's versions declare them: newer ones have other names.
+  // NOLINTBEGIN(modernize-use-override)
   bool is_readable() const { return true; }
   bool is_writable() const { return true; }
   bool wait_readable() const { return true; }
   bool wait_writable() const { return true; }
   time_t duration() const { return 0; }
+  // NOLINTEND(modernize-use-override)
   socket_t socket() const override { return -1; }
   void get_remote_ip_and_port(std::string&, int&) const override {}
   void get_local_ip_and_port(std::string&, int&) const override {}
