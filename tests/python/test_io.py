@@ -8,6 +8,7 @@ import pytest
 from PIL import Image
 
 import crema
+from crema import learn_inputs, preparation
 from crema.io import caffe_pb2
 
 
@@ -318,3 +319,15 @@ def test_flip_image(arguments, expected):
     image = np.arange(6.).reshape(1, 2, 3)
     assert crema.io.flip_image(image, *arguments).tolist() == expected
     assert image[0, 0, 0] == 0
+
+
+@pytest.mark.parametrize('read', [
+    crema.io.load_mean, lambda number: learn_inputs.read_mean(number, (1,)),
+    lambda number: preparation.read_preparation(number),
+    lambda number: crema.draw.draw_net_to_file(crema.proto.caffe_pb2.NetParameter(), number)])
+def test_a_number_is_no_path(read, tmp_path):
+    """Python's open() would take it for an open file's, and close that."""
+    with open(tmp_path / 'mine', 'w') as file:
+        with pytest.raises(TypeError):
+            read(file.fileno())
+        file.write('open')

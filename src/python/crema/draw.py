@@ -227,5 +227,5 @@ def draw_net_to_file(caffe_net, filename, rankdir='LR', phase=None, display_lrm=
     if not ext:
         raise ValueError(f'{filename}: the ending of its name says the format, such as .png or .svg')
     picture = draw_net(caffe_net, rankdir, ext, phase, display_lrm)
-    with open(filename, 'wb') as file:
+    with open(os.fspath(filename), 'wb') as file:
         file.write(picture)

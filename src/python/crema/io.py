@@ -1,4 +1,6 @@
 """Images and messages as NumPy arrays: loading, resizing, what a net's input needs, Datum and BlobProto."""
+import os
+
 import numpy as np
 
 from .proto import caffe_pb2
@@ -98,7 +100,7 @@ def datum_to_array(datum):
 
 def load_mean(filename):
     """Returns the mean in a file, .npy or .binaryproto, as an array of (channels, height, width) or (channels)."""
-    filename = str(filename)
+    filename = os.fsdecode(filename)
     if filename.endswith('.npy'):
         return np.load(filename)
     with open(filename, 'rb') as file:

@@ -1,5 +1,7 @@
 """What a data layer's transform_param does to images, done to arrays."""
 
+import os
+
 import numpy as np
 
 from .proto import caffe_pb2
@@ -94,7 +96,7 @@ class Steps:
 def read_mean(path, shape):
     """The mean of a file of compute_image_mean."""
     blob = caffe_pb2.BlobProto()
-    with open(path, "rb") as file:
+    with open(os.fspath(path), "rb") as file:
         blob.ParseFromString(file.read())
     values = np.array(blob.data, np.float32)
     if values.size != np.prod(shape):

@@ -14,7 +14,7 @@ def read_preparation(path):
 
     Relative paths are completed where the files lie beside the net's.
     """
-    with open(path, encoding='utf-8', errors='replace') as file:
+    with open(os.fspath(path), encoding='utf-8', errors='replace') as file:
         lines = [line.rstrip('\n') for line in file]
     # The others are blank, so that a mistake is named with its line.
     fields = '\n'.join(' ' * len(_MARK) + line[len(_MARK):] if line.startswith(_MARK) else '' for line in lines)
