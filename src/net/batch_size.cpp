@@ -91,6 +91,27 @@ std::set<int64_t> stated_batches(const LayerParameter& source) {
   return batches;
 }
 
+int64_t divided_batch(const NetParameter& net) {
+  int64_t made_up = 0;
+  for (const LayerParameter& layer : net.layer()) {
+    if (!is_source(layer) || layer.type() == "ContinuationIndicator") continue;
+    if (layer.type() == "Input" || layer.type() == "MemoryData" || layer.type() == "Python")
+      return 0;
+    if (layer.type() != "DummyData") {
+      const std::set<int64_t> batches = stated_batches(layer);
+      return batches.empty() ? 0 : *batches.begin();
+    }
+    const DummyDataParameter& dummy = layer.dummy_data_param();
+    if (made_up > 0) continue;
+    if (dummy.shape_size() > 0 && dummy.shape(0).dim_size() > 0) {
+      made_up = dummy.shape(0).dim(0);
+    } else if (dummy.num_size() > 0) {
+      made_up = dummy.num(0);
+    }
+  }
+  return made_up;
+}
+
 void follow_batch_size(LayerParameter& layer, const std::set<int64_t>& before, int samples) {
   const auto repeats = [&](int64_t number) { return before.count(number) > 0; };
   const auto number = static_cast<uint32_t>(samples);

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "proto/layer.pb.h"
+#include "proto/net.pb.h"
 
 namespace crema {
 
@@ -16,6 +17,10 @@ void set_batch_size(LayerParameter& source, int samples);
 
 // The batches that a source states; none where it states no batch.
 std::set<int64_t> stated_batches(const LayerParameter& source);
+
+// The samples that several ranks divide among themselves: the batch of the first source that is no
+// DummyData, else of the first top of a DummyData. 0: that source gives each rank a batch of its own.
+int64_t divided_batch(const NetParameter& net);
 
 // Replaces the batch where a layer that is no source repeats it: the images of ProposalTarget, the
 // sequences of Lstm and ContinuationIndicator, the first axis of Reshape, if they are one of `before`.

@@ -5,8 +5,10 @@
 #include <new>
 #include <stdexcept>
 
+#include "layers/divided_batch.h"
 #include "layers/python_hook.h"
 #include "layers/vision/pooling_window.h"
+#include "net/batch_size.h"
 #include "net/companions.h"
 #include "net/graph_parameters.h"
 #include "net/needs_backward.h"
@@ -52,6 +54,7 @@ class Builder {
           layer.mutable_batch_norm_param()->set_stats_batch_size(graph_.net.bn_stats_batch_size());
       }
     }
+    divided_batch_ = divided_batch(graph_.net);
     for (const Companions& pair : find_companions(graph_.net))
       leader_.emplace(pair.second, pair.first);
     for (int i = 0; i < graph_.net.layer_size(); ++i) {
@@ -88,6 +91,8 @@ class Builder {
     const bool training = message.has_phase() ? message.phase() == TRAIN : options_.training;
     std::shared_ptr<Layer> layer = make_layer(message, training, options_.folder);
     if (options_.whole_epochs) layer->read_whole_epochs();
+    if (auto* const divided = dynamic_cast<DividedBatch*>(layer.get()))
+      divided->set_divided_batch(divided_batch_);
     // Sources of one order, crop and mirror.
     if (const auto leader = leader_.find(i); leader != leader_.end())
       layer->share_rng_of(*layers_[leader->second]);
@@ -281,8 +286,9 @@ class Builder {
   Context& context_;
   const GraphOptions& options_;
   Graph graph_;
-  std::vector<int> origin_;            // of each layer of graph_.net: its index in the filtered net
-  std::vector<const Layer*> layers_;   // null for Split
+  std::vector<int> origin_;           // of each layer of graph_.net: its index in the filtered net
+  std::vector<const Layer*> layers_;  // null for Split
+  int64_t divided_batch_ = 0;
   std::map<int, int> leader_;          // of a companion: the source whose random numbers it uses
   std::vector<int> node_of_;           // -1 for Split
   std::map<std::string, int> latest_;  // blob -> value

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "layers/divided_batch.h"
 #include "layers/python_hook.h"
 #include "net/graph_builder.h"
 
@@ -26,6 +27,11 @@ std::vector<Shape> shapes_of(const std::vector<Shape>& all, const std::vector<in
 std::vector<Shape> doubled(const Node& node, const std::vector<Shape>& now,
                            const std::vector<Shape>& twice) {
   std::vector<Shape> tops = shapes_of(now, node.tops);
+  if (const auto* divided = dynamic_cast<const DividedBatch*>(node.layer.get());
+      divided && node.bottoms.empty()) {
+    divided->double_samples(tops);
+    return tops;
+  }
   if (node.bottoms.empty()) {
     const BatchShare share = node.layer->share();
     for (Shape& top : tops) {
@@ -36,6 +42,7 @@ std::vector<Shape> doubled(const Node& node, const std::vector<Shape>& now,
   if (python_object(*node.layer)) {  // it may keep what it infers
     const Shape &before = now[node.bottoms[0]], &after = twice[node.bottoms[0]];
     for (Shape& top : tops) {
+      if (top.count() == 1) continue;  // a loss of shape (1), where this rank has one sample
       if (top.axes() > 0 && before.axes() > 0 && top[0] == before[0]) top[0] = after[0];
     }
     return tops;
@@ -45,6 +52,18 @@ std::vector<Shape> doubled(const Node& node, const std::vector<Shape>& now,
   } catch (const Error&) {
     return tops;
   }
+}
+
+// Error for a layer whose steps the ranks would divide.
+void check_steps(const Node& node, const std::vector<Shape>& now, const std::vector<Shape>& twice) {
+  if (node.bottoms.empty() || !node.layer->has_steps()) return;
+  const Shape &before = now[node.bottoms[0]], &after = twice[node.bottoms[0]];
+  if (before.axes() == 0 || after[0] != 2 * before[0]) return;
+  at_layer(node.place, [] {
+    fail(
+        "-batch_mode total: the ranks divide axis 0 of its first bottom among themselves, but that "
+        "has the steps of its sequences; train with -batch_mode per_gpu");
+  });
 }
 
 std::vector<Follows> dependences(const Graph& graph) {
@@ -58,6 +77,7 @@ std::vector<Follows> dependences(const Graph& graph) {
       depends = depends || (all[node.bottoms[j]] != Follows::nothing &&
                             node.layer->reads_values(static_cast<int>(j)));
     }
+    check_steps(node, now, twice);
     const std::vector<Shape> tops = doubled(node, now, twice);
     for (size_t j = 0; j < node.tops.size(); ++j) {
       const int top = node.tops[j];
@@ -74,17 +94,23 @@ constexpr const char* kReduction =
     "a layer of type Reduction (reduction_param { operation: SUM }) after it, which has the "
     "loss_weight instead, learns the same";
 
+constexpr const char* kPython =
+    "its class does not say how; give it the attribute loss_parts = \"mean\" where the loss is a "
+    "mean over the samples, \"sum\" where it is their sum, or train with -batch_mode per_gpu";
+
 // Where ranks share each batch.
 void check_shared(const Graph& graph, const Node& node, const Value& loss, LossParts parts,
                   const std::vector<Follows>& follows, const Communicator& world) {
   const std::string begin =
       cat("-batch_mode total: the loss \"", loss.blob, "\" cannot be combined from the parts of ",
           world.ranks, " ranks: ");
-  if (!parts.combine()) {
-    const Follows of_loss = follows[static_cast<size_t>(&loss - graph.values.data())];
-    fail(begin, parts.why ? parts.why
-                : of_loss == Follows::batch
-                    ? kReduction
+  // A value for each sample cannot be added to that of another rank's.
+  const bool for_each = follows[static_cast<size_t>(&loss - graph.values.data())] == Follows::batch;
+  if (!parts.combine() || for_each) {
+    fail(begin, parts.why  ? parts.why
+                : for_each ? kReduction
+                : python_object(*node.layer)
+                    ? kPython
                     : "a layer of this type does not say how; give loss_weight to the losses that "
                       "it reads, or train with -batch_mode per_gpu");
   }
@@ -110,7 +136,7 @@ void check_unread(const Graph& graph, const Node& node, int id) {
     }
     return false;
   };
-  // A layer in Python cannot say which values backward reads; a loss hardly reads its top.
+  // A layer in Python keeps what it has written for its backward.
   const bool own = node.layer->reads().top && !python_object(*node.layer);
   const bool read =
       (node.backward && own) || std::any_of(graph.nodes.begin(), graph.nodes.end(), reads);

@@ -3,9 +3,11 @@
 // Shapes: one `shape` for all tops or one for each (or num, channels, height, width of old files).
 // Of several ranks that train, each has its own part of random values. Where they share batches
 // (-batch_mode total), the first axis of a shape is the batch of all of them together, unless there are
-// more ranks than that: then each has the same values.
+// more ranks than that: then each has the same values. Each has them as well in a top whose first axis
+// is not the batch: that of the net's other source, or of the first top.
 // Parameters: none.
 // Gradient: none (nothing comes before it).
+#include "layers/divided_batch.h"
 #include "layers/filler.h"
 #include "layers/layer.h"
 #include "proto/layer.pb.h"
@@ -13,7 +15,7 @@
 namespace crema {
 namespace {
 
-class DummyDataLayer : public Layer {
+class DummyDataLayer : public Layer, public DividedBatch {
   const DummyDataParameter& p() const { return params<DummyDataParameter>(); }
   Arity bottoms() const override { return {0, 0}; }
   Arity tops() const override { return {1, -1}; }
@@ -40,7 +42,8 @@ class DummyDataLayer : public Layer {
   // This rank's part of a top, of which all ranks have `whole` or, without batch_mode total, as much
   // each.
   BatchShare share_of(const Shape& whole) const {
-    if (!world_ || whole.axes() == 0 || (world_->divides_batches && whole[0] < world_->ranks))
+    if (!world_ || whole.axes() == 0 || !has_samples(whole[0]) ||
+        (world_->divides_batches && whole[0] < world_->ranks))
       return {};
     return world_->share_of(whole[0]);
   }
@@ -49,6 +52,13 @@ class DummyDataLayer : public Layer {
       if (const BatchShare samples = share_of(whole); samples.all > 0) return samples;
     }
     return {};
+  }
+
+  void double_samples(std::vector<Shape>& tops) const override {
+    const std::vector<Shape> whole = whole_shapes();
+    for (size_t i = 0; i < tops.size(); ++i) {
+      if (share_of(whole[i]).all > 0) tops[i][0] *= 2;
+    }
   }
 
   // As the file gives them.
