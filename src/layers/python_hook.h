@@ -83,6 +83,8 @@ class PythonObject {
                         const HostBlobs& bottom) = 0;
   // What setup has added with self.blobs.add_blob().
   virtual HostBlobs blobs() = 0;
+  // The attribute of that name: "mean", "sum", or "" where the class has none.
+  virtual std::string loss_parts() { return ""; }
 };
 
 // Makes an object; Error when the module or the class is not found.

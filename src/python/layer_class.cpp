@@ -139,6 +139,7 @@ get lists of Blob, whose data and diff are NumPy arrays (write into them: top[0]
 Attributes: param_str, phase (crema.TRAIN or crema.TEST), name, blobs, type; pass_number, how many passes the
 net ran before this one: data that depend on it alone are the same after a resume; rank and ranks of a training by
 several, each of which makes its own part of a batch. A class may use these names for values of its own.
+loss_parts = 'mean' or 'sum' of a class says how the losses of several ranks become that of a batch they share.
 An exception in a method ends the pass with a crema.Error, whose __cause__ is that exception.)";
 
 }  // namespace

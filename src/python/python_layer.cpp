@@ -77,6 +77,12 @@ class PythonInstance : public PythonObject {
     });
   }
 
+  std::string loss_parts() override {
+    const py::gil_scoped_acquire lock;
+    const py::object parts = py::getattr(object_, "loss_parts", py::none());
+    return parts.is_none() ? "" : std::string(py::str(parts));
+  }
+
   HostBlobs blobs() override {
     const TakeGil lock;
     HostBlobs all;

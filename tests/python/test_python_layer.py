@@ -132,6 +132,15 @@ class Growing(crema.Layer):
         top[0].data[...] = self.passes
 
 
+class Mean(Loss):
+    loss_parts = 'mean'
+
+
+class Average(Loss):
+    def setup(self, bottom, top):
+        self.loss_parts = 'average'
+
+
 class Attributes(crema.Layer):
     def reshape(self, bottom, top):
         top[0].reshape()
@@ -791,3 +800,11 @@ def test_example_of_the_page(folder):
         results.append((net.forward()['loss'].item(), net.backward(diffs=['x0'])['x0'].copy()))
     (half, half_diff), (native, native_diff) = results
     assert abs(half - native / 2) < 1e-5 and np.allclose(half_diff, native_diff / 2, atol=1e-6)
+
+
+# How the losses of ranks that share a batch combine: tests/solver/rank_losses_test.cpp has what they learn.
+def test_loss_parts():
+    text = "bottom: 'x0' bottom: 'x1' top: 'loss' loss_weight: 1"
+    assert net_of(layer('it', 'Mean', text), crema.TRAIN, ((4, 3), (4, 3))).forward()['loss'] == 0
+    with pytest.raises(crema.Error, match='layer "it": loss_parts of class Average is "average"; expected "mean" or "sum"'):
+        net_of(layer('it', 'Average', text), crema.TRAIN, ((4, 3), (4, 3)))

@@ -58,6 +58,7 @@ class PythonLayer : public Layer {
     for (const auto& top : top_)
       repeated_->emplace_back(top->shape(), to_floats(*host_, top->data()));
   }
+  LossParts loss_parts(const std::vector<Shape>&) const override { return parts_; }
   Tensor given_parameter(size_t index) const override {
     return index < given_.size() ? given_[index] : Tensor();
   }
@@ -90,6 +91,8 @@ class PythonLayer : public Layer {
                     name(), training(), context.rank(), context.ranks(), folder(), host});
     object_->setup(bottom_, top_);
     blobs_ = object_->blobs();
+    set_parts(p.layer(), object_->loss_parts());
+    own_losses_.resize(training() && context.ranks() > 1 ? top_.size() : 0);
     for (const auto& blob : blobs_) {
       blob->fix_shape();
       given_.push_back(blob->has_data() ? blob->data() : Tensor());
@@ -156,8 +159,11 @@ class PythonLayer : public Layer {
       require(!grew && !is_source(), "its tops change their shapes in a pass that keeps them");
       return;
     }
-    for (size_t j = 0; j < top_.size(); ++j)
+    for (size_t j = 0; j < top_.size(); ++j) {
+      if (j < own_losses_.size() && has_loss_weight(j))
+        own_losses_[j] = to_floats(*host_, top_[j]->data());
       from_host(context, top_[j]->data(), front(pass.top[j], top_[j]->shape()));
+    }
     write_back(context, pass.parameters);
   }
 
@@ -167,7 +173,11 @@ class PythonLayer : public Layer {
     std::vector<bool> propagate;
     for (size_t i = 0; i < bottom_.size(); ++i) check_bottom(i, pass.bottom_diff[i], "forward()");
     for (size_t j = 0; j < top_.size(); ++j) {
-      if (pass.top[j]) view(context, pass.top[j], *top_[j], &HostBlob::view_data, &HostBlob::data);
+      if (j < own_losses_.size() && has_loss_weight(j)) {
+        show_own_loss(j);
+      } else if (pass.top[j]) {
+        view(context, pass.top[j], *top_[j], &HostBlob::view_data, &HostBlob::data);
+      }
       view_top_diff(context, j, pass.top_diff[j]);
     }
     for (size_t i = 0; i < bottom_.size(); ++i) {
@@ -207,6 +217,24 @@ class PythonLayer : public Layer {
 
  private:
   bool is_source() const { return message().bottom_size() == 0; }
+  bool has_loss_weight(size_t top) const {
+    const auto j = static_cast<int>(top);
+    return j < message().loss_weight_size() && message().loss_weight(j) != 0;
+  }
+
+  void set_parts(const std::string& layer, const std::string& parts) {
+    require(parts.empty() || parts == "mean" || parts == "sum", "loss_parts of class ", layer,
+            " is \"", parts, "\"; expected \"mean\" or \"sum\": how the losses of the parts of a ",
+            "batch become that of the batch");
+    if (parts == "mean") parts_ = LossParts::all(PartsRule::mean);
+    if (parts == "sum") parts_ = LossParts::all(PartsRule::sum);
+  }
+
+  // The plan's memory has the sum over the ranks by now; the class finds what it has written.
+  void show_own_loss(size_t j) {
+    top_[j]->view_data({});
+    std::copy(own_losses_[j].begin(), own_losses_[j].end(), top_[j]->data().data<float>());
+  }
 
   void check_bottom(size_t i, const Tensor& diff, const char* method) const {
     if (!diff || bottom_[i]->shape() == diff.shape()) return;
@@ -301,11 +329,13 @@ class PythonLayer : public Layer {
   std::optional<std::vector<std::pair<Shape, std::vector<float>>>> repeated_;  // tops
   // Of blobs_ that are copies, what they held after the last pass.
   std::vector<std::vector<float>> known_;
-  std::vector<int> in_place_;          // for each bottom the top that is the same blob; or -1
-  std::vector<Tensor> given_;          // the first values of blobs_
-  bool grows_ = false;                 // the last forward's tops did not fit
-  bool waiting_ = false;               // a source has run, and its tops wait to be fetched
-  std::optional<uint64_t> last_pass_;  // of a source
+  std::vector<int> in_place_;  // for each bottom the top that is the same blob; or -1
+  std::vector<Tensor> given_;  // the first values of blobs_
+  LossParts parts_;
+  std::vector<std::vector<float>> own_losses_;  // of several ranks: the tops with a loss_weight
+  bool grows_ = false;                          // the last forward's tops did not fit
+  bool waiting_ = false;                        // a source has run, and its tops wait to be fetched
+  std::optional<uint64_t> last_pass_;           // of a source
   double seconds_ = 0;
   mutable std::vector<Shape> planned_;
 };

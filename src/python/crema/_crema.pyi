@@ -170,6 +170,7 @@ class Layer:
     Attributes: param_str, phase (crema.TRAIN or crema.TEST), name, blobs, type; pass_number, how many passes the
     net ran before this one: data that depend on it alone are the same after a resume; rank and ranks of a training by
     several, each of which makes its own part of a batch. A class may use these names for values of its own.
+    loss_parts = 'mean' or 'sum' of a class says how the losses of several ranks become that of a batch they share.
     An exception in a method ends the pass with a crema.Error, whose __cause__ is that exception."""
     def __init__(self, *args: Any, **kwargs: Any) -> None: ...
     blobs: Any
