@@ -37,6 +37,11 @@ class Layer : public LayerHooks {
   // How the parts of top 0 and of the gradients that start from it are combined where several ranks
   // share a batch. Every loss says so (tests/layers/loss_parts_test.cpp); called after setup.
   virtual LossParts loss_parts(const std::vector<Shape>& /*bottoms*/) const { return {}; }
+  // Where these parts are PartsRule::counted, from what forward has saved: two values of the net's
+  // real type, the divisor of top 0, which backward divides by as well, and the count that it is,
+  // which may be below 1 where the divisor is not. The solver writes the divisor of all ranks before
+  // backward.
+  virtual Tensor loss_count(const std::vector<Tensor>& /*saved*/) const { return {}; }
   // False: no gradient ever flows to this bottom (labels); asking for one with force_backward is
   // ignored.
   virtual bool differentiable(int bottom) const { return bottom >= 0; }

@@ -54,9 +54,10 @@ struct Inference {
 // How the loss of a batch follows from those of its parts, where ranks share the batch: each rank
 // computes the loss of its part and the gradient of that.
 enum class PartsRule {
-  mean,    // the mean over the parts, weighted with their samples
-  sum,     // their sum
-  cannot,  // neither: each part would have to know the others
+  mean,     // the mean over the parts, weighted with their samples
+  sum,      // their sum
+  counted,  // the mean over the parts, weighted with what each counts (Layer::loss_count)
+  cannot,   // none of these: each part would have to know the others
 };
 struct LossParts {
   PartsRule loss = PartsRule::cannot, gradient = PartsRule::cannot;

@@ -166,6 +166,11 @@ void Net::forward(PlanNode& node) {
   run(node, false, [&] {
     if (node.shapes.idle && !node.shapes.dynamic) {
       for (const Tensor& top : node.arguments.forward.top) zero(context_, top);
+      for (const int id : node.tops) {
+        const PlanValue& top = plan_->values[id];
+        if (top.loss_weight != 0 && plan_->loss_shares(top).count)
+          zero(context_, plan_->loss_count(top));
+      }
     } else if (!node.layer->is_view()) {
       node.layer->forward(context_, node.arguments.forward);
     }
@@ -212,7 +217,8 @@ std::vector<Net::Loss> Net::losses() {
     const int number = static_cast<int>(id);
     const Tensor seed = value.seed_storage >= 0 ? plan.seed(number) : plan.diff(number);
     const LossShares shares = plan.loss_shares(value);
-    parts.push_back({value.loss_weight, shares.loss, shares.gradient, plan.value(number), seed});
+    parts.push_back({value.loss_weight, shares.loss, shares.gradient, plan.value(number), seed,
+                     shares.count ? plan.loss_count(value) : Tensor()});
   }
   return parts;
 }
@@ -295,7 +301,14 @@ std::vector<Net::Output> Net::outputs() {
   std::vector<Output> all;
   for (size_t i = 0; i < plan.outputs.size(); ++i) {
     const int id = plan.outputs[i];
-    all.push_back({graph_.output_names[i], plan.values[id].loss_weight, plan.value(id)});
+    const PlanValue& value = plan.values[id];
+    all.push_back({graph_.output_names[i], value.loss_weight, plan.value(id)});
+    if (value.loss_weight != 0 || value.top != 0 || !plan.options.backward) continue;
+    const PartsRule parts = plan.loss_parts(plan.nodes[value.producer]).loss;
+    if (parts == PartsRule::sum && !plan.options.shares_batches) continue;
+    if (parts == PartsRule::cannot) continue;
+    all.back().parts = parts;
+    if (parts == PartsRule::counted) all.back().count = plan.loss_count(value);
   }
   return all;
 }

@@ -106,10 +106,11 @@ class Net {
   void check();
   // The parts of the loss, each with the gradient it starts from (empty without backward), which is
   // weight * share. The shares are what this rank's value and gradient count in those of all ranks:
-  // loss_share(), or 1 for a sum over samples that ranks divide.
+  // loss_share(), or 1 for a sum over samples that ranks divide. count: of a loss that ranks divide
+  // and whose divisor is a count (Layer::loss_count).
   struct Loss {
     double weight, value_share, share;
-    Tensor value, seed;
+    Tensor value, seed, count;
   };
   std::vector<Loss> losses();
   // Where several ranks train: this one's part of each batch; all 0: the sources have none.
@@ -163,10 +164,14 @@ class Net {
   void clear_diffs();
 
   // The net's results: blobs that no layer reads, in Caffe's order, each with its loss weight.
+  // parts: how the values of several ranks combine, as they are after the sums of losses. count: of
+  // PartsRule::counted, as Layer::loss_count says.
   struct Output {
     std::string blob;
     float loss_weight;
     Tensor value;
+    PartsRule parts = PartsRule::mean;
+    Tensor count = {};
   };
   std::vector<Output> outputs();
   // Seeds for backward, with NetOptions::seed_outputs: one per element of outputs(), empty where no

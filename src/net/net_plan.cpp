@@ -39,7 +39,9 @@ void Net::make_plan() {
       p.backward && p.reuse_memory && !p.keep_blobs ? options_.recompute : Recompute::off;
   p.recompute = p.overlap ? Recompute::off : recompute;
   p.loss_share = p.sum_share = loss_share();
-  if (context_.world() && context_.world()->divides_batches && share().all > 0) p.sum_share = 1;
+  p.shares_batches =
+      training() && context_.world() && context_.world()->divides_batches && share().all > 0;
+  if (p.shares_batches) p.sum_share = 1;
   p.seed_outputs = options_.seed_outputs;
   p.all_parameter_diffs = graph_.net.force_backward();
   plan_with(p);

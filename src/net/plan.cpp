@@ -97,15 +97,26 @@ Shape Plan::pairs_of_channels(const PlanNode& node) const {
   return {2, values[node.tops[0]].shape[1]};
 }
 
-LossShares Plan::loss_shares(const PlanValue& value) const {
-  const PlanNode& node = nodes[value.producer];
+LossParts Plan::loss_parts(const PlanNode& node) const {
   std::vector<Shape> bottoms;
   for (const int id : node.bottoms) bottoms.push_back(values[id].shape);
-  const LossParts parts = node.layer->loss_parts(bottoms);
+  return node.layer->loss_parts(bottoms);
+}
+
+LossShares Plan::loss_shares(const PlanValue& value) const {
+  const LossParts parts = loss_parts(nodes[value.producer]);
   const auto share = [&](PartsRule of) {
-    return of == PartsRule::sum ? options.sum_share : options.loss_share;
+    const bool is_sum =
+        of == PartsRule::sum || (of == PartsRule::counted && options.shares_batches);
+    return is_sum ? options.sum_share : options.loss_share;
   };
-  return {share(parts.loss), share(parts.gradient)};
+  return {share(parts.loss), share(parts.gradient),
+          parts.gradient == PartsRule::counted && options.shares_batches};
+}
+
+Tensor Plan::loss_count(const PlanValue& value) const {
+  const PlanNode& node = nodes[value.producer];
+  return node.layer->loss_count(node.arguments.forward.saved);
 }
 
 void Plan::fill_seeds(Context& context) {

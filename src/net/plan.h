@@ -142,12 +142,14 @@ struct PlanOptions {
   bool all_parameter_diffs = false;                    // also those with lr_mult 0 (force_backward)
   double loss_share = 1;                               // see Net::loss_share()
   double sum_share = 1;                                // the same of losses that are sums
+  bool shares_batches = false;                         // ranks share each batch
   const std::vector<FusePattern>* patterns = nullptr;  // null: fuse_patterns()
 };
 
 // What a rank's part of a loss, and the gradient that starts from it, count in those of all ranks.
 struct LossShares {
   double loss = 1, gradient = 1;
+  bool count = false;  // of a sum over what the layer counts, divided by the count of all ranks
 };
 
 class Plan {
@@ -183,8 +185,12 @@ class Plan {
   bool apply_dynamic_shapes(Context& context, PlanNode& node,
                             const std::vector<Parameter>& parameters);
 
+  // Layer::loss_parts() for the bottoms that the node has.
+  LossParts loss_parts(const PlanNode& node) const;
   // Of the loss that this value is.
   LossShares loss_shares(const PlanValue& value) const;
+  // What its layer has counted (Layer::loss_count).
+  Tensor loss_count(const PlanValue& value) const;
 
   // Sets host_nodes: nodes up to the last one that works on the host.
   void count_host_nodes();

@@ -38,9 +38,27 @@ BucketSizes GradientExchange::sizes() const {
 }
 
 void GradientExchange::prepare() {
-  if (!buckets_.empty() && net_.generation() == generation_) return;
+  if (generation_ != 0 && net_.generation() == generation_) return;
   generation_ = net_.generation();
   buckets_ = gradient_buckets(net_, sizes());
+  int64_t counts = 0;
+  for (const Net::Loss& loss : net_.losses()) counts += loss.count ? 1 : 0;
+  counts_ = counts > 0 ? Tensor(net_.context(), Shape{counts}, net_.options().dtype) : Tensor();
+}
+
+// One sum for all of them, in the order of the context's queue: backward begins with the divisors.
+void GradientExchange::sum_counts(const std::vector<Net::Loss>& losses) {
+  if (!counts_) return;
+  Context& context = net_.context();
+  int64_t at = 0;
+  for (const Net::Loss& loss : losses) {
+    if (loss.count) copy(context, part(loss.count, {1}, 1), part(counts_, {1}, at++));
+  }
+  world_.sum(context, counts_.raw(), counts_.count(), element_of(counts_.dtype()));
+  at = 0;
+  for (const Net::Loss& loss : losses) {
+    if (loss.count) divide_by_all(context, part(counts_, {1}, at++), loss.count, loss.value);
+  }
 }
 
 void GradientExchange::begin_losses(const std::function<void()>& then) {
@@ -48,6 +66,7 @@ void GradientExchange::begin_losses(const std::function<void()>& then) {
   prepare();
   begun_ = 0;
   const std::vector<Net::Loss> losses = net_.losses();
+  sum_counts(losses);
   context.on_communication_stream([&] {
     for (const Net::Loss& loss : losses) multiply(context, loss.value, loss.value_share);
   });

@@ -30,8 +30,9 @@ class GradientExchange {
   // 16 bits.
   GradientExchange(Net& net, Communicator& world, const ExchangeOptions& options);
 
-  // After a forward pass: replaces the losses by their means over the samples of all ranks. `then` is
-  // queued behind that, beside what the caller does next.
+  // After a forward pass: replaces the losses by their means over the samples of all ranks, and the
+  // counts that some of them divide by, which backward reads, by those of all ranks. `then` is queued
+  // behind that, beside what the caller does next.
   void begin_losses(const std::function<void()>& then = {});
   // Call from Net::backward() after each node: sends the buckets whose gradients are final.
   void after_node(int node);
@@ -44,6 +45,7 @@ class GradientExchange {
   BucketSizes sizes() const;
   void prepare();
   void begin(const GradientBucket& bucket);
+  void sum_counts(const std::vector<Net::Loss>& losses);
 
   Net& net_;
   Communicator& world_;
@@ -52,6 +54,7 @@ class GradientExchange {
   std::vector<GradientBucket> buckets_;
   size_t begun_ = 0;  // of this pass
   Tensor narrow_;     // gradients in 16 bits, with the layout of the arena
+  Tensor counts_;     // of the losses that are divided by one; empty: there are none
 };
 
 }  // namespace crema

@@ -99,7 +99,7 @@ TEST(SoftmaxLoss, ForwardAndBackward) {
       const Tensor out(context, Shape{}), probability(context, Shape{count}),
           gradient(context, Shape{count});
       const SoftmaxLossSaved saved{
-          Tensor(context, Shape{3, v.positions()}), Tensor(context, Shape{1}), {}};
+          Tensor(context, Shape{3, v.positions()}), Tensor(context, Shape{2}), {}};
       softmax_loss_forward(context, c, tx, label, out, saved, probability);
       expect_close(context, {loss / valid}, out, 3e-6, "loss");
       expect_close(context, p, probability, 3e-6, "probability");
@@ -116,7 +116,7 @@ std::string complaint(const std::vector<double>& labels, int64_t images, int64_t
   c.view = {images, 4, inner};
   c.images = images;
   const int64_t positions = c.view.positions();
-  const SoftmaxLossSaved saved{Tensor(context, Shape{3, positions}), Tensor(context, Shape{1}), {}};
+  const SoftmaxLossSaved saved{Tensor(context, Shape{3, positions}), Tensor(context, Shape{2}), {}};
   try {
     softmax_loss_forward(context, c, Tensor(context, Shape{4 * positions}),
                          tensor_of(context, labels, Shape{positions}), Tensor(context, Shape{}),

@@ -97,7 +97,6 @@ LayerRun::LayerRun(const Row& row, const Setting& setting)
   inference_ = layer_->infer(bottoms);
   require(static_cast<int>(inference_.tops.size()) == message.top_size(), "infer gives ",
           inference_.tops.size(), " shapes for ", message.top_size(), " tops");
-
   if (setting.in_place || layer_->is_view())
     require(inference_.tops.at(0).count() == bottoms.at(0).count(),
             "top 0 cannot share memory with bottom 0: it is ", inference_.tops[0].brief(),
@@ -330,10 +329,11 @@ Outcome LayerRun::forward(const Start& start) {
   return outcome;
 }
 
-Outcome LayerRun::backward(const Start& start, int times) {
+Outcome LayerRun::backward(const Start& start, int times, const std::function<void()>& between) {
   Outcome outcome;
   for (int time = 0; time < times; ++time) {
     run_forward(start);
+    if (between) between();
     outcome.top = read_all(*context_, written_);
     outcome.parameter = read_all(*context_, forward_.parameters);
     if (layer_->recomputes() && !overwrites_bottom()) check_recompute(outcome);

@@ -3,6 +3,7 @@
 // guard bytes.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -78,7 +79,8 @@ class LayerRun {
   // Writes the start values, runs forward, reads the tops and the parameters.
   Outcome forward(const Start& start);
   // The same and then backward, `times` times: all but the first add to the parameter gradients.
-  Outcome backward(const Start& start, int times = 1);
+  // between: called after each forward.
+  Outcome backward(const Start& start, int times = 1, const std::function<void()>& between = {});
   // Bytes written outside of a tensor: "" or which tensor it was.
   std::string broken_guard();
 

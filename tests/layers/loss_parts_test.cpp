@@ -6,6 +6,7 @@
 #include <cmath>
 #include <set>
 
+#include "kernels/optim/iteration.h"
 #include "layers/loss_rows.h"
 #include "ranks.h"
 
@@ -25,9 +26,18 @@ std::vector<LossCase> all_cases() {
     const std::string text = cat("type: '", row.type, "' ", row.text);
     all.push_back({&row, row.name, text});
     if (row.takes == Takes::nothing) continue;
-    for (const char* mode : {"FULL", "VALID", "BATCH_SIZE", "NONE", "PRE_FIXED"}) {
-      const std::string normalization =
-          cat(" loss_param { normalization: ", mode, " pre_fixed_normalizer: 2.5");
+    const std::pair<const char*, const char*> modes[] = {
+        {"FULL", "normalization: FULL"},
+        {"VALID", "normalization: VALID"},
+        {"BATCH_SIZE", "normalization: BATCH_SIZE"},
+        {"NONE", "normalization: NONE"},
+        {"PRE_FIXED", "normalization: PRE_FIXED pre_fixed_normalizer: 2.5"},
+        {"normalized", "normalize: true"},
+        {"unnormalized", "normalize: false"}};
+    for (const auto& [mode, field] : modes) {
+      const bool legacy = std::string(field).find("normalize:") == 0;
+      if (legacy && std::string(row.type) == "InfogainLoss") continue;  // refuses the old field
+      const std::string normalization = cat(" loss_param { ", field);
       all.push_back({&row, cat(row.name, "_", mode), cat(text, normalization, " }")});
       if (row.takes != Takes::ignore_label) continue;
       all.push_back({&row, cat(row.name, "_", mode, "_ignore"),
@@ -88,6 +98,37 @@ class LossParts : public testing::TestWithParam<LossCase> {
   }
   Row row() const { return row_of(loss().text, loss().row->bottoms); }
 
+  static BatchShare samples_of(int rank, int ranks) {
+    OnlyRank world(rank, ranks);
+    world.divides_batches = true;
+    return world.share_of(kBatch);
+  }
+  static double count_of(LayerRun& part, size_t value) {
+    return to_doubles(part.context(),
+                      part.layer().loss_count(part.forward_arguments().saved))[value];
+  }
+
+  // between: called after its forward.
+  template <typename Between>
+  Outcome run_part(int rank, int ranks, const Row& row, const Start& start,
+                   const Between& between) const {
+    OnlyRank world(rank, ranks);
+    world.divides_batches = true;
+    const BatchShare samples = samples_of(rank, ranks);
+    Row of_part = row;
+    Start own = start;
+    for (size_t j = 0; j < row.bottoms.size(); ++j) {
+      if (axis(j) >= 0) of_part.bottoms[j].shape[axis(j)] = samples.count;
+      own.bottom[j] = part_of(start.bottom[j], row.bottoms[j].shape, axis(j), samples);
+    }
+    LayerRun part(of_part, {});
+    part.context().set_world(&world);
+    part.set_samples(samples);
+    const Outcome outcome = part.backward(own, 1, [&] { between(part); });
+    part.context().set_world(nullptr);
+    return outcome;
+  }
+
   // The whole batch, and the parts of so many ranks combined.
   void compute(int ranks, PartsRule loss_rule, PartsRule gradient_rule, Result* want,
                Result* got) const {
@@ -102,25 +143,26 @@ class LossParts : public testing::TestWithParam<LossCase> {
       wanted.push_back(change_of(*loss().row, expected, start, k));
       parameters.emplace_back(wanted.back().size());
     }
+    double all = 0;  // that the ranks count
+    for (int rank = 0; rank < ranks && gradient_rule == PartsRule::counted; ++rank)
+      run_part(rank, ranks, row, start, [&](LayerRun& part) { all += count_of(part, 1); });
     for (int rank = 0; rank < ranks; ++rank) {
-      OnlyRank world(rank, ranks);
-      world.divides_batches = true;
-      const BatchShare samples = world.share_of(kBatch);
-      const double share = static_cast<double>(samples.count) / static_cast<double>(kBatch);
-      const double of_loss = loss_rule == PartsRule::sum ? 1 : share,
-                   of_gradient = gradient_rule == PartsRule::sum ? 1 : share;
-      Row of_part = row;
-      Start own = start;
-      for (size_t j = 0; j < row.bottoms.size(); ++j) {
-        if (axis(j) >= 0) of_part.bottoms[j].shape[axis(j)] = samples.count;
-        own.bottom[j] = part_of(start.bottom[j], row.bottoms[j].shape, axis(j), samples);
-      }
-      LayerRun part(of_part, {});
-      part.context().set_world(&world);
-      part.set_samples(samples);
-      const Outcome outcome = part.backward(own);
-      part.context().set_world(nullptr);
-      got->loss[0] += of_loss * outcome.top[0][0];
+      const BatchShare samples = samples_of(rank, ranks);
+      const auto share = [&](PartsRule rule) {
+        return rule == PartsRule::mean
+                   ? static_cast<double>(samples.count) / static_cast<double>(kBatch)
+                   : 1;
+      };
+      const Outcome outcome = run_part(rank, ranks, row, start, [&](LayerRun& part) {
+        if (gradient_rule != PartsRule::counted) return;
+        Context& context = part.context();
+        Tensor total(context, Shape{1}, DType::f64);
+        from_doubles(context, &all, total);
+        divide_by_all(context, total, part.layer().loss_count(part.forward_arguments().saved),
+                      part.forward_arguments().top[0]);
+      });
+      got->loss[0] += share(loss_rule) * outcome.top[0][0];
+      const double of_gradient = share(gradient_rule);
       for (size_t j = 0; j < expected.bottom_diff.size(); ++j) {
         if (expected.bottom_diff[j].empty()) continue;
         const std::vector<double> slopes =

@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <optional>
 
 #include "fixtures.h"
 #include "ranks.h"
+#include "staged_ranks.h"
 
 namespace crema::tests {
 
@@ -75,7 +77,9 @@ class RankTraining : public testing::Test {
     std::vector<Seen> all(ranks);
     const auto run = [&](Communicator* world) {
       Seen& seen = all[world ? world->rank : 0];
-      Context context(Device::cpu);
+      Context context(device_);
+      std::optional<StagedRank> staged;
+      if (world && device_ == Device::gpu) world = &staged.emplace(*world);
       context.set_world(world);
       SolverOptions mine = options;
       mine.readers = {&seen};
@@ -108,6 +112,7 @@ class RankTraining : public testing::Test {
     EXPECT_LT(largest, tolerance);
   }
 
+  Device device_ = Device::cpu;  // that all ranks share
   const Folder folder_;
   const std::string source_;
 };

@@ -1,6 +1,7 @@
 // Losses of several ranks: what they learn where ranks share a batch, and what is refused.
 #include <gtest/gtest.h>
 
+#include "layers/python_hook.h"
 #include "solver/rank_fixture.h"
 
 namespace crema::tests {
@@ -21,6 +22,50 @@ TEST_F(RankLosses, LossesThatAreSums) {
     expect_near(train(file, 2), one);
     expect_near(train(file, 5), one);
   }
+}
+
+// Losses that are divided by a count, of labels for example, are divided by that of all ranks. Each
+// label is ignored for some ranks in some passes.
+struct Counting {
+  const char *solver, *layers;
+};
+const Counting kCounting[] = {
+    {"", R"(layer { name: "valid" type: "SoftmaxWithLoss" bottom: "g" bottom: "y" top: "l"
+        loss_param { ignore_label: 1 } })"},
+    {"iter_size: 2 clip_gradients: 0.3",
+     R"(layer { name: "valid" type: "SoftmaxWithLoss" bottom: "g" bottom: "y" top: "l"
+        loss_weight: 0.5 loss_param { ignore_label: 0 } }
+        layer { name: "focal" type: "FocalLoss" bottom: "g" bottom: "y" top: "f"
+        loss_param { ignore_label: 1 } }
+        layer { name: "norms" type: "L1Loss" bottom: "g" top: "n"
+        l1_loss_param { normalize_by_num_entries: true } })"},
+    {"type: \"Adam\" base_lr: 0.002 ema_decay: 0.8 test_ema: true epoch_log: true",
+     R"(layer { name: "w" type: "Power" bottom: "y" top: "w" power_param { scale: 0.1 } }
+        layer { name: "weighted" type: "SoftmaxWithLoss" bottom: "g" bottom: "y" bottom: "w" top: "l"
+        loss_param { ignore_label: 2 } })"},
+};
+
+class CountingLosses : public RankLosses {
+ protected:
+  void expect_as_one(const std::vector<int>& of_ranks) {
+    for (const Counting& one : kCounting) {
+      SCOPED_TRACE(one.layers);
+      const SolverFile file =
+          this->file(one.solver, cat(R"(layer { name: "g" type: "InnerProduct" bottom: "h" top: "g"
+          inner_product_param { num_output: 3 weight_filler { type: "xavier" } } })",
+                                     one.layers));
+      const Seen alone = train(file, 1);
+      for (const int ranks : of_ranks) expect_near(train(file, ranks), alone);
+    }
+  }
+};
+
+TEST_F(CountingLosses, LearnAsOneRank) { expect_as_one({3, 5}); }
+
+TEST_F(CountingLosses, LearnAsOneRankOnAGpu) {
+  if (gpu_count() == 0) GTEST_SKIP() << gpu_problem();
+  device_ = Device::gpu;
+  expect_as_one({2, 3});
 }
 
 TEST_F(RankLosses, ReductionsOfLosses) {
@@ -46,10 +91,11 @@ TEST_F(RankLosses, LossesThatHaveNoParts) {
     std::vector<const char*> parts;  // of the message
   };
   const Row rows[] = {
-      {R"(layer { name: "valid" type: "SoftmaxWithLoss" bottom: "g" bottom: "y" top: "l"
-          loss_param { ignore_label: 1 } })",
-       {"layer \"valid\"", "the loss \"l\" cannot be combined from the parts of 2 ranks",
-        "normalization: BATCH_SIZE"}},
+      {R"(layer { name: "w" type: "Power" bottom: "y" top: "w" }
+          layer { name: "hard" type: "SoftmaxWithLoss" bottom: "g" bottom: "y" bottom: "w" top: "l"
+          softmax_param { hard_ratio: 0.5 } })",
+       {"layer \"hard\"", "the loss \"l\" cannot be combined from the parts of 2 ranks",
+        "hard_ratio"}},
       {R"(layer { name: "center" type: "CenterLoss" bottom: "g" bottom: "y" top: "l"
           center_loss_param { num_output: 3 } })",
        {"layer \"center\"", "a centre moves", "-batch_mode per_gpu"}},
@@ -81,6 +127,72 @@ TEST_F(RankLosses, BackwardReadsNoSums) {
       "", R"(layer { name: "bounded" type: "TanH" bottom: "h" top: "t" loss_weight: 0.01 })");
   expect_part(error_of([&] { train(file, 2, {}, false); }),
               "\"t\" has a loss_weight, but backward reads its values");
+}
+
+// sqrt(mean of x^2), whose backward reads the loss in its top, or the same without that. "mean": the
+// attribute loss_parts, of x^2 summed over the values of a sample.
+class PythonLoss : public PythonObject {
+ public:
+  explicit PythonLoss(const PythonClass& wanted) : kind_(wanted.param_str) {}
+  void setup(const HostBlobs&, const HostBlobs&) override {}
+  void reshape(const HostBlobs&, const HostBlobs& top) override { top[0]->reshape({1}); }
+  void forward(uint64_t, const HostBlobs& bottom, const HostBlobs& top) override {
+    const Tensor x = bottom[0]->data();
+    double sum = 0;
+    for (int64_t i = 0; i < x.count(); ++i) sum += x.data<float>()[i] * x.data<float>()[i];
+    if (kind_ == "mean") sum /= static_cast<double>(x.shape()[0]);
+    root_ = std::sqrt(sum / static_cast<double>(x.count()));
+    *top[0]->data().data<float>() = static_cast<float>(has_root() ? root_ : sum);
+  }
+  void backward(const HostBlobs& top, const std::vector<bool>&, const HostBlobs& bottom) override {
+    const Tensor x = bottom[0]->data(), dx = bottom[0]->diff();
+    const float dy = *top[0]->diff().data<float>(), y = *top[0]->data().data<float>();
+    const auto count = static_cast<float>(x.count()), batch = static_cast<float>(x.shape()[0]);
+    const float factor = kind_ == "reads top" ? 1 / (y * count)
+                         : has_root()         ? 1 / (static_cast<float>(root_) * count)
+                         : kind_ == "mean"    ? 2 / batch
+                                              : 2;
+    for (int64_t i = 0; i < x.count(); ++i) dx.data<float>()[i] = dy * factor * x.data<float>()[i];
+  }
+  HostBlobs blobs() override { return {}; }
+  std::string loss_parts() override { return has_root() ? "" : kind_; }
+
+ private:
+  bool has_root() const { return kind_.find("top") != std::string::npos; }
+  std::string kind_;
+  double root_ = 0;
+};
+
+class PythonLosses : public RankLosses {
+ protected:
+  PythonLosses() {
+    set_python_maker([](const PythonClass& wanted) -> std::unique_ptr<PythonObject> {
+      return std::make_unique<PythonLoss>(wanted);
+    });
+  }
+  ~PythonLosses() override { set_python_maker(nullptr); }
+  SolverFile with(const std::string& kind) {
+    return file("base_lr: 0.005", cat(R"(layer { name: "python" type: "Python" bottom: "h" top: "p"
+        loss_weight: 0.1 python_param { module: "losses" layer: "Loss" param_str: ")",
+                                      kind, R"(" } })"));
+  }
+};
+
+TEST_F(PythonLosses, BackwardReadsWhatForwardWrote) {
+  const Seen computed = train(with("keeps top"), 2, {}, false),
+             read = train(with("reads top"), 2, {}, false);
+  expect_near(read, computed, 1e-6);
+}
+
+TEST_F(PythonLosses, PartsAreWhatTheClassSays) {
+  for (const char* parts : {"mean", "sum"}) {
+    SCOPED_TRACE(parts);
+    const Seen one = train(with(parts), 1);
+    for (const int ranks : {2, 5}) expect_near(train(with(parts), ranks), one);
+  }
+  expect_part(error_of([&] { train(with("keeps top"), 2); }), "loss_parts = \"mean\"");
+  expect_part(error_of([&] { train(with("average"), 1); }),
+              "loss_parts of class Loss is \"average\"; expected \"mean\" or \"sum\"");
 }
 
 // 2, 2 and 1 samples: what no layer reads has several values on some ranks and one on another.

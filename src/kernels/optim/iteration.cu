@@ -42,6 +42,17 @@ struct Multiply {
   CREMA_HD void operator()(int64_t i) const { values[i] = static_cast<T>(values[i] * factor); }
 };
 
+template <typename T>
+struct DivideByAll {
+  const T* all;
+  T *divisor, *loss;
+  CREMA_HD void operator()(int64_t) const {
+    const T own = *divisor;
+    *divisor = *all < 1 ? T(1) : *all;
+    *loss *= own / *divisor;
+  }
+};
+
 struct NextPass {
   uint64_t* pass;
   CREMA_HD void operator()(int64_t) const { ++*pass; }
@@ -69,6 +80,12 @@ void seed_loss(Context& context, double weight, const DeviceUpdateState* state,
 void multiply(Context& context, const Tensor& values, double factor) {
   on(values, [&]<typename T>() {
     parallel_for(context, values.count(), Multiply<T>{values.data<T>(), factor});
+  });
+}
+
+void divide_by_all(Context& context, const Tensor& all, const Tensor& of, const Tensor& loss) {
+  on(all, [&]<typename T>() {
+    parallel_for(context, 1, DivideByAll<T>{all.data<T>(), of.data<T>(), loss.data<T>()});
   });
 }
 

@@ -13,6 +13,10 @@ void note_loss(Context& context, const Tensor& value, double share, bool add,
 void seed_loss(Context& context, double weight, const DeviceUpdateState* state, const Tensor& seed);
 // values[i] *= factor. Float or double.
 void multiply(Context& context, const Tensor& values, double factor);
+// A loss that is the mean over what several ranks count: divides it by the count of all ranks, at
+// least 1, and not by its divisor. of: its divisor, which becomes that, and its own count. `all`: one
+// value. Float or double.
+void divide_by_all(Context& context, const Tensor& all, const Tensor& of, const Tensor& loss);
 // ++*pass.
 void next_pass(Context& context, uint64_t* pass);
 

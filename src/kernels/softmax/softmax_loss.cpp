@@ -162,7 +162,8 @@ void total(const SoftmaxLossCase& c, const SoftmaxLabels<T>& labels, const Softm
     counted += valid[piece];
   }
   const double divisor = c.divide_by_valid ? std::max(counted, 1.0) : c.normalizer;
-  *saved.normalizer.data<T>() = static_cast<T>(divisor);
+  saved.normalizer.data<T>()[0] = static_cast<T>(divisor);
+  saved.normalizer.data<T>()[1] = static_cast<T>(counted);
   *loss.data<T>() = static_cast<T>(sum / divisor);
 }
 

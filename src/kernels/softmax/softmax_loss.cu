@@ -150,7 +150,8 @@ struct LossEnd {
     }
     if (threadIdx.x != 0) return;
     const double divisor = fixed > 0 ? fixed : valid < 1 ? 1 : valid;
-    *normalizer = static_cast<C>(divisor);
+    normalizer[0] = static_cast<C>(divisor);
+    normalizer[1] = static_cast<C>(valid);
     *loss = static_cast<C>(sum / divisor);
   }
 };

@@ -37,7 +37,7 @@ struct SoftmaxLossCase {
 struct SoftmaxLossSaved {
   // (3, positions): largest x, 1 / sum(exp(x - largest)), undivided loss; a fourth row for shares.
   Tensor positions;
-  Tensor normalizer;  // one value
+  Tensor normalizer;  // two values: the normalizer, and what is counted with divide_by_valid
   Tensor note;        // of LabelNote
 };
 

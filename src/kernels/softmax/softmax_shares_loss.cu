@@ -100,7 +100,8 @@ struct DividedTotal {
   C *normalizer, *loss;
   CREMA_HD void operator()(int64_t, const double* sums) const {
     const double counted = sums[1] < 1 ? 1 : sums[1], divisor = fixed > 0 ? fixed : counted;
-    *normalizer = static_cast<C>(divisor);
+    normalizer[0] = static_cast<C>(divisor);
+    normalizer[1] = static_cast<C>(sums[1]);
     *loss = static_cast<C>(sums[0] / divisor);
   }
 };

@@ -62,39 +62,40 @@ struct PriorSum {
   }
 };
 
-// 1 / the number of matched priors, at least 1; or `given`. Scales the loss by it.
+// Divides the loss by `given` or the number of matched priors, at least 1.
 template <typename T>
-struct LossShare {
+struct DivideByMatched {
   const int32_t* matched;  // per image
   int64_t images;
   double given;  // 0: none
-  T *share, *loss;
+  T *divisor, *loss;
   CREMA_HD void operator()(int64_t) const {
     int64_t all = 0;
     for (int64_t n = 0; n < images; ++n) all += matched[n] > 0 ? matched[n] : 0;
-    *share = static_cast<T>(given > 0 ? given : 1 / static_cast<double>(all > 1 ? all : 1));
-    *loss *= *share;
+    divisor[0] = static_cast<T>(given > 0 ? given : static_cast<double>(all > 1 ? all : 1));
+    divisor[1] = static_cast<T>(all);
+    *loss /= divisor[0];
   }
 };
 
 template <typename T>
 struct ClassGradient {
   ClassTerm<T> term;
-  const T *weight, *share;
+  const T *weight, *divisor;
   T* dx;
   CREMA_HD void operator()(int64_t prior, int64_t k) const {
-    dx[prior * term.classes + k] = *weight * *share * term.gradient(prior, k);
+    dx[prior * term.classes + k] = *weight / *divisor * term.gradient(prior, k);
   }
 };
 
 template <typename T>
 struct CoordinateGradient {
   CoordinateTerm<T> term;
-  const T *weight, *share;
+  const T *weight, *divisor;
   T factor;
   T* dx;
   CREMA_HD void operator()(int64_t slot) const {
-    term.gradient(slot, factor * *weight * *share, dx);
+    term.gradient(slot, factor * *weight / *divisor, dx);
   }
 };
 
@@ -147,8 +148,8 @@ class MultiBoxLossLayer : public Layer {
 
   int64_t coordinate_classes() const { return p().share_location() ? 1 : classes_; }
 
-  // kShare: the weight of a prior in the loss; kScoreSums: of ClassTerm.
-  enum Saved { kMatches, kLabels, kShare, kNote, kScoreSums };
+  // kDivisor: as loss_count() says; kScoreSums: of ClassTerm.
+  enum Saved { kMatches, kLabels, kDivisor, kNote, kScoreSums };
 
   Inference infer(const std::vector<Shape>& bottoms) const override {
     const Shape &x = bottoms[0], &scores = bottoms[1], &priors = bottoms[2], &objects = bottoms[3];
@@ -169,7 +170,7 @@ class MultiBoxLossLayer : public Layer {
     return {{Shape()},
             {{{images * count * each}, DType::i32},
              {{images * count}, DType::i32},
-             {{1}, {}},
+             {{2}, {}},
              {{LabelNote::kCount}, DType::i32, true},
              {{images * count, 2}, {}}}};
   }
@@ -250,18 +251,14 @@ class MultiBoxLossLayer : public Layer {
     return normalizer;
   }
   LossParts loss_parts(const std::vector<Shape>& bottoms) const override {
-    LossParts parts = normalizer(bottoms[0][0], prior_count(bottoms[2])).parts();
-    if (!parts.combine())
-      parts.why =
-          "it divides by the number of matched priors, and each rank sees only its own part of "
-          "them; write loss_param { normalization: BATCH_SIZE }";
-    return parts;
+    return normalizer(bottoms[0][0], prior_count(bottoms[2])).parts();
   }
+  Tensor loss_count(const std::vector<Tensor>& saved) const override { return saved[kDivisor]; }
 
-  // The weight of each prior in the loss; 0: 1 / the number of matched priors.
-  double given_share(int64_t images, int64_t priors) const {
+  // The divisor of the loss; 0: the number of matched priors.
+  double given_divisor(int64_t images, int64_t priors) const {
     const LossNormalizer divided = normalizer(images, priors);
-    return divided.by_valid ? 0 : 1 / divided.constant;
+    return divided.by_valid ? 0 : divided.constant;
   }
 
   void forward(Context& context, const Forward& pass) override {
@@ -282,11 +279,10 @@ class MultiBoxLossLayer : public Layer {
       }
       const int64_t matched =
           std::count_if(a.matches.begin(), a.matches.end(), [](int32_t m) { return m >= 0; });
-      const double given = given_share(images, priors);
-      const double share =
-          given > 0 ? given : 1 / static_cast<double>(std::max<int64_t>(matched, 1));
-      from_doubles(context, &share, pass.saved[kShare]);
-      sum_losses<T>(context, pass, static_cast<T>(share));
+      const double given = given_divisor(images, priors), count = static_cast<double>(matched);
+      const double divisor[] = {given > 0 ? given : std::max(count, 1.0), count};
+      from_doubles(context, divisor, pass.saved[kDivisor]);
+      sum_losses<T>(context, pass, static_cast<T>(1 / divisor[0]));
     });
   }
 
@@ -303,7 +299,7 @@ class MultiBoxLossLayer : public Layer {
   }
 
   template <typename T>
-  void sum_losses(Context& context, const Forward& pass, T share) const {
+  void sum_losses(Context& context, const Forward& pass, T factor) const {
     const int64_t all = pass.saved[kLabels].count();
     T* const losses = pass.workspace.data<T>();
     const PriorLoss<T> body{class_term<T>(pass.bottom, pass.saved),
@@ -313,7 +309,7 @@ class MultiBoxLossLayer : public Layer {
                             losses,
                             mining_ == Param::MAX_NEGATIVE};
     parallel_for(context, all, body, 64);
-    parallel_sum<T>(context, {1, 1, all}, PriorSum<T>{losses}, {pass.top[0].data<T>(), share});
+    parallel_sum<T>(context, {1, 1, all}, PriorSum<T>{losses}, {pass.top[0].data<T>(), factor});
   }
 
 #ifdef CREMA_CUDA
@@ -333,9 +329,9 @@ class MultiBoxLossLayer : public Layer {
       }
       sum_losses<T>(context, pass, 1);
       parallel_for(context, 1,
-                   LossShare<T>{matching.matched, matching.images,
-                                given_share(matching.images, matching.priors),
-                                pass.saved[kShare].data<T>(), pass.top[0].data<T>()});
+                   DivideByMatched<T>{matching.matched, matching.images,
+                                      given_divisor(matching.images, matching.priors),
+                                      pass.saved[kDivisor].data<T>(), pass.top[0].data<T>()});
     });
   }
 #endif
@@ -350,17 +346,17 @@ class MultiBoxLossLayer : public Layer {
 
   void backward(Context& context, const Backward& pass) override {
     on(pass.bottom[0], [&]<typename T>() {
-      const T *weight = pass.top_diff[0].data<T>(), *share = pass.saved[kShare].data<T>();
+      const T *weight = pass.top_diff[0].data<T>(), *divisor = pass.saved[kDivisor].data<T>();
       if (const Tensor& dx = pass.bottom_diff[0]) {
         parallel_for(context, pass.saved[kMatches].count(),
                      CoordinateGradient<T>{coordinate_term<T>(pass.bottom, pass.saved), weight,
-                                           share, static_cast<T>(p().loc_weight()), dx.data<T>()},
+                                           divisor, static_cast<T>(p().loc_weight()), dx.data<T>()},
                      64);
       }
       if (const Tensor& dx = pass.bottom_diff[1]) {
-        parallel_rows(
-            context, pass.saved[kLabels].count(), classes_,
-            ClassGradient<T>{class_term<T>(pass.bottom, pass.saved), weight, share, dx.data<T>()});
+        parallel_rows(context, pass.saved[kLabels].count(), classes_,
+                      ClassGradient<T>{class_term<T>(pass.bottom, pass.saved), weight, divisor,
+                                       dx.data<T>()});
       }
     });
   }

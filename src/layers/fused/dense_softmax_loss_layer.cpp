@@ -39,6 +39,11 @@ class DenseSoftmaxLossLayer : public FusedLayer {
     return member(1).loss_parts({top_of(0, bottoms), bottoms[1]});
   }
 
+  // SoftmaxWithLoss's saved tensors come first.
+  Tensor loss_count(const std::vector<Tensor>& saved) const override {
+    return member(1).loss_count(saved);
+  }
+
   bool is_profitable(const Context& context, const std::vector<Shape>& bottoms,
                      Precision) const override {
     const InnerProductParameter& p = params<InnerProductParameter>();
@@ -49,7 +54,11 @@ class DenseSoftmaxLossLayer : public FusedLayer {
                        softmax.axis() == 1 && softmax.class_weight_size() == 0 &&
                        !loss.weight_by_label_freqs() && !p.transpose() && !p.normalize() &&
                        message().top_size() == 1;
-    return plain && case_of(bottoms).is_profitable(context);
+    const DenseSoftmaxLoss c = case_of(bottoms);
+    // The kernels count the labels again in backward, and would count those of this rank only.
+    const bool counts_of_ranks =
+        training() && context.world() && context.world()->divides_batches && c.loss.divide_by_valid;
+    return plain && !counts_of_ranks && c.is_profitable(context);
   }
 
   DenseSoftmaxLoss case_of(const std::vector<Shape>& bottoms) const {

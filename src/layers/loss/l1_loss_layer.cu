@@ -77,13 +77,6 @@ class L1LossLayer : public PairLoss<L1LossLayer> {
   LossNormalizer normalizer(const Shape& a) const {
     return {p().normalize_by_num_entries(), static_cast<double>(a[mae_ ? 1 : 0]), !mae_};
   }
-  LossParts loss_parts(const std::vector<Shape>& bottoms) const override {
-    if (!p().normalize_by_num_entries()) return normalizer(bottoms[0]).parts();
-    return LossParts::none(
-        "normalize_by_num_entries divides by the number of known positions, and each rank sees "
-        "only "
-        "its own part of them; leave it out to divide by the batch");
-  }
   template <typename T>
   Difference<T> terms(const LossInput& in) const {
     const Shape& a = in.bottom[0].shape();

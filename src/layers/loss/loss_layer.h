@@ -87,6 +87,10 @@ class TermLoss : public Base {
     }
   }
 
+  Tensor loss_count(const std::vector<Tensor>& saved) const override {
+    return saved.empty() ? Tensor() : saved[0];
+  }
+
   void forward(Context& context, const Forward& pass) override {
     this->check_values(pass);
     on(pass.bottom[0], [&]<typename T>() {

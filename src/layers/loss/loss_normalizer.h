@@ -16,11 +16,7 @@ struct LossNormalizer {
   bool per_batch = true;  // the constant is proportional to the batch
 
   LossParts parts() const {
-    if (by_valid) {
-      return LossParts::none(
-          "it divides by the number, or the weight, of the labels that count, and each rank sees "
-          "only its own part of them; write loss_param { normalization: BATCH_SIZE }");
-    }
+    if (by_valid) return LossParts::all(PartsRule::counted);
     return LossParts::all(per_batch ? PartsRule::mean : PartsRule::sum);
   }
 };

@@ -16,12 +16,12 @@ struct LossDivisor {
   CREMA_HD T value() const { return counted ? *counted : constant; }
 };
 
-// Saved sums; element 1 is the pass's count, which backward reads as the divisor.
+// Saved, as Layer::loss_count() says: the pass's divisor, which backward reads, and its count.
 inline TensorSpec loss_sums() { return {{2}, {}}; }
 
 template <typename T>
 LossDivisor<T> divisor_of(const LossNormalizer& normalizer, const Tensor& sums) {
-  return {normalizer.by_valid ? sums.data<T>() + 1 : nullptr, static_cast<T>(normalizer.constant)};
+  return {normalizer.by_valid ? sums.data<T>() : nullptr, static_cast<T>(normalizer.constant)};
 }
 
 // Sum 0 is the loss, sum 1 the count.
@@ -34,16 +34,17 @@ struct LossSums {
   }
 };
 
-// Divides the sum by the count, at least 1, and stores that; or divides by the constant.
+// Divides the sum by the count, at least 1, and stores both; or divides by the constant.
 template <typename T, bool kByCount>
 struct DivideLoss {
   double constant;
-  T *both, *loss;  // both: sum and count
+  T *both, *loss;  // both: as loss_sums() says
   CREMA_HD void operator()(int64_t, const double* sums) const {
     double divisor = constant;
     if constexpr (kByCount) {
       divisor = sums[1] < 1 ? 1 : sums[1];
-      both[1] = static_cast<T>(divisor);
+      both[0] = static_cast<T>(divisor);
+      both[1] = static_cast<T>(sums[1]);
     }
     *loss = static_cast<T>(sums[0] / divisor);
   }

@@ -132,7 +132,7 @@ class SoftmaxWithLossLayer : public Layer {
       tops.push_back(labels);
       if (shares_) tops.back()[axis_] = 1;
     }
-    return {tops, {{{rows(), positions}, {}}, {{1}, {}}, {{LabelNote::kCount}, DType::i32, true}}};
+    return {tops, {{{rows(), positions}, {}}, {{2}, {}}, {{LabelNote::kCount}, DType::i32, true}}};
   }
 
   // Of SoftmaxLossSaved::positions.
@@ -148,7 +148,7 @@ class SoftmaxWithLossLayer : public Layer {
     if (!hard_ || !preparation.backward) return prepared;
     const int64_t positions = this->positions(preparation.bottoms[0]);
     prepared.saved = {
-        {{rows(), positions}, {}}, {{1}, {}}, {{positions}, {}}, {{1}, DType::i32}, {{}, {}}};
+        {{rows(), positions}, {}}, {{2}, {}}, {{positions}, {}}, {{1}, DType::i32}, {{}, {}}};
     return prepared;
   }
 
@@ -161,6 +161,7 @@ class SoftmaxWithLossLayer : public Layer {
     }
     return normalizer(bottoms[0], bottoms.size() == 3).parts();
   }
+  Tensor loss_count(const std::vector<Tensor>& saved) const override { return saved[kNormalizer]; }
   LossNormalizer normalizer(const Shape& x, bool weighted) const {
     return loss_normalizer(p(), LossParameter::VALID, x.count(0, axis_), positions(x), weighted);
   }

@@ -81,7 +81,12 @@ class MemoryPlanner {
       node.storages.statistics = add_storage(bytes, plan_.forward_step(i),
                                              plan_.forward_step(node.edges.statistics_reader));
     }
-    const int until = node.backward ? plan_.backward_step(i) : plan_.forward_step(i);
+    // What a loss or a metric has counted is read after the pass.
+    const bool counts = plan_.options.backward && !node.backward && !node.stale &&
+                        plan_.loss_parts(node).loss == PartsRule::counted;
+    const int until = node.backward ? plan_.backward_step(i)
+                      : counts      ? last_step()
+                                    : plan_.forward_step(i);
     node.storages.saved.clear();
     for (const TensorSpec& spec : node.saved) {
       const size_t bytes = static_cast<size_t>(spec.shape.count()) *
