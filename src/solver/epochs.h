@@ -19,8 +19,8 @@ class Epochs {
   // Whether an epoch ends with this many updates: with the first one that completes it.
   bool ends_after(int64_t updates) const;
 
-  // Adds the net's results to the means, after each forward pass; on a GPU queued, so that a CUDA
-  // graph can record it.
+  // Adds the net's results to the means, after each pass; on a GPU queued, so that a CUDA graph can
+  // record it.
   void add();
   // An epoch begins; the clock starts.
   void begin(int64_t updates);
@@ -34,6 +34,8 @@ class Epochs {
     std::string blob;
     float loss_weight;
     Tensor sum;  // none: the output has several values
+    PartsRule parts = PartsRule::mean;
+    Tensor count = {};  // of PartsRule::counted: what `sum` is divided by, instead of the passes
   };
 
   Net& net_;

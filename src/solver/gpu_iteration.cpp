@@ -97,7 +97,7 @@ void GpuIteration::queue_batch(int number, bool divided) {
       seed_loss(context, loss.weight * loss.share, live_state(), loss.seed);
   };
   net_.forward_rest(limits_.scales_loss ? seed : Net::Beside(), true);
-  if (after_forward_) after_forward_();
+  if (after_forward_ && !exchange_) after_forward_();
   const Net::Beside note = [&] {
     bool add = number > 0;
     for (const Net::Loss& loss : net_.losses()) {
@@ -123,6 +123,7 @@ void GpuIteration::queue_batch(int number, bool divided) {
     const bool sends = number + 1 == iter_size_ && !optimizer_.sharded();
     net_.backward(number > 0, {}, {}, sends ? after : std::function<void(int)>());
     exchange_->finish();
+    if (after_forward_) after_forward_();  // with the losses of all ranks
     if (!updated) early();
   } else {
     net_.backward(number > 0, note, divided ? early : Net::Beside());

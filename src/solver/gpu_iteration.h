@@ -52,7 +52,8 @@ class GpuIteration {
     exchange_ = &exchange;
     capture_ = capture_ && recordable;
   }
-  // Queued after each forward pass, and recorded with it.
+  // Queued after each forward pass, and recorded with it; where several ranks train, after the sums of
+  // their losses.
   void set_after_forward(std::function<void()> work) { after_forward_ = std::move(work); }
   // Sets the losses of the iterations before `iteration`, oldest first.
   void set_losses(int64_t iteration, const std::vector<float>& losses);

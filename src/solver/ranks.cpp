@@ -21,20 +21,27 @@ std::string of_rank_0(const Context& context, const std::string& text) {
   return world ? world->gather(world->rank == 0 ? text : "")[0] : text;
 }
 
-void average_over_ranks(const Net& net, std::span<std::optional<double>> means) {
+void combine_over_ranks(const Net& net, std::span<RankValue> values) {
   Communicator* const world = net.context().world();
-  if (!world || means.empty()) return;
-  std::vector<double> sums;  // of each mean, then the number of ranks that have it
-  for (const std::optional<double>& mean : means) {
-    sums.push_back(mean.value_or(0) * net.loss_share());
-    sums.push_back(mean ? 1 : 0);
+  if (!world || values.empty()) return;
+  // Of each value: the sum of the ranks' parts, the count, the number of ranks that have it.
+  std::vector<double> sums;
+  for (const RankValue& one : values) {
+    const double weight = one.parts == PartsRule::sum       ? 1
+                          : one.parts == PartsRule::counted ? one.divisor
+                                                            : net.loss_share();
+    sums.insert(sums.end(), {one.value.value_or(0) * weight, one.count, one.value ? 1.0 : 0.0});
   }
   world->sum(sums);
-  for (size_t i = 0; i < means.size(); ++i) {
-    if (static_cast<int>(sums[2 * i + 1]) == world->ranks) {
-      means[i] = sums[2 * i];
+  for (size_t i = 0; i < values.size(); ++i) {
+    RankValue& one = values[i];
+    const double* const sum = &sums[3 * i];
+    if (static_cast<int>(sum[2]) != world->ranks) {
+      one.value.reset();
     } else {
-      means[i].reset();
+      one.divisor = std::max(sum[1], 1.0);
+      one.count = sum[1];
+      one.value = one.parts == PartsRule::counted ? sum[0] / one.divisor : sum[0];
     }
   }
 }
@@ -48,7 +55,7 @@ void average_statistics(Net& net) {
     if (parameter.learned) continue;
     const Tensor& data = parameter.data;
     const auto count = static_cast<int64_t>(data.bytes() / size_of(data.dtype()));
-    multiply(context, data, 1.0 / world->ranks);
+    multiply(context, data, net.loss_share());
     world->sum(context, data.raw(), count, element_of(data.dtype()));
     any = true;
   }

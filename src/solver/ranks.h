@@ -36,12 +36,18 @@ class RankPause {
 // Rank 0's text.
 std::string of_rank_0(const Context& context, const std::string& text);
 
-// The means over the samples of all ranks, of means over those of each. As many on all ranks; none where
-// a rank has none: an output may be one value only where the rank's part of the batch is one sample.
-void average_over_ranks(const Net& net, std::span<std::optional<double>> means);
+// What a rank's part of a batch gives for an output that is one value. Empty: it has several values,
+// which may be one only where the rank's part of the batch is one sample.
+struct RankValue {
+  std::optional<double> value;
+  PartsRule parts = PartsRule::mean;
+  double divisor = 1, count = 0;  // of PartsRule::counted, as Layer::loss_count() says
+};
+// The values of the batches of all ranks. As many on all ranks; empty where a rank's is.
+void combine_over_ranks(const Net& net, std::span<RankValue> values);
 
 // Parameters that do not learn, as BatchNorm's running statistics, differ from rank to rank: on all
-// of them they become the mean.
+// of them they become the mean over the samples.
 void average_statistics(Net& net);
 
 // Error where the weights differ: names the first parameter.

@@ -214,7 +214,6 @@ void Solver::cpu_iteration(bool shown) {
     } else {
       net_->forward(train_passes_++);
     }
-    if (epochs_) epochs_->add();
     if (exchange_) {
       exchange_->begin_losses();
       const bool sends = micro + 1 == iter_size && !optimizer_->sharded();
@@ -224,6 +223,7 @@ void Solver::cpu_iteration(bool shown) {
     } else {
       net_->backward(micro > 0);
     }
+    if (epochs_) epochs_->add();  // with the losses of all ranks
     if (debug_ && debug_->enabled()) debug_->norms();
     loss += net_->loss();
   }
@@ -290,22 +290,27 @@ void Solver::display() {
   displayed_ = iteration_;
 }
 
-// Of several ranks the means, where an output is one value on all of them.
+// Of several ranks those of the whole batch, where an output is one value on all of them.
 std::vector<OutputValue> Solver::shown_outputs() {
   std::vector<OutputValue> outputs = values_of(*net_);
   if (!context_.world()) return outputs;
   std::vector<size_t> begins;
-  std::vector<std::optional<double>> means;
+  std::vector<RankValue> values;
   size_t at = 0;
   for (const Net::Output& output : net_->outputs()) {
     begins.push_back(at);
-    means.emplace_back();
-    if (output.value.count() == 1) means.back() = outputs[at].value;
+    values.push_back({{}, output.parts});
+    if (output.value.count() == 1) values.back().value = outputs[at].value;
+    if (output.count) {
+      const std::vector<double> count = to_doubles(context_, output.count);
+      values.back().divisor = count[0];
+      values.back().count = count[1];
+    }
     at += static_cast<size_t>(output.value.count());
   }
-  average_over_ranks(*net_, means);
-  for (size_t i = 0; i < means.size(); ++i) {
-    if (means[i]) outputs[begins[i]].value = static_cast<float>(*means[i]);
+  combine_over_ranks(*net_, values);
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (values[i].value) outputs[begins[i]].value = static_cast<float>(*values[i].value);
   }
   return outputs;
 }

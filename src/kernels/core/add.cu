@@ -19,6 +19,12 @@ struct AddWidened {
   CREMA_HD void operator()(int64_t i) const { y[i] += Compute<X>(x[i]); }
 };
 
+struct AddProduct {
+  const float *a, *b;
+  float* y;
+  CREMA_HD void operator()(int64_t i) const { y[i] += a[i] * b[i]; }
+};
+
 template <typename T, int kCount>
 struct Sum {
   const T* x[kCount];
@@ -82,6 +88,10 @@ void add_to(Context& context, const Tensor& x, const Tensor& y) {
   on_real(x, [&]<typename X>() {
     parallel_for(context, y.elements(), AddWidened<X>{x.data<X>(), y.data<float>()});
   });
+}
+
+void add_product(Context& context, const Tensor& a, const Tensor& b, const Tensor& y) {
+  parallel_for(context, y.count(), AddProduct{a.data<float>(), b.data<float>(), y.data<float>()});
 }
 
 void add_up(Context& context, const std::vector<Tensor>& parts, const Tensor& y) {

@@ -55,11 +55,15 @@ struct ExampleHit {
   }
 };
 
+// count: as Layer::loss_count() says; or null.
 template <typename T>
 struct HitShare {
-  T* y;
+  T *y, *count = nullptr;
   CREMA_HD void operator()(int64_t, const double* sums) const {
     *y = sums[1] > 0 ? static_cast<T>(sums[0] / sums[1]) : T(0);
+    if (!count) return;
+    count[0] = static_cast<T>(sums[1] > 1 ? sums[1] : 1);
+    count[1] = static_cast<T>(sums[1]);
   }
 };
 

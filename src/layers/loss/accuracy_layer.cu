@@ -69,8 +69,12 @@ class AccuracyLayer : public Layer {
             advice_on_labels(scores, scores.canonical_axis(p().axis()), bottoms[1]));
     std::vector<Shape> tops = {Shape()};
     if (message().top_size() > 1) tops.push_back({classes});
-    return {tops, {{{LabelNote::kCount}, DType::i32, true}}};
+    return {tops, {{{LabelNote::kCount}, DType::i32, true}, {{2}, {}}}};
   }
+  LossParts loss_parts(const std::vector<Shape>&) const override {
+    return LossParts::all(p().has_ignore_label() ? PartsRule::counted : PartsRule::mean);
+  }
+  Tensor loss_count(const std::vector<Tensor>& saved) const override { return saved[1]; }
 
   // With one class labels are classes, as in Caffe.
   bool has_shares(const Shape& scores, const Shape& labels) const {
@@ -122,7 +126,8 @@ class AccuracyLayer : public Layer {
                                  p().ignore_label(),
                                  p().min_is_better()};
       const ExampleHit<T> hit = find_hits(context, of, examples, reaching, note);
-      parallel_totals<T, 2>(context, 1, examples, hit, HitShare<T>{pass.top[0].data<T>()});
+      parallel_totals<T, 2>(context, 1, examples, hit,
+                            HitShare<T>{pass.top[0].data<T>(), pass.saved[1].data<T>()});
       if (pass.top.size() == 1) return;
       const SumExtent each_class{classes, 1, examples};
       parallel_sum<T>(context, each_class, HitOfClass<T>{hit, true}, {hits});
