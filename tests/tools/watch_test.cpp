@@ -37,14 +37,19 @@ std::string metrics_of(const std::string& id) {
          "\n";
 }
 
-// What a server answers to bytes that no client library would send.
-std::string answer_to(int port, const std::string& request) {
+int connected(int port) {
   const int client = socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_port = htons(static_cast<uint16_t>(port));
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   EXPECT_EQ(connect(client, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  return client;
+}
+
+// What a server answers to bytes that no client library would send.
+std::string answer_to(int port, const std::string& request) {
+  const int client = connected(port);
   send(client, request.data(), request.size(), MSG_NOSIGNAL);
   std::string answer;
   char buffer[4096];
@@ -286,11 +291,10 @@ TEST_F(Watch, ShowsNoFileThatALinkLeadsTo) {
           folder_.file("private/key") + "\" batch_size: 1 } }\n");
   ASSERT_EQ(chmod(folder_.file(run + "train_val.prototxt").c_str(), 0666), 0);
   // One whose layout would take minutes, and a thread.
-  std::string wide;
+  std::string wide, bottoms;
   for (int i = 0; i < 300; ++i) {
-    wide += "layer { name: \"" + std::to_string(i) + "\" type: \"Concat\"";
-    for (int k = 0; k < i; ++k) wide += " bottom: \"" + std::to_string(k) + "\"";
-    wide += " top: \"" + std::to_string(i) + "\" }\n";
+    wide += cat("layer { name: \"l\" type: \"Concat\"", bottoms, " top: \"", i, "\" }\n");
+    bottoms += cat(" bottom: \"", i, "\"");
   }
   folder_.write("runs/wide/metrics.jsonl", metrics_of("88888888"));
   folder_.write("runs/wide/train_val.prototxt", wide);
@@ -314,27 +318,23 @@ TEST_F(Watch, EscapesWhatFilesSay) {
   const std::string evil = "</title></pre><script>alert(1)</script>'\\\"";
   const std::string run = "runs/<script>alert(1)<script>/";
   folder_.write(run + "run.json", "{}");
-  folder_.write(
-      run + "metrics.jsonl",
+  const std::string metrics =
       R"({"iteration":0,"kind":"start","run":"E","started":"E","net_name":"E","net_file":"E","solver_file":"E","time":0}
 {"iteration":1,"kind":"train","run":"E","time":1,"values":{"loss":1,"E":2}}
 {"iteration":1,"kind":"test","run":"E","net":0,"time":1,"values":{"E":2}}
 {"iteration":1,"kind":"rollback","run":"E","reason":"E","time":1}
 {"iteration":1,"kind":"confusion","run":"E","net":0,"time":1,"counts":[[3,4],[5,6]]}
 {"iteration":1,"kind":"end","run":"E","why":"E","time":1}
-)");
-  const auto replaced = [&](const std::string& name, const std::string& text) {
-    folder_.write(run + name, std::regex_replace(text, std::regex("E\""), evil + "\""));
-  };
-  replaced("metrics.jsonl", folder_.read(run + "metrics.jsonl"));
-  replaced("pictures/a.json",
-           R"({"title":"E","pictures":[{"src":"data:image/png;base64,AAAA","caption":"E"}]})");
-  folder_.write(run + "labels.txt", "<script>alert(1)</script>\n<b>\n");
-  folder_.write(run + "train.log", "<script>alert(1)</script>\n");
-  folder_.write(run + "solver.prototxt", "type: \"<script>alert(1)</script>\"\n");
-  folder_.write(
-      run + "train_val.prototxt",
-      "name: \"<script>alert(1)\" layer { name: \"<script>alert(1)\" type: \"<script>\" }\n");
+)";
+  const std::string pictures =
+      R"({"title":"E","pictures":[{"src":"data:image/png;base64,AAAA","caption":"E"}]})";
+  for (const auto& [file, text] :
+       {std::pair("metrics.jsonl", metrics), {"pictures/a.json", pictures}})
+    folder_.write(run + file, std::regex_replace(text, std::regex("E\""), evil + "\""));
+  for (const char* file : {"labels.txt", "train.log"})
+    folder_.write(run + file, "<script>alert(1)</script>\n<b>\n");
+  for (const char* file : {"solver.prototxt", "train_val.prototxt"})
+    folder_.write(run + file, "layer { name: \"<script>alert(1)\" type: \"<script>\" }\n");
   const std::string name = quoted_for_url("<script>alert(1)<script>");
   std::string list;
   for (int i = 0; i < 100 && list.find("&lt;script&gt;alert(1)") == std::string::npos; ++i)
@@ -353,13 +353,8 @@ TEST_F(Watch, EscapesWhatFilesSay) {
 
 TEST_F(Watch, AnswersBesideSlowClients) {
   std::vector<int> slow;
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(static_cast<uint16_t>(port_));
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   for (int i = 0; i < 150; ++i) {
-    slow.push_back(socket(AF_INET, SOCK_STREAM, 0));
-    ASSERT_EQ(connect(slow.back(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+    slow.push_back(connected(port_));
     const std::string begun = i % 3 == 0   ? "GET / HT"
                               : i % 3 == 1 ? "POST /stop HTTP/1.1\r\nContent-Length: 9\r\n\r\na"
                                            : "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
@@ -375,11 +370,11 @@ TEST_F(Watch, AnswersBesideSlowClients) {
 }
 
 TEST_F(Watch, SurvivesOddRequests) {
-  const std::string get_it = "GET / HTTP/1.1\r\nHost: localhost\r\n";
-  std::string ranges = "Range: bytes=0-";
+  const std::string get_it = "GET / HTTP/1.1\r\nHost: localhost\r\n", much(200000, 'x'),
+                    post_it = "POST /stop HTTP/1.1\r\nHost: localhost\r\n";
+  std::string ranges = "Range: bytes=0-", headers;
   for (int i = 0; i < 1500; ++i) ranges += ",0-";
-  std::string headers;
-  for (int i = 0; i < 5000; ++i) headers += "X" + std::to_string(i) + ": y\r\n";
+  for (int i = 0; i < 5000; ++i) headers += cat("X", i, ": y\r\n");
   for (const auto& [request, status] : std::vector<std::pair<std::string, std::string>>{
            {get_it + "\r\n", "200"},
            {get_it + ranges + "\r\n\r\n", "200"},
@@ -390,16 +385,9 @@ TEST_F(Watch, SurvivesOddRequests) {
            {"GET /" + std::string(20000, 'x') + " HTTP/1.1\r\nHost: localhost\r\n\r\n", "414"},
            {"BREW / HTTP/1.1\r\nHost: localhost\r\n\r\n", "400"},
            {"\r\n\r\n", "400"},
-           {"POST /stop HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999999999\r\n\r\n" +
-                std::string(200000, 'x'),
-            "413"},
-           {"POST /stop HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: "
-            "chunked\r\n\r\nffffff\r\n" +
-                std::string(200000, 'x'),
-            "403"},
-           {"POST /stop HTTP/1.1\r\nHost: localhost\r\nContent-Encoding: gzip\r\nContent-Length: "
-            "3\r\n\r\nabc",
-            "403"}}) {
+           {post_it + "Content-Length: 99999999999999\r\n\r\n" + much, "413"},
+           {post_it + "Transfer-Encoding: chunked\r\n\r\nffffff\r\n" + much, "403"},
+           {post_it + "Content-Encoding: gzip\r\nContent-Length: 3\r\n\r\nabc", "403"}}) {
     const std::string answer = answer_to(port_, request);
     EXPECT_EQ(answer.substr(0, 12), "HTTP/1.1 " + status) << request.substr(0, 100);
   }
