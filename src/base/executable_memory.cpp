@@ -18,4 +18,12 @@ bool may_generate_code() {
   return may;
 }
 
+bool has_room_for_code(size_t bytes) {
+  void* const room =
+      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (room == MAP_FAILED) return false;
+  munmap(room, bytes);
+  return true;
+}
+
 }  // namespace crema

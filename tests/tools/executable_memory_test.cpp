@@ -1,15 +1,20 @@
-// Programs that may not generate code, as under systemd's MemoryDenyWriteExecute: oneDNN cannot work.
+// Programs that may not generate code, as under systemd's MemoryDenyWriteExecute, or have no memory for
+// it: oneDNN cannot work.
+#include "base/executable_memory.h"
+
 #include <gtest/gtest.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstddef>
+#include <fstream>
 
 #include "tools/program.h"
 
@@ -57,6 +62,24 @@ TEST(ExecutableMemory, IsNotNeeded) {
 #ifdef CREMA_ONEDNN
   expect_part(folder.read("err"), "This process may not generate code");
 #endif
+}
+
+// A limit of the address space leaves 3 MiB.
+TEST(ExecutableMemory, IsMeasuredBeforeItIsUsed) {
+  EXPECT_TRUE(has_room_for_code(kCodeOfProducts));
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    size_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    const rlim_t room = pages * static_cast<rlim_t>(sysconf(_SC_PAGESIZE)) + (3u << 20);
+    const rlimit limit{room, room};
+    setrlimit(RLIMIT_AS, &limit);
+    _exit(has_room_for_code(1u << 20) && !has_room_for_code(kCodeOfConvolution) ? 0 : 1);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
 }
 
 }  // namespace executable_memory_test

@@ -246,6 +246,8 @@ std::unique_ptr<LinearKernel> make_conv_onednn(Context& context, const ConvCase&
     reason = "it is used on the CPU";
   } else if (!may_generate_code()) {
     reason = "this process may not generate code";
+  } else if (!has_room_for_code(kCodeOfConvolution)) {
+    reason = "there is no memory for the code that it would generate";
   } else if (c.dtype != DType::f32) {
     reason = cat("no ", name_of(c.dtype));
   } else if (axes > 3) {

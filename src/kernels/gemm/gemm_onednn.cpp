@@ -12,6 +12,9 @@ namespace crema {
 
 bool gemm_onednn(const Gemm& g, const float* a, const float* b, float* c) {
   if (!may_generate_code()) return false;
+  // The first product generates the code of all.
+  static const bool has_room = has_room_for_code(kCodeOfProducts);
+  if (!has_room) return false;
   // oneDNN uses 32-bit sizes for the parts that it splits matrices into.
   if (std::max({g.m, g.n, g.k, g.lda, g.ldb, g.ldc}) > INT32_MAX) return false;
   for (int64_t i = 0; i < g.batch; ++i) {

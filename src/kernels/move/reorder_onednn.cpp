@@ -7,7 +7,7 @@ namespace crema {
 
 bool reorder_onednn(const Tensor& from, const Tensor& to) {
   if (from.dtype() != DType::f32 || from.shape().axes() > DNNL_MAX_NDIMS) return false;
-  if (!may_generate_code()) return false;
+  if (!may_generate_code() || !has_room_for_code(kCodeOfConvolution)) return false;
   if (!onednn::too_large_weights(from.shape()).empty()) return false;
   try {
     onednn::Engine on;
