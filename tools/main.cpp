@@ -8,6 +8,7 @@
 #include <csignal>
 #include <exception>
 #include <iostream>
+#include <string_view>
 
 #include "base/error.h"
 #include "base/visible.h"
@@ -64,14 +65,14 @@ int main(int argc, char** argv) {
   open_standard_streams();
   // Whatever reads the log may exit (`train 2>&1 | head`): the computation continues.
   std::signal(SIGPIPE, SIG_IGN);
-  // As in `caffe`: lines go to stderr and to files in the temporary folder. The prefix keeps glog's
-  // older form without the year.
-  set_default("alsologtostderr", "true");
-  set_default("log_year_in_prefix", "false");
   // A file size limit or a quota then makes the write fail, as a full disk does.
   std::signal(SIGXFSZ, SIG_IGN);
   std::string message;
   try {
+    // As in `caffe`: lines go to stderr and to files in the temporary folder. The prefix keeps glog's
+    // older form without the year.
+    set_default("alsologtostderr", "true");
+    set_default("log_year_in_prefix", "false");
     return run(argc, argv);
   } catch (const crema::RankLost& lost) {
     if (lost.told()) return 1;
@@ -79,7 +80,13 @@ int main(int argc, char** argv) {
   } catch (const std::exception& error) {
     message = crema::error_text(error);
   }
-  if (!google::IsGoogleLoggingInitialized()) crema::start_logging(argv[0], crema::LogStyle::plain);
-  LOG(ERROR) << crema::visible(message);
+  try {
+    if (!google::IsGoogleLoggingInitialized())
+      crema::start_logging(argv[0], crema::LogStyle::plain);
+    LOG(ERROR) << crema::visible(message);
+  } catch (const std::exception&) {  // no memory even for the message
+    constexpr std::string_view text = "crema: out of memory\n";
+    [[maybe_unused]] const ssize_t ignored = write(STDERR_FILENO, text.data(), text.size());
+  }
   return 1;
 }
