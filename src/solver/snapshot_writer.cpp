@@ -3,6 +3,9 @@
 #include <unistd.h>
 
 #include <cassert>
+#include <new>
+#include <system_error>
+#include <thread>
 
 #include "solver/optimizer.h"
 #include "solver/run_identity.h"
@@ -53,16 +56,22 @@ void SnapshotWriter::start(SnapshotJob job) {
   started_ = true;
   done_ = !writes_;
   if (!writes_) return;
-  thread_ = std::thread([this, job = std::move(job)] {
+  const auto write = [this, job = std::move(job)] {
     std::vector<std::string> made;
     try {
       write_files(job, copy_, &written_, &made);
     } catch (const std::exception& error) {
-      written_.error = error.what();
+      const bool no_memory = dynamic_cast<const std::bad_alloc*>(&error) != nullptr;
+      written_.error = no_memory ? "out of memory" : error.what();
       for (const std::string& path : made) unlink(path.c_str());
     }
     done_ = true;
-  });
+  };
+  try {
+    thread_ = std::thread(write);
+  } catch (const std::system_error&) {
+    write();  // the training waits meanwhile
+  }
 }
 
 std::optional<WrittenSnapshot> SnapshotWriter::take_if_done() {
