@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <system_error>
 
 #include "base/error.h"
 #include "base/random_access_file.h"
@@ -183,6 +184,21 @@ Status check_log(const std::string& path) {
 }
 
 }  // namespace
+
+void start_leveldb_thread() {
+  static const bool started = [] {
+    try {
+      leveldb::Env::Default()->Schedule([](void*) {}, nullptr);
+      return true;
+    } catch (const std::system_error&) {
+      return false;
+    }
+  }();
+  require(
+      started,
+      "LevelDB gets no thread from the system; more memory, or a higher limit of it (ulimit -v) "
+      "or of processes (ulimit -u), is needed");
+}
 
 LeveldbReadingEnv::LeveldbReadingEnv()
     : EnvWrapper(leveldb::Env::Default()), memory_(leveldb::NewMemEnv(leveldb::Env::Default())) {}

@@ -16,6 +16,10 @@
 
 namespace crema {
 
+// Before a database is opened: starts the thread of LevelDB's compactions, or an Error. If LevelDB
+// itself finds later that the system gives it none, it keeps a lock and waits for ever.
+void start_leveldb_thread();
+
 // What LevelDB writes while it opens a database stays in memory (at most a table made from the
 // log), and what it removes is only hidden. After opening, writes fail: LevelDB's compaction gives
 // up and reading continues. A log or manifest that is cut off inside a record is an error, which

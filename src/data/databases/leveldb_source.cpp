@@ -28,6 +28,7 @@ class LeveldbSource : public Source {
       fail(path, ": is not a LevelDB: a LevelDB is a folder", what_it_is(path));
     if (!file_exists(path + "/CURRENT"))
       fail(path, ": is not a LevelDB: there is no file CURRENT in it", what_it_is(path));
+    start_leveldb_thread();
     leveldb::Options options;
     options.env = &env_;
     options.paranoid_checks = true;

@@ -5,6 +5,8 @@
 #ifdef CREMA_LEVELDB
 #include <leveldb/db.h>
 #include <leveldb/write_batch.h>
+
+#include "data/databases/leveldb_env.h"
 #endif
 
 namespace crema {
@@ -16,6 +18,7 @@ class LeveldbWriter : public DatabaseWriter {
  public:
   LeveldbWriter(const std::string& path, const DatabaseFormat& format)
       : DatabaseWriter(path, format) {
+    start_leveldb_thread();
     leveldb::Options options;
     options.create_if_missing = true;
     options.error_if_exists = true;
