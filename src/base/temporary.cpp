@@ -149,11 +149,10 @@ TemporaryEntry make_temporary(const std::string& goal, Kind kind) {
 std::vector<std::string> remove_leftovers(const std::string& folder, Kind kind,
                                           const std::string& name) {
   std::vector<std::string> found, removed;
-  std::error_code unreadable;
-  for (std::filesystem::directory_iterator at(folder, unreadable), end; !unreadable && at != end;
-       at.increment(unreadable))
-    found.push_back(at->path().filename());
-  std::sort(found.begin(), found.end());
+  try {
+    found = list_folder(folder);  // unlike the iterators of libstdc++ it can be out of memory
+  } catch (const FileError&) {    // a folder that cannot be listed keeps its leftovers
+  }
   for (const std::string& entry : found) {
     const std::string made_on = host_in(entry, name);
     if (made_on.empty()) continue;

@@ -187,6 +187,8 @@ ConvertedImage convert_image(const std::string& path, const ImagesetOptions& opt
                       : ImageExtents{0, image.height, image.width},
               converted);
     if (limit) limit_sides(options, image);
+  } catch (const FileError& problem) {  // not the image's fault: it is not to be left out
+    throw FileError(cat(path, ": ", problem.what()));
   } catch (const Error& problem) {
     fail(path, ": ", problem.what());
   }

@@ -21,7 +21,10 @@ const Module& load_module(const char* file, const char* entry) {
   const std::string path = cat(folder_of(self.dli_fname), "/", file);
   void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library) {
-    fail("the part of this program that handles such files is missing: ", dlerror(),
+    const std::string reason = dlerror();
+    // Such as lack of memory. No file that it would read is to be taken for damaged.
+    if (file_exists(path)) throw FileError(cat(path, ": cannot be loaded: ", reason));
+    fail("the part of this program that handles such files is missing: ", reason,
          "; a folder that was built with OpenCV has it, wheels and installed folders read no "
          "videos");
   }

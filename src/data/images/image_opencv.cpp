@@ -1,5 +1,6 @@
 // The image module: everything that images need from OpenCV, as a separate library
 // (data/images/image_module.h).
+#include <new>
 #include <opencv2/imgcodecs.hpp>
 #include <opencv2/imgproc.hpp>
 
@@ -74,6 +75,7 @@ void resize_to(cv::Size size, double factor, int flag, Pixels<T>& image) {
   try {
     cv::resize(view(image), resized, size, factor, factor, flag);
   } catch (const cv::Exception& problem) {
+    if (problem.code == cv::Error::StsNoMem) throw std::bad_alloc();  // the file is not damaged
     reason = problem.err;
   }
   if (!reason.empty()) {
