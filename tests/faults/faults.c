@@ -1,15 +1,21 @@
 /* Preloaded into a program, lets one call to the system fail. faults.py compiles it, and says which:
      CREMA_FAULT_PATH   only calls about files below this folder count
-     CREMA_FAULT_CALL   a function, such as open; open64 and fopen count as open
+     CREMA_FAULT_CALL   a function, such as open; open64 and fopen count as open. Or, counted from the
+                        start of main(): memory (malloc, calloc, realloc and the aligned ones), mapping
+                        (mmap without a file), mprotect, thread (pthread_create)
      CREMA_FAULT_NTH    which of these calls, from 1; 0: none
      CREMA_FAULT_ERRNO  the error's number; 0: the process is killed before the call
-     CREMA_FAULT_COUNT  a file that gets one line per call, its name (with CREMA_FAULT_NTH=0) */
+     CREMA_FAULT_COUNT  a file that gets lines with the name of a call and how many there were
+     CREMA_FAULT_STACK  a file that gets the stacks of the call that fails and of a crash
+     CREMA_FAULT_RANK   only in this rank of mpirun; the names of both files end in ".RANK" then */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
+#include <execinfo.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -34,6 +40,32 @@ static const char* setting(const char* name) {
   return text ? text : "";
 }
 
+/* Settings that are asked for too often to look for them in the environment. */
+static const char *wanted_call = "", *count_path = "";
+static char files_of_rank[2][PATH_MAX]; /* for counts and stacks */
+static int wanted_nth, reason_number, of_this_rank = 1;
+static atomic_int started; /* main() runs */
+
+static void write_stack(const char* why) {
+  if (!*files_of_rank[1]) return;
+  int file = (int)syscall(SYS_openat, AT_FDCWD, files_of_rank[1], O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+  if (file < 0) return;
+  syscall(SYS_write, file, why, strlen(why));
+  void* frames[80];
+  backtrace_symbols_fd(frames, backtrace(frames, 80), file);
+  syscall(SYS_close, file);
+}
+
+/* The call that was wanted: errno, or the end. */
+static int strike(void) {
+  if (reason_number == 0) syscall(SYS_kill, getpid(), SIGKILL);
+  int was_started = atomic_exchange(&started, 0); /* what the stack needs does not count */
+  write_stack("fault\n");
+  atomic_store(&started, was_started);
+  errno = reason_number;
+  return 1;
+}
+
 static int is_below(const char* path) {
   const char* folder = setting("CREMA_FAULT_PATH");
   if (!path || !*folder) return 0;
@@ -48,24 +80,98 @@ static int is_below(const char* path) {
   return strncmp(path, folder, length) == 0 && (path[length] == '/' || path[length] == 0);
 }
 
-/* Counts a call; true when it is the one that fails, with errno set. */
+enum { kNames = 64 };
+static const char* call_names[kNames];
+static atomic_long call_counts[kNames];
+
+/* Counts a call; true when it is the one that fails, with errno set. The name is a literal. */
 static int fails(const char* name) {
-  int before = errno;
-  const char* count = setting("CREMA_FAULT_COUNT");
-  if (*count) {
-    int file = (int)syscall(SYS_openat, AT_FDCWD, count, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
-    char line[64];
-    int length = snprintf(line, sizeof line, "%s\n", name);
-    syscall(SYS_write, file, line, (size_t)length);
-    syscall(SYS_close, file);
+  if (*count_path) {
+    for (int i = 0; i < kNames; ++i) {
+      if (!call_names[i]) call_names[i] = name;
+      if (strcmp(call_names[i], name) != 0) continue;
+      atomic_fetch_add(&call_counts[i], 1);
+      break;
+    }
   }
-  errno = before;
-  if (strcmp(name, setting("CREMA_FAULT_CALL")) != 0) return 0;
-  if (atomic_fetch_add(&made, 1) + 1 != atoi(setting("CREMA_FAULT_NTH"))) return 0;
-  int reason = atoi(setting("CREMA_FAULT_ERRNO"));
-  if (reason == 0) syscall(SYS_kill, getpid(), SIGKILL);
-  errno = reason;
-  return 1;
+  if (!of_this_rank || strcmp(name, wanted_call) != 0) return 0;
+  if (atomic_fetch_add(&made, 1) + 1 != wanted_nth) return 0;
+  return strike();
+}
+
+static int fails_in_main(const char* name) { return atomic_load_explicit(&started, memory_order_relaxed) && fails(name); }
+
+static void write_counts(void) {
+  atomic_store(&started, 0);
+  if (!*count_path) return;
+  int file = (int)syscall(SYS_openat, AT_FDCWD, files_of_rank[0], O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  for (int i = 0; i < kNames && call_names[i]; ++i) {
+    char line[64];
+    int length = snprintf(line, sizeof line, "%s %ld\n", call_names[i], (long)call_counts[i]);
+    syscall(SYS_write, file, line, (size_t)length);
+  }
+  syscall(SYS_close, file);
+}
+
+static void crashed(int number) {
+  atomic_store(&started, 0);
+  write_stack(number == SIGSEGV ? "crash: SIGSEGV\n" : number == SIGABRT ? "crash: SIGABRT\n" : "crash\n");
+  signal(number, SIG_DFL);
+  raise(number);
+}
+
+static int (*real_main)(int, char**, char**);
+
+static int main_with_faults(int argc, char** argv, char** environment) {
+  void* frame[1];
+  backtrace(frame, 1); /* loads what it needs */
+  wanted_call = setting("CREMA_FAULT_CALL");
+  count_path = setting("CREMA_FAULT_COUNT");
+  wanted_nth = atoi(setting("CREMA_FAULT_NTH"));
+  reason_number = atoi(setting("CREMA_FAULT_ERRNO"));
+  const char *of_rank = setting("CREMA_FAULT_RANK"), *rank = setting("OMPI_COMM_WORLD_RANK");
+  of_this_rank = !*of_rank || strcmp(of_rank, rank) == 0;
+  const char* paths[2] = {count_path, setting("CREMA_FAULT_STACK")};
+  for (int i = 0; i < 2; ++i)
+    if (*paths[i]) snprintf(files_of_rank[i], PATH_MAX, *of_rank ? "%s.%s" : "%s", paths[i], rank);
+  const int numbers[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
+  if (*paths[1])
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; ++i) signal(numbers[i], crashed);
+  atexit(write_counts);
+  atomic_store(&started, 1);
+  return real_main(argc, argv, environment);
+}
+
+int __libc_start_main(int (*main)(int, char**, char**), int argc, char** argv, int (*init)(int, char**, char**),
+                      void (*fini)(void), void (*rtld_fini)(void), void* stack_end) {
+  __typeof__(__libc_start_main)* real = (__typeof__(__libc_start_main)*)dlsym(RTLD_NEXT, "__libc_start_main");
+  real_main = main;
+  return real(main_with_faults, argc, argv, init, fini, rtld_fini, stack_end);
+}
+
+/* glibc's own entries: dlsym() allocates. */
+void* __libc_malloc(size_t size);
+void* __libc_calloc(size_t count, size_t size);
+void* __libc_realloc(void* old, size_t size);
+void* __libc_memalign(size_t alignment, size_t size);
+
+void* malloc(size_t size) { return fails_in_main("memory") ? NULL : __libc_malloc(size); }
+void* calloc(size_t count, size_t size) { return fails_in_main("memory") ? NULL : __libc_calloc(count, size); }
+void* realloc(void* old, size_t size) {
+  return size > 0 && fails_in_main("memory") ? NULL : __libc_realloc(old, size);
+}
+void* memalign(size_t alignment, size_t size) {
+  return fails_in_main("memory") ? NULL : __libc_memalign(alignment, size);
+}
+void* aligned_alloc(size_t alignment, size_t size) {
+  return fails_in_main("memory") ? NULL : __libc_memalign(alignment, size);
+}
+int posix_memalign(void** to, size_t alignment, size_t size) {
+  if (fails_in_main("memory")) return ENOMEM;
+  void* made = __libc_memalign(alignment, size);
+  if (!made) return ENOMEM;
+  *to = made;
+  return 0;
 }
 
 static int of_file(int file) { return file >= 0 && file < kFiles && below[file]; }
@@ -247,11 +353,22 @@ struct dirent64* readdir64(DIR* folder) {
   return real(folder);
 }
 void* mmap(void* at, size_t size, int protection, int flags, int file, off_t offset) {
-  BY_FILE(mmap, file, MAP_FAILED);
+  REAL(mmap);
+  if (file < 0 ? fails_in_main("mapping") : of_file(file) && fails("mmap")) return MAP_FAILED;
   return real(at, size, protection, flags, file, offset);
 }
 void* mmap64(void* at, size_t size, int protection, int flags, int file, off64_t offset) {
   REAL(mmap64);
-  if (of_file(file) && fails("mmap")) return MAP_FAILED;
+  if (file < 0 ? fails_in_main("mapping") : of_file(file) && fails("mmap")) return MAP_FAILED;
   return real(at, size, protection, flags, file, offset);
+}
+int mprotect(void* at, size_t size, int protection) {
+  REAL(mprotect);
+  if (fails_in_main("mprotect")) return -1;
+  return real(at, size, protection);
+}
+int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*work)(void*), void* argument) {
+  REAL(pthread_create);
+  if (fails_in_main("thread")) return EAGAIN;
+  return real(thread, attributes, work, argument);
 }

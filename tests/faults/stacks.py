@@ -1,0 +1,61 @@
+"""Whose fault a crash is, judged by its stack (which faults.c writes)."""
+import os
+import re
+import subprocess
+
+# Libraries that end the process themselves where they get no memory: first frame, apart from those of the C and C++ libraries, in
+# the stack of the crash -> why nothing can be done about it here.
+KNOWN = {
+    "libdnnl.so": "oneDNN 2.6 does not look whether mmap() or malloc() gave memory for its generated code",
+    "libgomp.so": "OpenMP ends the process if it gets no memory",
+    "libglog.so": "glog allocates in functions that may not throw",
+    "libgflags.so": "gflags allocates in functions that may not throw",
+    "libopen-pal.so": "Open MPI 4.1 uses memory that it did not get",
+    "libopen-rte.so": "Open MPI 4.1 uses memory that it did not get",
+    "libmpi.so": "Open MPI 4.1 uses memory that it did not get",
+    "libpmix.so": "Open MPI 4.1 uses memory that it did not get",
+    "mca_": "Open MPI 4.1 uses memory that it did not get",
+    "libprotobuf.so": "protobuf allocates in functions that may not throw",
+}
+# The same of libraries anywhere in the stack.
+KNOWN_BELOW = {
+    "libgflags": "gflags allocates where its locks may not throw",
+    "libgdcm": "constructors of global objects, which run as OpenCV is loaded, allocate",
+    "libproj": "constructors of global objects, which run as OpenCV is loaded, allocate",
+    "libgdal": "constructors of global objects, which run as OpenCV is loaded, allocate",
+}
+RUNTIME = re.compile(r"^(faults\.so|libc\.so|libstdc\+\+\.so|libgcc_s\.so|libpthread\.so|libm\.so|ld-linux|linux-vdso)")
+
+
+def read(path):
+    """The stacks by heading, "fault" and "crash: SIGSEGV", each a list of (library, function)."""
+    stacks = {}
+    if not os.path.exists(path):
+        return stacks
+    with open(path, errors="replace") as file:
+        lines = file.read().splitlines()
+    frames = None
+    for line in lines:
+        found = re.match(r"(.*)\(([^+)]*)(\+0x[0-9a-f]+)?\)\[", line)
+        if not found:
+            frames = stacks.setdefault(line, [])
+        elif frames is not None:
+            frames.append((os.path.basename(found.group(1)), found.group(2)))
+    return stacks
+
+
+def blame(stacks):
+    """The library that crashed and the known reason, else None; the functions on top of the stack."""
+    crash = next((frames for heading, frames in stacks.items() if heading.startswith("crash")), [])
+    others = [frame for frame in crash if not RUNTIME.match(frame[0])]
+    shown = []
+    for library, function in others[:6]:
+        name = subprocess.run(["c++filt", function], capture_output=True, text=True).stdout.strip() if function else "?"
+        shown.append(f"{library}: {name[:80]}")
+    reason = None
+    if others:
+        reason = next((why for library, why in KNOWN.items() if others[0][0].startswith(library)), None)
+        for library, why in KNOWN_BELOW.items():
+            if any(frame[0].startswith(library) for frame in others):
+                reason = reason or why
+    return reason, " < ".join(shown)
