@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "solver/optimizer.h"
 #include "solver/snapshot_writer.h"
 #include "solver/solver.h"
@@ -63,9 +64,8 @@ std::vector<int64_t> Solver::kept_snapshots() const {
 // prefix the same iterations may be another run's.
 void Solver::restore_kept_snapshots(const SolverState& state, const std::string& path) {
   if (!written_.empty()) return;  // the run goes back and has more since
-  std::error_code absent;
   const std::string here = snapshot_files(file_.solver, state.iter()).state;
-  if (!std::filesystem::equivalent(path, here, absent)) return;
+  if (!file_exists(here) || !std::filesystem::equivalent(path, here)) return;
   for (const int64_t iteration : state.kept_snapshots())
     written_.emplace_back(iteration, snapshot_files(file_.solver, iteration));
 }
