@@ -40,6 +40,15 @@ class LayerHooks {
   // The values that a parameter begins with, row-major on the host; empty: what its filler gives.
   virtual Tensor given_parameter(size_t /*index*/) const { return {}; }
 
+  // --- batches that ranks share ---
+  // The positions of this axis of that bottom do not depend on each other, so that they may be
+  // samples of which each rank has only some. The gradients of a loss also combine as loss_parts()
+  // says where the samples are along this axis.
+  virtual bool independent_along(int /*bottom*/, int axis,
+                                 const std::vector<Shape>& /*bottoms*/) const {
+    return axis == 0;
+  }
+
   // --- edges and fusion ---
   // What can pass along the edges to its bottoms and from top 0.
   virtual Edge bottom_edge(int /*bottom*/) const { return {}; }

@@ -11,10 +11,11 @@ namespace crema {
 namespace {
 
 // How a value depends on the batch.
-enum class Follows {
-  nothing,  // not at all
-  batch,    // it has a part for each sample: twice the batch, twice the values
-  mixed,    // otherwise: computed from several samples
+struct Dependence {
+  bool on_batch = false;
+  int axis = -1;  // along which it has a part for each sample; -1: each part is of several samples
+  bool has_parts() const { return axis >= 0; }
+  bool mixed() const { return on_batch && axis < 0; }
 };
 
 std::vector<Shape> shapes_of(const std::vector<Shape>& all, const std::vector<int>& values) {
@@ -66,25 +67,54 @@ void check_steps(const Node& node, const std::vector<Shape>& now, const std::vec
   });
 }
 
-std::vector<Follows> dependences(const Graph& graph) {
+// The axis that is twice as long; -1: not exactly one is.
+int doubled_axis(const Shape& now, const Shape& twice) {
+  int found = -1;
+  if (now.axes() != twice.axes()) return found;
+  for (int axis = 0; axis < now.axes(); ++axis) {
+    if (twice[axis] == now[axis]) continue;
+    if (found >= 0 || twice[axis] != 2 * now[axis]) return -1;
+    found = axis;
+  }
+  return found;
+}
+
+// What the tops get from the bottoms that the layer reads.
+Dependence of_bottoms(const Node& node, const std::vector<Dependence>& all,
+                      const std::vector<Shape>& now) {
+  Dependence found;
+  const std::vector<Shape> bottoms = shapes_of(now, node.bottoms);
+  for (size_t j = 0; j < node.bottoms.size(); ++j) {
+    const Dependence& bottom = all[node.bottoms[j]];
+    if (!bottom.on_batch || !node.layer->reads_values(static_cast<int>(j)) || found.mixed())
+      continue;
+    const bool independent = bottom.has_parts() && (node.layer->is_view() ||
+                                                    node.layer->independent_along(
+                                                        static_cast<int>(j), bottom.axis, bottoms));
+    found = {true, independent ? bottom.axis : -1};
+  }
+  return found;
+}
+
+std::vector<Dependence> dependences(const Graph& graph) {
   std::vector<Shape> now, twice;
   for (const Value& value : graph.values) now.push_back(value.shape);
   twice = now;
-  std::vector<Follows> all(graph.values.size(), Follows::nothing);
+  std::vector<Dependence> all(graph.values.size());
   for (const Node& node : graph.nodes) {
-    bool depends = false;
-    for (size_t j = 0; j < node.bottoms.size(); ++j) {
-      depends = depends || (all[node.bottoms[j]] != Follows::nothing &&
-                            node.layer->reads_values(static_cast<int>(j)));
-    }
     check_steps(node, now, twice);
+    const Dependence bottoms = of_bottoms(node, all, now);
     const std::vector<Shape> tops = doubled(node, now, twice);
     for (size_t j = 0; j < node.tops.size(); ++j) {
       const int top = node.tops[j];
       twice[top] = tops[j];
-      all[top] = tops[j].count() == 2 * now[top].count() ? Follows::batch
-                 : depends                               ? Follows::mixed
-                                                         : Follows::nothing;
+      const int axis = doubled_axis(now[top], tops[j]);
+      // A view has the elements of a sample together only if as many others come before them.
+      const bool together =
+          axis < 0 || !node.layer->is_view() ||
+          now[top].count(0, axis) == now[node.bottoms[0]].count(0, std::max(bottoms.axis, 0));
+      if (bottoms.on_batch || axis >= 0)
+        all[top] = {true, !bottoms.mixed() && together ? axis : -1};
     }
   }
   return all;
@@ -100,12 +130,12 @@ constexpr const char* kPython =
 
 // Where ranks share each batch.
 void check_shared(const Graph& graph, const Node& node, const Value& loss, LossParts parts,
-                  const std::vector<Follows>& follows, const Communicator& world) {
+                  const std::vector<Dependence>& dependences, const Communicator& world) {
   const std::string begin =
       cat("-batch_mode total: the loss \"", loss.blob, "\" cannot be combined from the parts of ",
           world.ranks, " ranks: ");
   // A value for each sample cannot be added to that of another rank's.
-  const bool for_each = follows[static_cast<size_t>(&loss - graph.values.data())] == Follows::batch;
+  const bool for_each = dependences[static_cast<size_t>(&loss - graph.values.data())].has_parts();
   if (!parts.combine() || for_each) {
     fail(begin, parts.why  ? parts.why
                 : for_each ? kReduction
@@ -114,14 +144,24 @@ void check_shared(const Graph& graph, const Node& node, const Value& loss, LossP
                     : "a layer of this type does not say how; give loss_weight to the losses that "
                       "it reads, or train with -batch_mode per_gpu");
   }
+  std::vector<Shape> shapes;
+  for (const int bottom : node.bottoms) shapes.push_back(graph.values[bottom].shape);
   for (size_t j = 0; j < node.bottoms.size(); ++j) {
-    if (!node.layer->differentiable(static_cast<int>(j))) continue;
-    const int bottom = node.bottoms[j];
-    require(follows[bottom] != Follows::mixed, begin, "its bottom \"", graph.values[bottom].blob,
+    const int bottom = static_cast<int>(j);
+    if (!node.layer->reads_values(bottom)) continue;
+    const Dependence& of_bottom = dependences[node.bottoms[j]];
+    const std::string& blob = graph.values[node.bottoms[j]].blob;
+    require(!of_bottom.mixed(), begin, "its bottom \"", blob,
             "\" is computed from several samples of the batch, and each rank has only some of "
             "them; train with -batch_mode per_gpu");
-    require(follows[bottom] != Follows::nothing || parts.gradient != PartsRule::sum, begin,
-            "it is a sum, but its bottom \"", graph.values[bottom].blob,
+    if (!node.layer->differentiable(bottom)) continue;
+    require(!of_bottom.has_parts() || node.layer->independent_along(bottom, of_bottom.axis, shapes),
+            begin, "its bottom \"", blob, "\" has the samples of the batch along axis ",
+            of_bottom.axis,
+            ", where it does not count them; bring them to axis 0 (Permute), or train with "
+            "-batch_mode per_gpu");
+    require(of_bottom.on_batch || parts.gradient != PartsRule::sum, begin,
+            "it is a sum, but its bottom \"", blob,
             "\" does not depend on the batch, so that each rank would add the whole of it; train "
             "with -batch_mode per_gpu");
   }
@@ -153,7 +193,7 @@ void check_loss_parts(const Graph& graph, const Communicator& world) {
   const bool shared = world.divides_batches &&
                       std::any_of(graph.nodes.begin(), graph.nodes.end(),
                                   [](const Node& node) { return node.layer->share().all > 0; });
-  const std::vector<Follows> follows = shared ? dependences(graph) : std::vector<Follows>();
+  const std::vector<Dependence> of_values = shared ? dependences(graph) : std::vector<Dependence>();
   for (const Node& node : graph.nodes) {
     for (const int top : node.tops) {
       const Value& value = graph.values[top];
@@ -162,7 +202,7 @@ void check_loss_parts(const Graph& graph, const Communicator& world) {
         std::vector<Shape> bottoms;
         for (const int bottom : node.bottoms) bottoms.push_back(graph.values[bottom].shape);
         const LossParts parts = value.top == 0 ? node.layer->loss_parts(bottoms) : LossParts();
-        if (shared) check_shared(graph, node, value, parts, follows, world);
+        if (shared) check_shared(graph, node, value, parts, of_values, world);
         check_unread(graph, node, top);
       });
     }

@@ -107,6 +107,41 @@ TEST_F(RankLosses, LossesThatHaveNoParts) {
       {R"(layer { name: "mean" type: "Reduction" bottom: "g" top: "m" reduction_param { operation: MEAN } }
           layer { name: "sum" type: "Reduction" bottom: "m" top: "l" loss_weight: 1 })",
        {"layer \"sum\"", "its bottom \"m\" is computed from several samples"}},
+      {R"(layer { name: "over_batch" type: "Softmax" bottom: "g" top: "s" softmax_param { axis: 0 } }
+          layer { name: "sum" type: "EuclideanLoss" bottom: "s" bottom: "g" top: "l" })",
+       {"layer \"sum\"", "its bottom \"s\" is computed from several samples"}},
+      {R"(layer { name: "turned" type: "Reverse" bottom: "g" top: "r" }
+          layer { name: "sum" type: "EuclideanLoss" bottom: "r" bottom: "g" top: "l" })",
+       {"layer \"sum\"", "its bottom \"r\" is computed from several samples"}},
+      {R"(layer { name: "normal" type: "LayerNorm" bottom: "g" top: "n"
+          layer_norm_param { axis: 0 scale_bias: false } }
+          layer { name: "sum" type: "EuclideanLoss" bottom: "n" bottom: "g" top: "l" })",
+       {"layer \"sum\"", "its bottom \"n\" is computed from several samples"}},
+      // A mean over the batch as a factor of each sample.
+      {R"(layer { name: "mean" type: "BatchReduction" bottom: "g" top: "m"
+          batch_reduction_param { reduction_param { operation: MEAN axis: 0 } } }
+          layer { name: "times" type: "Scale" bottom: "g" bottom: "m" top: "t" }
+          layer { name: "sum" type: "EuclideanLoss" bottom: "t" bottom: "g" top: "l" })",
+       {"layer \"sum\"", "its bottom \"t\" is computed from several samples"}},
+      // The labels of other samples.
+      {R"(layer { name: "turned" type: "Reverse" bottom: "y" top: "r" }
+          layer { name: "sum" type: "SoftmaxWithLoss" bottom: "g" bottom: "r" top: "l" })",
+       {"layer \"sum\"", "its bottom \"r\" is computed from several samples"}},
+      // The batch is what the layer takes for the steps of a sequence.
+      {R"(layer { name: "cont" type: "DummyData" top: "c" dummy_data_param { shape { dim: 12 dim: 4 }
+          data_filler { value: 1 } } }
+          layer { name: "steps" type: "LSTM" bottom: "h" bottom: "c" top: "s" recurrent_param {
+          num_output: 2 weight_filler { type: "xavier" } } }
+          layer { name: "sum" type: "Reduction" bottom: "s" top: "l" loss_weight: 0.1 })",
+       {"layer \"sum\"", "its bottom \"s\" is computed from several samples"}},
+      // It would divide by the extent of axis 0.
+      {R"(layer { name: "moved" type: "Permute" bottom: "g" top: "p" permute_param { order: 1 } }
+          layer { name: "sum" type: "EuclideanLoss" bottom: "p" bottom: "p" top: "l" })",
+       {"layer \"sum\"", "its bottom \"p\" has the samples of the batch along axis 1"}},
+      // Rows of several samples.
+      {R"(layer { name: "rows" type: "Reshape" bottom: "g" top: "r" reshape_param { shape { dim: 3 dim: -1 } } }
+          layer { name: "sum" type: "EuclideanLoss" bottom: "r" bottom: "r" top: "l" })",
+       {"layer \"sum\"", "its bottom \"r\" is computed from several samples"}},
       {R"(layer { name: "own" type: "Parameter" top: "o" parameter_param { shape { dim: 12 } } }
           layer { name: "sum" type: "Reduction" bottom: "o" top: "l" loss_weight: 1 })",
        {"layer \"sum\"", "\"o\" does not depend on the batch"}},
@@ -119,6 +154,30 @@ TEST_F(RankLosses, LossesThatHaveNoParts) {
     for (const char* part : row.parts) expect_part(message, part);
     train(file, 1);
   }
+}
+
+// Steps of sequences come first, then the samples; and a loss that counts positions anywhere.
+TEST_F(RankLosses, SamplesAlongAnotherAxis) {
+  const SolverFile file = this->file("momentum: 0.9", R"(
+    layer { name: "cont" type: "DummyData" top: "c" dummy_data_param { shape { dim: 12 dim: 4 } data_filler { value: 1 } } }
+    layer { name: "rows" type: "Reshape" bottom: "h" top: "rows" reshape_param { shape { dim: 0 dim: 4 dim: -1 } } }
+    layer { name: "steps" type: "Permute" bottom: "rows" top: "steps" permute_param { order: 1 order: 0 order: 2 } }
+    layer { name: "goes_on" type: "Permute" bottom: "c" top: "goes_on" permute_param { order: 1 order: 0 } }
+    layer { name: "lstm" type: "LSTM" bottom: "steps" bottom: "goes_on" top: "lstm" recurrent_param { num_output: 5
+      weight_filler { type: "xavier" } } }
+    layer { name: "lstm_tanh" type: "TanH" bottom: "lstm" top: "lstm" }
+    layer { name: "classes" type: "InnerProduct" bottom: "lstm" top: "classes" inner_product_param { num_output: 3 axis: 2
+      weight_filler { type: "xavier" } } }
+    layer { name: "each" type: "Reshape" bottom: "y" top: "each" reshape_param { shape { dim: 1 dim: -1 } } }
+    layer { name: "all" type: "Tile" bottom: "each" top: "all" tile_param { axis: 0 tiles: 4 } }
+    layer { name: "of_steps" type: "SoftmaxWithLoss" bottom: "classes" bottom: "all" top: "of_steps"
+      softmax_param { axis: 2 } }
+    layer { name: "back" type: "Permute" bottom: "lstm" top: "back" permute_param { order: 1 order: 0 order: 2 } }
+    layer { name: "square" type: "EuclideanLoss" bottom: "back" bottom: "back" top: "square" }
+    layer { name: "size" type: "Reduction" bottom: "back" top: "size" loss_weight: 0.01 reduction_param { operation: SUMSQ } })");
+  const Seen one = train(file, 1);
+  expect_near(train(file, 2), one);
+  expect_near(train(file, 5), one);
 }
 
 // Each rank has batches of its own, and their losses become the sums over the ranks in place.

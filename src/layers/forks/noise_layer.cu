@@ -30,6 +30,10 @@ struct AddNoise {
 };
 
 class NoiseLayer : public PointwiseLayer {
+  // Random numbers are those of the samples of axis 0.
+  bool independent_along(int, int axis, const std::vector<Shape>&) const override {
+    return axis == 0;
+  }
   const NoiseLayerParameter& p() const { return params<NoiseLayerParameter>(); }
   BackwardReads reads() const override { return {false, false}; }
   bool is_view() const override { return spread_ == 0 && base_ == 0; }

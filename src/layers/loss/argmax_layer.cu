@@ -89,6 +89,9 @@ class ArgMaxLayer : public Layer {
   const ArgMaxParameter& p() const { return params<ArgMaxParameter>(); }
   BackwardReads reads() const override { return {false, false}; }
   bool differentiable(int) const override { return false; }
+  bool independent_along(int, int axis, const std::vector<Shape>& bottoms) const override {
+    return p().has_axis() ? axis != bottoms[0].canonical_axis(p().axis()) : axis == 0;
+  }
 
   Inference infer(const std::vector<Shape>& bottoms) const override {
     const Shape& x = bottoms[0];

@@ -92,6 +92,10 @@ struct CostOf {
 };
 
 class CtcLossLayer : public Layer {
+  bool independent_along(int bottom, int axis, const std::vector<Shape>&) const override {
+    return bottom > 0 || axis == 1;
+  }
+
  public:
   explicit CtcLossLayer(bool warp = false) : warp_(warp) {}
 

@@ -11,6 +11,9 @@ namespace crema {
 namespace {
 
 class SoftmaxLayer : public Layer {
+  bool independent_along(int, int axis, const std::vector<Shape>&) const override {
+    return axis != axis_;
+  }
   bool in_place() const override { return true; }
   OrderRule order_rule() const override {
     return axis_ == 1 ? OrderRule::any : OrderRule::row_major;

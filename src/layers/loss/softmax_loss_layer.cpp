@@ -50,6 +50,10 @@ class SoftmaxWithLossLayer : public Layer {
   Arity tops() const override { return {1, weighted_ ? 2 : 3}; }
   bool is_loss() const override { return true; }
   bool differentiable(int bottom) const override { return bottom == 0; }
+  // An axis before that of the classes counts positions, as the batch does.
+  bool independent_along(int bottom, int axis, const std::vector<Shape>&) const override {
+    return bottom > 0 || axis == 0 || axis < axis_;
+  }
   OrderRule order_rule() const override { return order_rule_; }
   HalfRule half_rule() const override { return HalfRule::follows; }
   BackwardReads reads() const override { return {true, false}; }

@@ -13,6 +13,9 @@ namespace crema {
 namespace {
 
 class LayerNormLayer : public RowNormBase {
+  bool independent_along(int, int axis, const std::vector<Shape>&) const override {
+    return axis < axis_;
+  }
   void setup(Context&, const std::vector<Shape>& bottoms) override {
     const LayerNormParameter& p = params<LayerNormParameter>();
     const Shape& x = bottoms[0];

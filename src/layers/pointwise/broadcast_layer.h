@@ -66,6 +66,11 @@ class BroadcastLayer : public Layer {
   HalfRule half_rule() const override { return HalfRule::follows; }
   Inference infer(const std::vector<Shape>& bottoms) const override { return {{bottoms[0]}, {}}; }
 
+  // Learned values would be a sample's own.
+  bool independent_along(int bottom, int axis, const std::vector<Shape>&) const override {
+    return bottom > 0 || !learned_ || axis < axes_.first || axis >= axes_.first + axes_.count;
+  }
+
   Prepared prepare(Context& context, const Preparation& preparation) override {
     Prepared prepared;
     prepared.workspace = scale_workspace(

@@ -70,6 +70,7 @@ struct MaxGradientBody {
 };
 
 class EltwiseLayer : public Layer {
+  bool independent_along(int, int, const std::vector<Shape>&) const override { return true; }
   const EltwiseParameter& p() const { return params<EltwiseParameter>(); }
   EltwiseParameter::EltwiseOp operation() const { return p().operation(); }
   float coefficient(size_t i) const {

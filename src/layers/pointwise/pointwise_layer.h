@@ -15,6 +15,7 @@ class PointwiseLayer : public Layer {
   OrderRule order_rule() const override { return OrderRule::any; }
   HalfRule half_rule() const override { return HalfRule::follows; }
   Inference infer(const std::vector<Shape>& bottoms) const override { return {{bottoms[0]}, {}}; }
+  bool independent_along(int, int, const std::vector<Shape>&) const override { return true; }
 };
 
 template <typename F>

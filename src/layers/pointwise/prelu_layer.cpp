@@ -11,6 +11,9 @@ namespace crema {
 namespace {
 
 class PReluLayer : public Layer {
+  bool independent_along(int, int axis, const std::vector<Shape>&) const override {
+    return shared() || axis != 1;
+  }
   bool shared() const { return params<PReLUParameter>().channel_shared(); }
   OrderRule order_rule() const override { return OrderRule::any; }
   HalfRule half_rule() const override { return HalfRule::follows; }

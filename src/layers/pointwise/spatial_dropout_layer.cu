@@ -111,6 +111,10 @@ struct SpatialDropoutPacks {
 };
 
 class SpatialDropoutLayer : public PointwiseLayer {
+  // Random numbers are those of the samples of axis 0.
+  bool independent_along(int, int axis, const std::vector<Shape>&) const override {
+    return axis == 0;
+  }
   float ratio() const { return params<SpatialDropoutParameter>().dropout_ratio(); }
   bool is_view() const override { return !training() || ratio() == 0; }
   BackwardReads reads() const override { return {false, false}; }

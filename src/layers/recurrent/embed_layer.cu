@@ -56,6 +56,7 @@ struct AddRows {
 
 class EmbedLayer : public Layer {
   const EmbedParameter& p() const { return params<EmbedParameter>(); }
+  bool independent_along(int, int, const std::vector<Shape>&) const override { return true; }
   bool differentiable(int) const override { return false; }
   BackwardReads reads() const override { return {true, false}; }
 

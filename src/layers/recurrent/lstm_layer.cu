@@ -95,6 +95,9 @@ class ForkedLstmLayer : public LstmLayer {
   Arity bottoms() const override { return {1, 3}; }
   Arity tops() const override { return {1, 1}; }
   bool reads_values(int bottom) const override { return bottom == 0 || bottom == 1; }
+  bool independent_along(int, int axis, const std::vector<Shape>& bottoms) const override {
+    return axis == 1 && settings(bottoms[0]).sequences == 0;
+  }
   bool differentiable(int bottom) const override { return bottom == 0; }
 
   Extents extents(const Shape& x) const override {

@@ -52,6 +52,9 @@ struct UnitBackward {
 };
 
 class LstmUnitLayer : public Layer {
+  bool independent_along(int, int axis, const std::vector<Shape>&) const override {
+    return axis <= 1;
+  }
   Arity bottoms() const override { return {3, 3}; }
   Arity tops() const override { return {2, 2}; }
   bool differentiable(int bottom) const override { return bottom < 2; }

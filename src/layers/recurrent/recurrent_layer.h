@@ -36,6 +36,10 @@ class RecurrentLayer : public Layer {
   bool differentiable(int bottom) const override {
     return bottom == 0 || (bottom == 2 && has_fixed());
   }
+  // Sequences are samples, their steps are not.
+  bool independent_along(int bottom, int axis, const std::vector<Shape>&) const override {
+    return axis == (bottom == 2 && has_fixed() ? 0 : 1);
+  }
   void setup(Context& context, const std::vector<Shape>& bottoms) override;
   Inference infer(const std::vector<Shape>& bottoms) const override;
 

@@ -23,6 +23,11 @@ class BatchReindexLayer : public Layer {
   HalfRule half_rule() const override { return HalfRule::follows; }
   BackwardReads reads() const override { return {true, false}; }
 
+  // The index names positions of the whole axis.
+  bool independent_along(int bottom, int axis, const std::vector<Shape>& bottoms) const override {
+    return bottom == 0 && axis != this->axis(bottoms[0]);
+  }
+
   Inference infer(const std::vector<Shape>& bottoms) const override {
     const Shape &x = bottoms[0], &index = bottoms[1];
     require(x.axes() > 0 && index.axes() == 1,

@@ -11,6 +11,7 @@ namespace crema {
 namespace {
 
 class ConcatLayer : public Layer {
+  bool independent_along(int, int, const std::vector<Shape>&) const override { return true; }
   Arity bottoms() const override { return {1, -1}; }
   OrderRule order_rule() const override { return OrderRule::any; }
   HalfRule half_rule() const override { return HalfRule::follows; }

@@ -15,6 +15,8 @@ namespace crema {
 namespace {
 
 class PermuteLayer : public StridedCopyLayer {
+  bool independent_along(int, int, const std::vector<Shape>&) const override { return true; }
+
  protected:
   // For each of the top's axes the bottom's axis, as far as the file lists them.
   virtual std::vector<int> given(const Shape& x) const {

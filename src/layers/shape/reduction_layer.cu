@@ -55,6 +55,8 @@ struct ReductionGradient {
 };
 
 class ReductionLayer : public Layer {
+  // Where the samples are reduced, they are gone from the top's shape; a loss counts them anywhere.
+  bool independent_along(int, int, const std::vector<Shape>&) const override { return true; }
   const ReductionParameter& p() const { return params<ReductionParameter>(); }
   Op::ReductionOp op() const { return p().operation(); }
   bool reads_x() const { return op() == Op::ASUM || op() == Op::SUMSQ; }

@@ -10,6 +10,9 @@ namespace crema {
 namespace {
 
 class ReverseLayer : public StridedCopyLayer {
+  bool independent_along(int, int axis, const std::vector<Shape>& bottoms) const override {
+    return axis != this->axis(bottoms[0]);
+  }
   OrderRule order_rule() const override { return OrderRule::any; }
 
   int axis(const Shape& x) const { return x.canonical_axis(params<ReverseParameter>().axis()); }

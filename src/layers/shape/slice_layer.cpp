@@ -17,6 +17,9 @@ class SliceLayer : public Layer {
   OrderRule order_rule() const override { return OrderRule::any; }
   HalfRule half_rule() const override { return HalfRule::follows; }
   BackwardReads reads() const override { return {false, false}; }
+  bool independent_along(int, int axis, const std::vector<Shape>& bottoms) const override {
+    return axis != axis_of(bottoms[0]);
+  }
 
  protected:
   int axis_of(const Shape& bottom) const {

@@ -13,6 +13,7 @@ namespace crema {
 namespace {
 
 class SplitLayer : public Layer {
+  bool independent_along(int, int, const std::vector<Shape>&) const override { return true; }
   Arity tops() const override { return {1, -1}; }
   OrderRule order_rule() const override { return OrderRule::any; }
   HalfRule half_rule() const override { return HalfRule::follows; }

@@ -10,6 +10,7 @@ namespace crema {
 namespace {
 
 class TileLayer : public StridedCopyLayer {
+  bool independent_along(int, int, const std::vector<Shape>&) const override { return true; }
   const TileParameter& p() const { return params<TileParameter>(); }
   OrderRule order_rule() const override { return OrderRule::any; }
 
