@@ -44,7 +44,7 @@ uint64_t setting(const char* name, uint64_t otherwise) {
 double seconds_of_each() {
   const auto* test = testing::UnitTest::GetInstance();
   const char* const total = std::getenv("CREMA_FUZZ_SECONDS");
-  return (total ? std::strtod(total, nullptr) : 30) / std::max(1, test->test_to_run_count());
+  return (total ? std::strtod(total, nullptr) : 16) / std::max(1, test->test_to_run_count());
 }
 
 void put(Shared& shared, uint64_t number, const Files& files) {

@@ -24,7 +24,7 @@ struct Target {
   std::function<void(const std::string& folder, const Files& files)> read;
 };
 
-// As many inputs as the time allows: this target's part of CREMA_FUZZ_SECONDS (30), which all
+// As many inputs as the time allows: this target's part of CREMA_FUZZ_SECONDS (16), which all
 // targets that run share. Inputs are a function of CREMA_FUZZ_SEED (1) and their number
 // (CREMA_FUZZ_FIRST: of the first). Those that are not read as they should be fail the test and
 // stay in CREMA_FUZZ_FAILURES (fuzz_failures); CREMA_FUZZ_REPLAY names one of them, which is then
