@@ -35,7 +35,7 @@ namespace event {
 
 // The run begins (or resumes, when iteration is not 0).
 struct Start {
-  std::string net, solver_type, policy;
+  std::string net = {}, solver_type = {}, policy = {};
   int64_t iteration = 0, max_iter = 0;
   int iter_size = 1;
   uint64_t seed = 0;
@@ -98,8 +98,8 @@ struct UpdateSkipped {
 struct RolledBack {
   int64_t iteration = 0;     // that diverged
   int64_t to = 0;            // updates done now
-  std::string state;         // the snapshot restored; "": the start of the run
-  std::string reason;        // what diverged and where
+  std::string state = {};    // the snapshot restored; "": the start of the run
+  std::string reason = {};   // what diverged and where
   int number = 0, most = 0;  // which time this is; at most
   float scale = 1;           // what the learning rate is multiplied with from now on
 };

@@ -59,7 +59,9 @@ TEST(RateSearch, FindsWhatTheCurveHas) {
     EXPECT_DOUBLE_EQ(found.proposed, found.minimum / 10);
     EXPECT_EQ(found.at_end, std::string(curve.name) == "still falling at the end" ||
                                 std::string(curve.name) == "no number after a fall");
-    if (!std::isnan(curve.steepest)) EXPECT_NEAR(std::log10(found.steepest), curve.steepest, 0.2);
+    if (!std::isnan(curve.steepest)) {
+      EXPECT_NEAR(std::log10(found.steepest), curve.steepest, 0.2);
+    }
   }
 }
 
