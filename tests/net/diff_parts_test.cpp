@@ -92,6 +92,44 @@ TEST(DiffParts, OfALossWithReaders) {
   expect_gradient(weighted + readers({3, 5, 7}), 52);
 }
 
+// A fused ReLU's backward masks the gradient of its top where it is: the loss weight, which no reader
+// adds to, must be whole again in the next pass.
+TEST(DiffParts, OfALossWithoutReaders) {
+  const std::string weights = "num_output: 4 weight_filler { type: 'gaussian' std: 1 } } }\n";
+  const std::string image =
+      "layer { name: 'image' type: 'Reshape' bottom: 'x' top: 'image' "
+      "reshape_param { shape { dim: 2 dim: 1 dim: 1 dim: 3 } } }\n";
+  const std::string relu =
+      "layer { name: 'relu' type: 'ReLU' bottom: 'v' top: 'v' loss_weight: 3 }\n";
+  for (const std::string& text :
+       {"layer { name: 'v' type: 'InnerProduct' bottom: 'x' top: 'v' inner_product_param { " +
+            weights + relu,
+        image +
+            "layer { name: 'v' type: 'Convolution' bottom: 'image' top: 'v' convolution_param { "
+            "kernel_size: 1 " +
+            weights + relu}) {
+    SCOPED_TRACE(text);
+    NetParameter net;
+    ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(kInput + text, &net));
+    const auto gradient_after = [&](const std::vector<double>& factors) {
+      Context context(Device::cpu);
+      NetOptions options;
+      options.state.set_phase(TRAIN);
+      Net n(context, net, options);
+      EXPECT_NE(n.dump_plan().find("+ReLU"), std::string::npos);
+      for (const double factor : factors) {
+        std::vector<double> x = {1, -2, 3, -4, 5, 6};
+        for (double& value : x) value *= factor;
+        from_doubles(context, x.data(), n.input("x"));
+        n.forward(0);
+        n.backward();
+      }
+      return to_doubles(context, n.parameters()[0].diff);
+    };
+    EXPECT_EQ(gradient_after({-1, 0.5, 1}), gradient_after({1}));
+  }
+}
+
 // Views and in-place layers write their gradient into the memory of the one that they read.
 TEST(DiffParts, OfViewsAndInPlaceLayers) {
   const std::string in_place =
