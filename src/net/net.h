@@ -251,6 +251,7 @@ class Net {
   size_t bytes_of_blobs() const;
   void make_plan();
   void plan_with(const PlanOptions& options);
+  bool ranks_choose_alike();
   bool fits();
   bool release_resident();
   Plan& planned();

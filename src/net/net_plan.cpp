@@ -12,6 +12,22 @@ namespace {
 // Nets whose blobs total less leave a GPU idle while small kernels run one after the other.
 constexpr size_t kOverlapBytes = size_t{512} << 20;
 
+// Equal for equal formats.
+std::string text_of(const Format& format) {
+  std::string text =
+      cat(static_cast<int>(format.order), " ", format.channels, " ", format.points, " ");
+  if (!format.blocking) return text;
+  const auto add = [&](const auto& numbers) {
+    for (const auto number : numbers) text += cat(number, ",");
+    text += ' ';
+  };
+  add(format.blocking->padded_dims);
+  add(format.blocking->strides);
+  add(format.blocking->inner_sizes);
+  add(format.blocking->inner_axes);
+  return text;
+}
+
 }  // namespace
 
 size_t Net::bytes_of_blobs() const {
@@ -58,8 +74,25 @@ void Net::make_plan() {
     }
     plan_with(p);
   }
+  if (!parameter_data_ && !ranks_choose_alike()) {
+    p.row_major_parameters = true;
+    plan_with(p);
+  }
   check_memory();
   options_.arena->reserve(plan_->arena_bytes);
+}
+
+// Whether all ranks have chosen the same formats for the parameters: their gradients are summed as they
+// are in memory. The choice depends on the rank's part of the batch, its threads and its processor.
+bool Net::ranks_choose_alike() {
+  if (!training() || context_.ranks() == 1 || options_.row_major) return true;
+  std::string formats;
+  for (const std::optional<Format>& format : plan_->parameter_formats)
+    formats += text_of(*format) + ";";
+  for (const std::string& other : context_.world()->gather(formats)) {
+    if (other != formats) return false;
+  }
+  return true;
 }
 
 void Net::plan_with(const PlanOptions& options) {

@@ -135,6 +135,7 @@ struct PlanOptions {
   bool backward = false;
   bool keep_blobs = false, fuse = true, format = true, reuse_memory = true, seed_outputs = false;
   bool row_major = false;  // parameters too
+  bool row_major_parameters = false;
   // Gradients of parameters may be computed concurrently with those of the blobs: what they read
   // then lives until the end of the pass. Profitable where kernels are small.
   bool overlap = false;

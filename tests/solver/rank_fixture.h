@@ -81,6 +81,7 @@ class RankTraining : public testing::Test {
       std::optional<StagedRank> staged;
       if (world && device_ == Device::gpu) world = &staged.emplace(*world);
       context.set_world(world);
+      if (world && world->rank % 2 == 1) context.implementation = odd_implementation_;
       SolverOptions mine = options;
       mine.readers = {&seen};
       Solver solver(context, file, mine);
@@ -112,7 +113,8 @@ class RankTraining : public testing::Test {
     EXPECT_LT(largest, tolerance);
   }
 
-  Device device_ = Device::cpu;  // that all ranks share
+  Device device_ = Device::cpu;     // that all ranks share
+  std::string odd_implementation_;  // what ranks 1, 3, ... prefer
   const Folder folder_;
   const std::string source_;
 };

@@ -65,7 +65,7 @@ void prepare_nodes(Context& context, Plan& plan, const std::vector<Parameter>& p
   for (size_t i = 0; i < parameters.size(); ++i) {
     if (parameters[i].data) {
       plan.parameter_formats[i] = parameters[i].data.format();
-    } else if (plan.options.row_major) {
+    } else if (plan.options.row_major || plan.options.row_major_parameters) {
       plan.parameter_formats[i] = Format::row_major();
     }
   }
