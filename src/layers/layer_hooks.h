@@ -87,8 +87,6 @@ class LayerHooks {
   virtual void read_whole_epochs() {}
   // Then: how many records the batch of a pass has; 0: the source has no epochs.
   virtual int64_t records_in(uint64_t /*pass*/) { return 0; }
-  // Axis 0 of bottom 0 has the steps of sequences, so ranks cannot divide it.
-  virtual bool has_steps() const { return false; }
   // Of a source in a training by several ranks: this one's part of each batch. all 0: it has none, as
   // each rank makes its own tops.
   virtual BatchShare share() const { return {}; }

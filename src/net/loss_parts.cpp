@@ -14,6 +14,7 @@ namespace {
 struct Dependence {
   bool on_batch = false;
   int axis = -1;  // along which it has a part for each sample; -1: each part is of several samples
+  const Node* mixer = nullptr;  // then: the first node whose results depend on several samples
   bool has_parts() const { return axis >= 0; }
   bool mixed() const { return on_batch && axis < 0; }
 };
@@ -55,18 +56,6 @@ std::vector<Shape> doubled(const Node& node, const std::vector<Shape>& now,
   }
 }
 
-// Error for a layer whose steps the ranks would divide.
-void check_steps(const Node& node, const std::vector<Shape>& now, const std::vector<Shape>& twice) {
-  if (node.bottoms.empty() || !node.layer->has_steps()) return;
-  const Shape &before = now[node.bottoms[0]], &after = twice[node.bottoms[0]];
-  if (before.axes() == 0 || after[0] != 2 * before[0]) return;
-  at_layer(node.place, [] {
-    fail(
-        "-batch_mode total: the ranks divide axis 0 of its first bottom among themselves, but that "
-        "has the steps of its sequences; train with -batch_mode per_gpu");
-  });
-}
-
 // The axis that is twice as long; -1: not exactly one is.
 int doubled_axis(const Shape& now, const Shape& twice) {
   int found = -1;
@@ -91,7 +80,7 @@ Dependence of_bottoms(const Node& node, const std::vector<Dependence>& all,
     const bool independent = bottom.has_parts() && (node.layer->is_view() ||
                                                     node.layer->independent_along(
                                                         static_cast<int>(j), bottom.axis, bottoms));
-    found = {true, independent ? bottom.axis : -1};
+    found = {true, independent ? bottom.axis : -1, bottom.mixed() ? bottom.mixer : &node};
   }
   return found;
 }
@@ -102,7 +91,6 @@ std::vector<Dependence> dependences(const Graph& graph) {
   twice = now;
   std::vector<Dependence> all(graph.values.size());
   for (const Node& node : graph.nodes) {
-    check_steps(node, now, twice);
     const Dependence bottoms = of_bottoms(node, all, now);
     const std::vector<Shape> tops = doubled(node, now, twice);
     for (size_t j = 0; j < node.tops.size(); ++j) {
@@ -114,10 +102,16 @@ std::vector<Dependence> dependences(const Graph& graph) {
           axis < 0 || !node.layer->is_view() ||
           now[top].count(0, axis) == now[node.bottoms[0]].count(0, std::max(bottoms.axis, 0));
       if (bottoms.on_batch || axis >= 0)
-        all[top] = {true, !bottoms.mixed() && together ? axis : -1};
+        all[top] = {true, !bottoms.mixed() && together ? axis : -1,
+                    bottoms.mixed() ? bottoms.mixer : &node};
     }
   }
   return all;
+}
+
+// require() makes its text whether it is needed or not.
+std::string mixed_in(const Dependence& of) {
+  return of.mixer ? cat(" (in layer \"", of.mixer->place.layer, "\")") : "";
 }
 
 constexpr const char* kReduction =
@@ -152,8 +146,8 @@ void check_shared(const Graph& graph, const Node& node, const Value& loss, LossP
     const Dependence& of_bottom = dependences[node.bottoms[j]];
     const std::string& blob = graph.values[node.bottoms[j]].blob;
     require(!of_bottom.mixed(), begin, "its bottom \"", blob,
-            "\" is computed from several samples of the batch, and each rank has only some of "
-            "them; train with -batch_mode per_gpu");
+            "\" is computed from several samples of the batch", mixed_in(of_bottom),
+            ", and each rank has only some of them; train with -batch_mode per_gpu");
     if (!node.layer->differentiable(bottom)) continue;
     require(!of_bottom.has_parts() || node.layer->independent_along(bottom, of_bottom.axis, shapes),
             begin, "its bottom \"", blob, "\" has the samples of the batch along axis ",

@@ -172,7 +172,6 @@ class CtcLossLayer : public Layer {
                            case_.sequences * case_.steps);
   }
   double divisor() const { return normalizer().constant; }
-  bool has_steps() const override { return true; }
   LossParts loss_parts(const std::vector<Shape>&) const override {
     LossNormalizer divided = normalizer();
     divided.by_valid = false;  // all sequences count

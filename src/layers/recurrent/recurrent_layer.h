@@ -22,8 +22,6 @@ class RecurrentLayer : public Layer {
   // gates: pre-activations per hidden unit. states: 1 (h) or 2 (h and c).
   RecurrentLayer(int gates, int states) : gates_(gates), states_(states) {}
 
-  bool has_steps() const override { return true; }
-
   // The first bottom, seen as (steps, sequences, inputs).
   struct Extents {
     int64_t steps, sequences, inputs;
