@@ -24,6 +24,7 @@ struct Arity {
 enum class OrderRule {
   row_major,              // row-major only
   any,                    // any, but the same for all of them
+  any_in_32_bits,         // the same, but in 16 bits channels-last only
   prefers_channels_last,  // both, but channels-last is faster
 };
 

@@ -93,8 +93,10 @@ void GpuIteration::clear_diffs() {
 void GpuIteration::queue_batch(int number, bool divided) {
   Context& context = net_.context();
   const Net::Beside seed = [&] {
-    for (const Net::Loss& loss : net_.losses())
-      seed_loss(context, loss.weight * loss.share, live_state(), loss.seed);
+    for (const Net::Loss& loss : net_.losses()) {
+      if (loss.seed)  // a loss from which nothing learns has none
+        seed_loss(context, loss.weight * loss.share, live_state(), loss.seed);
+    }
   };
   net_.forward_rest(limits_.scales_loss ? seed : Net::Beside(), true);
   if (after_forward_ && !exchange_) after_forward_();

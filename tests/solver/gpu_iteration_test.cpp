@@ -45,6 +45,28 @@ constexpr const char* kImages = R"(
   layer { name: "loss" type: "EuclideanLoss" bottom: "z" bottom: "y" top: "loss" }
 )";
 
+// In 16 bits: images that a view makes of rows, which are not channels-last; a loss_weight on a layer
+// that is no loss; a loss from which nothing learns.
+constexpr const char* kViews = R"(
+  layer { name: "data" type: "DummyData" top: "x" top: "y" top: "z"
+    dummy_data_param { shape { dim: 6 dim: 30 } shape { dim: 6 dim: 4 } shape { dim: 6 dim: 4 }
+                       data_filler { type: "gaussian" std: 1 } data_filler { type: "uniform" }
+                       data_filler { type: "gaussian" std: 1 } } }
+  layer { name: "ip1" type: "InnerProduct" bottom: "x" top: "a"
+    inner_product_param { num_output: 24 weight_filler { type: "xavier" } } }
+  layer { name: "images" type: "Reshape" bottom: "a" top: "b" reshape_param { shape { dim: 0 dim: 6 dim: 2 dim: 2 } } }
+  layer { name: "norm" type: "BatchNorm" bottom: "b" top: "c" }
+  layer { name: "scale" type: "Scale" bottom: "c" top: "c" scale_param { bias_term: true } }
+  layer { name: "relu" type: "ReLU" bottom: "c" top: "c" }
+  layer { name: "lrn" type: "LRN" bottom: "b" top: "d" }
+  layer { name: "sum" type: "Eltwise" bottom: "c" bottom: "d" top: "e" }
+  layer { name: "small" type: "Power" bottom: "e" top: "f" power_param { scale: 0.01 } loss_weight: 0.1 }
+  layer { name: "ip2" type: "InnerProduct" bottom: "e" top: "g" param { lr_mult: 0.02 } param { lr_mult: 0.02 }
+    inner_product_param { num_output: 4 weight_filler { type: "xavier" } } }
+  layer { name: "loss" type: "EuclideanLoss" bottom: "g" bottom: "y" top: "loss" }
+  layer { name: "far" type: "EuclideanLoss" bottom: "y" bottom: "z" top: "far" }
+)";
+
 struct Trained {
   std::vector<double> losses;
   std::vector<float> weights;
@@ -106,6 +128,10 @@ INSTANTIATE_TEST_SUITE_P(
                         "clip_gradients: 0.05 weight_decay: 0.01"),
         testing::Values(Precision::fp32, Precision::tf32, Precision::bf16, Precision::fp16),
         testing::Values(kNet, kImages)));
+INSTANTIATE_TEST_SUITE_P(Views, GpuIterations,
+                         testing::Combine(testing::Values("momentum: 0.9"),
+                                          testing::Values(Precision::bf16, Precision::fp16),
+                                          testing::Values(kViews)));
 
 // Gradients that kernels add to what is there begin at zero in each iteration, with weights that
 // two layers share and with several batches an iteration.

@@ -15,7 +15,7 @@ namespace crema {
 namespace {
 
 class BatchNormGeluLayer : public FusedLayer {
-  OrderRule order_rule() const override { return OrderRule::any; }
+  OrderRule order_rule() const override { return OrderRule::any_in_32_bits; }
   HalfRule half_rule() const override { return HalfRule::follows; }
   BackwardReads reads() const override { return {true, false}; }
   Edge bottom_edge(int bottom) const override { return norm().bottom_edge(bottom); }

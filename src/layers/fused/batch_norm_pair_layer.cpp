@@ -21,7 +21,7 @@ namespace {
 class BatchNormPairLayer : public FusedLayer {
   Arity bottoms() const override { return {2, 2}; }
   bool in_place() const override { return true; }
-  OrderRule order_rule() const override { return OrderRule::any; }
+  OrderRule order_rule() const override { return OrderRule::any_in_32_bits; }
   HalfRule half_rule() const override { return HalfRule::follows; }
   Edge bottom_edge(int) const override { return norm(0).bottom_edge(0); }
   bool recomputes() const override { return true; }

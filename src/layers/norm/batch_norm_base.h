@@ -12,7 +12,7 @@ class BatchNormBase : public Layer {
  public:
   Arity bottoms() const override { return fuses("Sum") ? Arity{2, 2} : Arity{1, 1}; }
   bool in_place() const override { return true; }
-  OrderRule order_rule() const override { return OrderRule::any; }
+  OrderRule order_rule() const override { return OrderRule::any_in_32_bits; }
   HalfRule half_rule() const override { return HalfRule::follows; }
   BackwardReads reads() const override;
   Inference infer(const std::vector<Shape>& bottoms) const override;

@@ -14,7 +14,7 @@ namespace crema {
 namespace {
 
 class LrnLayer : public Layer {
-  OrderRule order_rule() const override { return OrderRule::any; }
+  OrderRule order_rule() const override { return OrderRule::any_in_32_bits; }
   HalfRule half_rule() const override {
     return window_.across_channels ? HalfRule::follows : HalfRule::never;
   }

@@ -60,6 +60,10 @@ class Formatter {
         return Order::row_major;
       case OrderRule::prefers_channels_last:
         return plan_.options.format ? Order::channels_last : Order::row_major;
+      case OrderRule::any_in_32_bits:
+        if (plan_.options.format && dtype_for(node) != plan_.options.dtype)
+          return Order::channels_last;
+        break;
       case OrderRule::any:
         break;
     }
@@ -71,6 +75,10 @@ class Formatter {
 
   DType dtype_for(const PlanNode& node) const {
     const DType real = plan_.options.dtype;
+    // Losses are summed and scaled in float32, also those of layers that are none by their type.
+    for (const int id : node.tops) {
+      if (plan_.values[id].loss_weight != 0 && !node.layer->is_loss()) return real;
+    }
     switch (node.layer->is_view() ? HalfRule::follows : node.layer->half_rule()) {
       case HalfRule::never:
         return real;
