@@ -279,7 +279,16 @@ void Net::backward(PlanNode& node, bool accumulate, const Instead& instead) {
   Backward& arguments = node.arguments.backward;
   for (size_t k = 0; k < arguments.accumulate.size(); ++k)
     arguments.accumulate[k] = accumulate || node.arguments.accumulate[k];
+  // What is computed for a top's gradient comes before, for a bottom's after.
+  const auto add_up_diffs = [&](bool of_tops) {
+    for (const DiffSum& sum : node.diff_sums) {
+      const bool of_top =
+          std::find(node.tops.begin(), node.tops.end(), sum.value) != node.tops.end();
+      if (of_top == of_tops) add_up(context_, sum.parts, sum.sum);
+    }
+  };
   run(node, true, [&] {
+    add_up_diffs(true);
     for (const Recomputation& recomputed : node.recomputations)
       plan_->nodes[recomputed.node].layer->recompute(context_, recomputed.arguments);
     if (node.shapes.idle) {
@@ -292,7 +301,7 @@ void Net::backward(PlanNode& node, bool accumulate, const Instead& instead) {
                arguments.bottom_diff[0].raw() != arguments.top_diff[0].raw()) {
       copy(context_, arguments.top_diff[0], arguments.bottom_diff[0]);
     }
-    for (const DiffSum& sum : node.diff_sums) add_up(context_, sum.parts, sum.sum);
+    add_up_diffs(false);
   });
 }
 

@@ -121,7 +121,7 @@ struct PlanNode : Node {
 
   // From plan_memory().
   NodeStorages storages;
-  std::vector<DiffSum> diff_sums;  // of bottoms: what to sum after backward
+  std::vector<DiffSum> diff_sums;  // of tops: before backward; of bottoms: what to sum after it
   int side_stream = 0;             // where the gradients of its parameters are computed
 
   NodeArguments arguments;

@@ -95,8 +95,8 @@ class Dump {
            << visible(plan_.values[plan_.nodes[recomputed.node].tops[0]].blob)
            << " written again\n";
     for (const DiffSum& sum : node.diff_sums)
-      out_ << "    sums " << sum.storages.size() << " gradients of "
-           << visible(plan_.values[sum.value].blob) << "\n";
+      out_ << (sum.storages.size() == 1 ? "    copies " : "    sums ") << sum.storages.size()
+           << " gradients of " << visible(plan_.values[sum.value].blob) << "\n";
     if (node.shapes.dynamic) out_ << "    how much it writes depends on the data\n";
     if (node.edges.bottom.relu) out_ << "    takes its gradient through the ReLU before\n";
     if (node.edges.top.relu) out_ << "    its gradient comes through the ReLU\n";

@@ -138,6 +138,12 @@ class MemoryPlanner {
       // No reader: the loss weight alone, a seed from the user, or zero for a top that no loss
       // depends on.
       top.diff_storage = add_storage(top.bytes(), 0, last_step(), true);
+      if (top.loss_weight == 0 || node.layer->is_loss() || plan_.options.keep_blobs) return;
+      // The loss weight is there for all passes, but backward may overwrite its top's gradient.
+      const int now = plan_.backward_step(i);
+      top.seed_storage = top.diff_storage;
+      top.diff_storage = add_storage(top.bytes(), now, now);
+      node.diff_sums.push_back({id, {top.seed_storage}, {}, {}});
       return;
     }
     if (top.loss_weight != 0) {
