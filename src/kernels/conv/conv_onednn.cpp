@@ -34,6 +34,16 @@ bool is_good(const Plan& plan, std::string& reason) {
   return false;
 }
 
+// oneDNN 2.6's gradient of 1x1 kernels with strides first copies the pixels that it needs to its scratch
+// memory, in whole blocks of channels, for which there is no room where the last block is not full: threads
+// overwrite each other's pixels, and what follows the memory.
+bool overruns_scratchpad(const ConvCase& c, std::string_view body) {
+  constexpr int64_t kBlock = 16;  // channels; 8 with AVX2
+  const bool strided =
+      std::any_of(c.stride.begin(), c.stride.end(), [](int64_t stride) { return stride > 1; });
+  return strided && c.w[1] % kBlock != 0 && body.find("1x1") != body.npos;
+}
+
 class OnednnConv final : public LinearKernel {
  public:
   // False with the reason when oneDNN does not support the case.
@@ -149,9 +159,14 @@ class OnednnConv final : public LinearKernel {
                      const Desc& any, const Desc& y, const Desc& b,
                      const dnnl::memory::dims& dilation, std::string& reason) {
     const Desc used_b = c.bias ? b : Desc();
-    const auto plan =
+    auto plan =
         onednn::plan_backward<BackwardWeights>(on_, onednn::attributes(), fprop, kDirect, x, any,
                                                used_b, y, c.stride, dilation, c.pad, c.pad);
+    while (plan && overruns_scratchpad(c, plan.impl_info_str())) {
+      if (plan.next_impl()) continue;
+      reason = "its gradient of the weights writes past its scratch memory";
+      return false;
+    }
     if (!is_good(plan, reason)) return false;
     const Desc dw = plan.diff_weights_desc();
     wgrad_ = Call(on_, BackwardWeights(plan),
