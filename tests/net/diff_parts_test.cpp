@@ -92,6 +92,32 @@ TEST(DiffParts, OfALossWithReaders) {
   expect_gradient(weighted + readers({3, 5, 7}), 52);
 }
 
+// A layer that works in place must not overwrite what it still reads as another of its bottoms, here
+// by way of a view.
+TEST(DiffParts, OfABlobAndAViewOfIt) {
+  const std::string view =
+      "layer { name: 'view' type: 'Reshape' bottom: 'v' top: 'view' reshape_param { shape { dim: 0 "
+      "dim: -1 } } }\n";
+  const std::string sum =
+      "layer { name: 'sum' type: 'Eltwise' bottom: 'v' bottom: 'view' bottom: 'view' top: 'sum' "
+      "eltwise_param { coeff: 1 coeff: 10 coeff: 100 } }\n"
+      "layer { name: 'square' type: 'Power' bottom: 'sum' top: 'square' loss_weight: 1 "
+      "power_param { power: 2 } }\n";
+  NetParameter net;
+  ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(cat(kInput, kTwice, view, sum), &net));
+  Context context(Device::cpu);
+  NetOptions options;
+  options.state.set_phase(TRAIN);
+  Net n(context, net, options);
+  from_doubles(context, std::vector<double>{1, 2, 3, 4, 5, 6}.data(), n.input("x"));
+  n.forward(0);
+  n.backward();
+  for (int i = 0; i < 6; ++i) {
+    EXPECT_EQ(to_doubles(context, n.outputs()[0].value)[i], 222. * 222 * (i + 1) * (i + 1));
+    EXPECT_EQ(to_doubles(context, n.input_diff("x"))[i], 2 * 222. * 222 * (i + 1));
+  }
+}
+
 // A fused ReLU's backward masks the gradient of its top where it is: the loss weight, which no reader
 // adds to, must be whole again in the next pass.
 TEST(DiffParts, OfALossWithoutReaders) {

@@ -104,7 +104,9 @@ class MemoryPlanner {
     const Storage& storage = plan_.storages[bottom.storage];
     return !storage.persistent && bottom.bytes() == top.bytes() && bottom.order == top.order &&
            bottom.dtype == top.dtype && storage.last <= plan_.forward_step(i) &&
-           std::count(node.bottoms.begin(), node.bottoms.end(), node.bottoms[0]) == 1;
+           std::count_if(node.bottoms.begin(), node.bottoms.end(), [&](int other) {
+             return plan_.values[other].storage == bottom.storage;  // also as a view of it
+           }) == 1;
   }
 
   void place_diffs(int i) {
