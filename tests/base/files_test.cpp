@@ -66,12 +66,15 @@ TEST_F(FilesTest, OnlyWhatIsAbsentDoesNotExist) {
     as_other_user(false);
     chmod(path("closed").c_str(), mode);
     as_other_user(true);
-    if (mode == 0)
+    if (mode == 0) {
       EXPECT_THROW(file_exists(path("closed/file")), FileError);
-    else
+    } else {
       EXPECT_TRUE(file_exists(path("closed/file")));
+    }
     EXPECT_THROW(list_folder_if_exists(path("closed")), FileError);
-    if (mode == 0) EXPECT_THROW(find_file("file", path("closed")), FileError);
+    if (mode == 0) {
+      EXPECT_THROW(find_file("file", path("closed")), FileError);
+    }
   }
   as_other_user(false);
   chmod(path("closed").c_str(), 0755);
