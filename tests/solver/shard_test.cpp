@@ -348,9 +348,10 @@ TEST(ShardErrors, TooFewParameters) {
       "layer { name: 'x' type: 'DummyData' top: 'x' dummy_data_param { shape { dim: 2 dim: 3 } } } "
       "layer { name: 'ip' type: 'InnerProduct' bottom: 'x' top: 'y' inner_product_param { "
       "num_output: 1 } }";
-  OnlyRank world(0, 9);
-  expect_part(error_of([&] { Training(net, solver_of(""), &world, true); }),
-              "among 9 ranks, but the net has only 32 of them");
+  const std::string message = error_of([&] {
+    ThreadRanks(9).run([&](Communicator& world) { Training(net, solver_of(""), &world, true); });
+  });
+  expect_part(message, "among 9 ranks, but the net has only 32 of them");
 }
 
 TEST(ShardErrors, WhatNeedsWholeParameters) {
