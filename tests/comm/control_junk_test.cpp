@@ -16,18 +16,18 @@ namespace control_junk_test {
 
 void sleep(double count) { std::this_thread::sleep_for(std::chrono::duration<double>(count)); }
 
-// A connection that rank 0 has accepted as that of rank 1, and on which this comes then.
-std::unique_ptr<Connection> accepted_with(const std::string& address, int ranks,
-                                          const std::string& junk) {
+// A connection of rank 1, on which rank 0 gets this once it has sent that frame.
+std::unique_ptr<Connection> junk_after(FrameType answer, const std::string& address, int ranks,
+                                       const std::string& junk) {
   auto connection = greet(address, "x", {ranks, 1, "stranger", ""});
-  bool accepted = false;
+  bool answered = false;
   const Moment until = ControlClock::now() + seconds(5);
-  while (!accepted && !connection->ended() && ControlClock::now() < until) {
+  while (!answered && !connection->ended() && ControlClock::now() < until) {
     pollfd waiting{connection->descriptor(), POLLIN, 0};
     poll(&waiting, 1, milliseconds_until(until));
-    connection->receive([&](const Frame& frame) { accepted |= frame.type == FrameType::accepted; });
+    connection->receive([&](const Frame& frame) { answered |= frame.type == answer; });
   }
-  EXPECT_TRUE(accepted);
+  EXPECT_TRUE(answered);
   const ssize_t ignored = send(connection->descriptor(), junk.data(), junk.size(), MSG_NOSIGNAL);
   EXPECT_EQ(ignored, static_cast<ssize_t>(junk.size()));
   EXPECT_TRUE(is_closed_there(connection->descriptor(), ControlClock::now() + seconds(2)));
@@ -42,7 +42,7 @@ TEST(ControlJunk, FromARankThatWasAccepted) {
     RankResult result;
     std::thread rank0(
         [&] { result = result_of(options[0], [](Control& control, int) { control.gather(""); }); });
-    const auto stranger = accepted_with(options[1].address, 3, junk);
+    const auto stranger = junk_after(FrameType::accepted, options[1].address, 3, junk);
     for (const RankResult& other :
          run_threads({options[1], options[2]}, [](Control&control, int) { control.gather(""); }))
       EXPECT_EQ(other.error, "");
@@ -171,7 +171,7 @@ TEST(ControlJunk, FromARankDuringTheRun) {
     RankResult result;
     std::thread rank0(
         [&] { result = result_of(options[0], [](Control& control, int) { control.gather(""); }); });
-    const auto stranger = accepted_with(options[1].address, 2, junk);
+    const auto stranger = junk_after(FrameType::welcome, options[1].address, 2, junk);
     rank0.join();
     EXPECT_TRUE(result.met);
     EXPECT_FALSE(result.told);
