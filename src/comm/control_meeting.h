@@ -16,7 +16,7 @@ struct Met {
   std::vector<std::string> hosts;  // their names, by rank
   std::unique_ptr<Deputy> deputy;  // of rank 1, where there are more than two
   std::string deputy_address;
-  std::string token;         // of the run
+  std::string token;         // the run's secret
   std::vector<Frame> early;  // what rank 0 has sent right after the welcome
 };
 

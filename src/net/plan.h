@@ -150,7 +150,7 @@ struct PlanOptions {
 // What a rank's part of a loss, and the gradient that starts from it, count in those of all ranks.
 struct LossShares {
   double loss = 1, gradient = 1;
-  bool count = false;  // of a sum over what the layer counts, divided by the count of all ranks
+  bool count = false;  // the layer's sum is divided by the count of all ranks
 };
 
 class Plan {

@@ -30,9 +30,9 @@ class GradientExchange {
   // 16 bits.
   GradientExchange(Net& net, Communicator& world, const ExchangeOptions& options);
 
-  // After a forward pass: replaces the losses by their means over the samples of all ranks, and the
-  // counts that some of them divide by, which backward reads, by those of all ranks. `then` is queued
-  // behind that, beside what the caller does next.
+  // Call after a forward pass. Replaces the losses by their means over the samples of all ranks, and
+  // the counts that some losses divide by, which backward reads, by the sums over all ranks. Queues
+  // `then` after that on the same stream, so it runs in parallel with the caller's next work.
   void begin_losses(const std::function<void()>& then = {});
   // Call from Net::backward() after each node: sends the buckets whose gradients are final.
   void after_node(int node);
@@ -54,7 +54,7 @@ class GradientExchange {
   std::vector<GradientBucket> buckets_;
   size_t begun_ = 0;  // of this pass
   Tensor narrow_;     // gradients in 16 bits, with the layout of the arena
-  Tensor counts_;     // of the losses that are divided by one; empty: there are none
+  Tensor counts_;     // one for each loss that divides by a count; empty if there are none
 };
 
 }  // namespace crema

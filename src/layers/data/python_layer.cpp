@@ -335,7 +335,7 @@ class PythonLayer : public Layer {
   std::vector<std::vector<float>> own_losses_;  // of several ranks: the tops with a loss_weight
   bool grows_ = false;                          // the last forward's tops did not fit
   bool waiting_ = false;                        // a source has run, and its tops wait to be fetched
-  std::optional<uint64_t> last_pass_;           // of a source
+  std::optional<uint64_t> last_pass_;           // set for sources only
   double seconds_ = 0;
   mutable std::vector<Shape> planned_;
 };

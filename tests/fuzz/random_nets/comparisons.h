@@ -20,7 +20,7 @@ enum class Verdict {
 
 struct Judgement {
   Verdict verdict = Verdict::same;
-  std::string text;  // of a difference or a refusal
+  std::string text;  // describes a difference or a refusal
 };
 
 struct Comparison {

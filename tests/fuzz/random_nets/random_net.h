@@ -13,7 +13,7 @@ struct RandomNet {
   uint64_t seed = 0, number = 0;
   bool for_ranks = false;  // statistics are those of all ranks
   NetParameter net;
-  std::string rules;  // of the solver: everything but net, display, snapshots
+  std::string rules;  // the solver's fields except net, display and snapshots
 
   // A solver's prototxt that `crema train -solver` runs; `more` are further fields of it.
   std::string text(const std::string& more = "") const;
