@@ -39,20 +39,27 @@ void Solver::join_ranks() {
   Communicator* const world = context_.world();
   if (!world) return;
   const std::string same_files = "give all ranks the same files and flags";
-  compare_facts(
-      *world,
-      {{"meaning of batch_size", world->divides_batches ? "total" : "per_gpu",
-        "give all ranks the same -batch_mode"},
-       {"net", hash_of_text(net_->graph().net), same_files},
-       {"solver", hash_of_recipe({}, without_paths(file_.solver)), same_files},
-       {"metrics", join(options_.metrics, ","), "give all ranks the same -metrics"},
-       {"wish for confusions", options_.confusions ? "yes" : "no", same_files},
-       {"wish for pictures", options_.pictures ? "yes" : "no", same_files},
-       {"precision", name_of(options_.net.precision), "give all ranks the same -precision"},
-       {"training data", data_of(*net_),
-        "each rank reads the whole data, so it must be the same everywhere"},
-       {"iteration to begin with", cat(iteration_), "give all ranks the same -snapshot"},
-       {"first weights", hash_of_weights(*net_), "give all ranks the same -weights or -snapshot"}});
+  std::vector<RankFact> facts = {
+      {"meaning of batch_size", world->divides_batches ? "total" : "per_gpu",
+       "give all ranks the same -batch_mode"},
+      {"net", hash_of_text(net_->graph().net), same_files},
+      {"solver", hash_of_recipe({}, without_paths(file_.solver)), same_files},
+      {"metrics", join(options_.metrics, ","), "give all ranks the same -metrics"},
+      {"wish for confusions", options_.confusions ? "yes" : "no", same_files},
+      {"wish for pictures", options_.pictures ? "yes" : "no", same_files},
+      {"precision", name_of(options_.net.precision), "give all ranks the same -precision"},
+      {"training data", data_of(*net_),
+       "each rank reads the whole data, so it must be the same everywhere"},
+      {"iteration to begin with", cat(iteration_), "give all ranks the same -snapshot"}};
+  for (const Parameter& parameter : net_->graph().parameters) {
+    facts.push_back(
+        {cat("shape of parameter ", parameter.index, " of layer \"", parameter.layer, "\""),
+         parameter.shape.str(),
+         "it depends on the rank's part of the batch; train with -batch_mode per_gpu"});
+  }
+  facts.push_back(
+      {"first weights", hash_of_weights(*net_), "give all ranks the same -weights or -snapshot"});
+  compare_facts(*world, facts);
   context_.log().info(
       cat("Training with ", world->ranks, " ranks through ", world->engine(),
           world->divides_batches ? ": they share each batch" : ": each has batches of its own"));

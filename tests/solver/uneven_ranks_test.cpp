@@ -115,6 +115,22 @@ TEST_F(UnevenRanks, KernelsThatWantOtherFormatsOfWeights) {
   expect_as_one(lenet(folder));
 }
 
+TEST_F(UnevenRanks, ParametersOfTheSizeOfTheBatch) {
+  const SolverFile file = around(R"(
+      layer { name: "data" type: "DummyData" top: "x" top: "y" dummy_data_param {
+        shape { dim: 5 dim: 4 } shape { dim: 5 dim: 2 } data_filler { type: "gaussian" std: 1 } } }
+      layer { name: "row" type: "Reshape" bottom: "x" top: "r" reshape_param { shape { dim: 1 dim: -1 } } }
+      layer { name: "prelu" type: "PReLU" bottom: "r" top: "p" }
+      layer { name: "unread" type: "Silence" bottom: "p" }
+      layer { name: "ip" type: "InnerProduct" bottom: "x" top: "z"
+        inner_product_param { num_output: 2 weight_filler { type: "xavier" } } }
+      layer { name: "loss" type: "EuclideanLoss" bottom: "z" bottom: "y" top: "l" })");
+  train(file, 1);
+  const std::string message = error_of([&] { train(file, kRanks); });
+  expect_part(message, "shape of parameter 0 of layer \"prelu\"");
+  expect_part(message, "train with -batch_mode per_gpu");
+}
+
 // Tops of DummyData are divided where their first axis is the batch.
 TEST_F(UnevenRanks, TopsOfDummyDataWithoutSamples) {
   const std::string scores = R"(
