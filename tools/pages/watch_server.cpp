@@ -218,8 +218,7 @@ void WatchServer::Server::stop(const Request& request, Response& response) {
   const LivePages::Question question = question_of(request);
   if (question.token.empty())
     return answer(response, kForbidden,
-                  "Only who knows the token may stop a training: open the address that `crema "
-                  "watch` printed.");
+                  "Stopping a run needs the token: open the address that `crema watch` printed.");
   const std::string name = question.names.empty() ? "" : question.names[0];
   const std::lock_guard<std::mutex> lock(mutex);
   switch (pages.stop(name)) {
