@@ -262,7 +262,7 @@ void lrn_forward(Context& context, const LrnWindow& window, const Tensor& x, con
 size_t lrn_workspace(Context& context, const LrnWindow& window, const Shape& x, DType dtype) {
   const bool none =
       context.device() == Device::cpu && window.across_channels && !wants_reference(context);
-  return none ? 0 : x.count() * size_of(dtype);
+  return none ? 0 : x.count() * size_of(is_half(dtype) ? DType::f32 : dtype);
 }
 
 void lrn_backward(Context& context, const LrnWindow& window, const Tensor& x, const Tensor& dy,

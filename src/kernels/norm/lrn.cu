@@ -8,9 +8,9 @@ namespace crema {
 namespace {
 
 // Sum of value(neighbor) over the neighborhood of i.
-template <typename T, typename Value>
-CREMA_HD T neighborhood_sum(const LrnGeometry& g, int64_t i, const Value& value) {
-  T sum = 0;
+template <typename C, typename Value>
+CREMA_HD C neighborhood_sum(const LrnGeometry& g, int64_t i, const Value& value) {
+  C sum = 0;
   for (int64_t a = g.rows.before(i); a <= g.rows.after(i); ++a) {
     for (int64_t b = g.columns.before(i); b <= g.columns.after(i); ++b) {
       sum += value(i + a * g.rows.stride + b * g.columns.stride);
@@ -22,7 +22,10 @@ CREMA_HD T neighborhood_sum(const LrnGeometry& g, int64_t i, const Value& value)
 template <typename T>
 struct SquareAt {
   const T* x;
-  CREMA_HD T operator()(int64_t i) const { return x[i] * x[i]; }
+  CREMA_HD Compute<T> operator()(int64_t i) const {
+    const Compute<T> value = x[i];
+    return value * value;
+  }
 };
 
 template <typename T>
@@ -33,38 +36,45 @@ struct ValueAt {
 
 template <typename T>
 struct LrnForward {
+  using C = Compute<T>;
   LrnGeometry g;
-  T alpha, beta, k;
+  C alpha, beta, k;
   const T* x;
   T* y;
   CREMA_HD void operator()(int64_t i) const {
-    y[i] = x[i] * pow(k + alpha * neighborhood_sum<T>(g, i, SquareAt<T>{x}), -beta);
+    const C value = x[i];
+    y[i] = value * pow(k + alpha * neighborhood_sum<C>(g, i, SquareAt<T>{x}), -beta);
   }
 };
 
-// dx = dy * s^-beta and ratio = dy * x * s^(-beta - 1).
+// ratio = dy * x * s^(-beta - 1).
 template <typename T>
 struct LrnRatio {
+  using C = Compute<T>;
   LrnGeometry g;
-  T alpha, beta, k;
+  C alpha, beta, k;
   const T *x, *dy;
-  T *dx, *ratio;
+  C* ratio;
   CREMA_HD void operator()(int64_t i) const {
-    const T s = k + alpha * neighborhood_sum<T>(g, i, SquareAt<T>{x});
-    const T direct = dy[i] * pow(s, -beta);
-    dx[i] = direct;
-    ratio[i] = direct * x[i] / s;
+    const C s = k + alpha * neighborhood_sum<C>(g, i, SquareAt<T>{x});
+    const C value = x[i], gradient = dy[i];
+    ratio[i] = gradient * pow(s, -beta) * value / s;
   }
 };
 
 template <typename T>
 struct LrnSpread {
+  using C = Compute<T>;
   LrnGeometry g;
-  T factor;
-  const T *x, *ratio;
+  C alpha, beta, k;
+  const T *x, *dy;
+  const C* ratio;
   T* dx;
   CREMA_HD void operator()(int64_t i) const {
-    dx[i] -= factor * x[i] * neighborhood_sum<T>(g, i, ValueAt<T>{ratio});
+    const C s = k + alpha * neighborhood_sum<C>(g, i, SquareAt<T>{x});
+    const C value = x[i], gradient = dy[i];
+    dx[i] = gradient * pow(s, -beta) -
+            2 * alpha * beta * value * neighborhood_sum<C>(g, i, ValueAt<C>{ratio});
   }
 };
 
@@ -72,11 +82,11 @@ struct LrnSpread {
 
 bool lrn_forward_reference(Context& context, const LrnWindow& window, const Tensor& x,
                            const Tensor& y) {
-  if (is_half(x.dtype())) return false;
-  on(x, [&]<typename T>() {
+  on_real(x, [&]<typename T>() {
+    using C = Compute<T>;
     parallel_for(context, x.count(),
-                 LrnForward<T>{LrnGeometry(window, x), static_cast<T>(window.alpha),
-                               static_cast<T>(window.beta), static_cast<T>(window.k), x.data<T>(),
+                 LrnForward<T>{LrnGeometry(window, x), static_cast<C>(window.alpha),
+                               static_cast<C>(window.beta), static_cast<C>(window.k), x.data<T>(),
                                y.data<T>()},
                  256);
   });
@@ -85,18 +95,15 @@ bool lrn_forward_reference(Context& context, const LrnWindow& window, const Tens
 
 bool lrn_backward_reference(Context& context, const LrnWindow& window, const Tensor& x,
                             const Tensor& dy, const Tensor& dx, const Tensor& ratios) {
-  if (is_half(x.dtype())) return false;
   const LrnGeometry g(window, x);
-  on(x, [&]<typename T>() {
-    T* const ratio = ratios.data<T>();
-    parallel_for(
-        context, x.count(),
-        LrnRatio<T>{g, static_cast<T>(window.alpha), static_cast<T>(window.beta),
-                    static_cast<T>(window.k), x.data<T>(), dy.data<T>(), dx.data<T>(), ratio},
-        256);
+  on_real(x, [&]<typename T>() {
+    using C = Compute<T>;
+    const C alpha = window.alpha, beta = window.beta, k = window.k;
+    C* const ratio = ratios.data<C>();
     parallel_for(context, x.count(),
-                 LrnSpread<T>{g, static_cast<T>(2 * window.alpha * window.beta), x.data<T>(), ratio,
-                              dx.data<T>()},
+                 LrnRatio<T>{g, alpha, beta, k, x.data<T>(), dy.data<T>(), ratio}, 256);
+    parallel_for(context, x.count(),
+                 LrnSpread<T>{g, alpha, beta, k, x.data<T>(), dy.data<T>(), ratio, dx.data<T>()},
                  256);
   });
   return true;

@@ -29,8 +29,9 @@ struct LrnGeometry {
 
   LrnGeometry(const LrnWindow& window, const Tensor& x) {
     const Shape& shape = x.shape();
-    const bool last = !same_layout(x.format(), Format::row_major(), shape);
     const int64_t half = window.size / 2, channels = shape[1];
+    // One channel is both; kernels for channels-last tensors must find it.
+    const bool last = channels == 1 || !same_layout(x.format(), Format::row_major(), shape);
     if (window.across_channels) {
       columns = {channels, last ? 1 : shape.count(2), half};
     } else {
@@ -41,8 +42,8 @@ struct LrnGeometry {
   }
 };
 
-// The implementations: see kernels/core/implementation.h. `ratios` has the size of x.
-// Every case and device, float32 and float64.
+// The implementations: see kernels/core/implementation.h. `ratios` has as many values as x.
+// Every case, device and dtype; `ratios` has the dtype of Compute<x>.
 bool lrn_forward_reference(Context& context, const LrnWindow& window, const Tensor& x,
                            const Tensor& y);
 bool lrn_backward_reference(Context& context, const LrnWindow& window, const Tensor& x,
