@@ -26,8 +26,7 @@ Judgement near(const RandomNet& net, Rounding& rounding, const Way& way, double 
   const Outcome seen = run_trial(net, way);
   const std::optional<Mismatch> mismatch = rounding.too_far(seen, unit);
   if (!mismatch) return {};
-  if (unit <= Rounding::kFloat32 && rounding.explained_by_jumps(seen))
-    return {Verdict::undecided, mismatch->str()};
+  if (rounding.explained_by_jumps(seen, unit)) return {Verdict::undecided, mismatch->str()};
   return {Verdict::different, mismatch->str()};
 }
 
@@ -139,7 +138,8 @@ Judgement ranks(const RandomNet& net, Rounding& rounding) {
   }
   const std::optional<Mismatch> mismatch = rounding.too_far(first, Rounding::kFloat32);
   if (!mismatch) return {};
-  return {rounding.explained_by_jumps(first) ? Verdict::undecided : Verdict::different,
+  return {rounding.explained_by_jumps(first, Rounding::kFloat32) ? Verdict::undecided
+                                                                 : Verdict::different,
           mismatch->str()};
 }
 

@@ -121,8 +121,9 @@ Blobs distance_loss(NetWriter& w, int b) {
 Blobs sigmoid_loss(NetWriter& w, int b) {
   const Shape shape = w.shape(b);
   if (shape.axes() == 0) return {};
-  const int target = w.maybe(50) ? w.data(shape, "type: 'uniform' min: 0 max: 1")
-                                 : w.add("Threshold", {w.normal(shape)});
+  const int target = w.maybe(50)
+                         ? w.data(shape, "type: 'uniform' min: 0.1 max: 0.9")  // noise included
+                         : w.add("Threshold", {w.normal(shape)});
   if (w.maybe(15))
     return {w.add("SigmoidCrossEntropyLossWeighted",
                   {b, target, w.data(shape, "type: 'uniform' min: 0.5 max: 1.5")}, weight(w))};

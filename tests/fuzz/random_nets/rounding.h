@@ -33,7 +33,7 @@ class Rounding {
   std::optional<Mismatch> too_far(const Outcome& seen, double unit);
   // Whether all that is too far may be because a ReLU or a maximum has decided the other way: noise in
   // data and weights makes the same blobs jump as far.
-  bool explained_by_jumps(const Outcome& seen);
+  bool explained_by_jumps(const Outcome& seen, double unit);
   static constexpr double kFloat32 = 1.0 / (1 << 24);
   TypeCounts planned;  // the layers of plans that were compared
 
@@ -45,6 +45,7 @@ class Rounding {
   // In float32, with noise of its unit: the same rounding at other values.
   const std::vector<Outcome>& rounded();
   const std::vector<Outcome>& noisy_by(double unit);
+  bool explained_by_noise(const Outcome& seen, double unit);
   std::vector<Mismatch> all_too_far(const Outcome& seen, double unit, bool with_noise);
 
   const RandomNet& net_;
