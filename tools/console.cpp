@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <new>
 
 #include "tools/flags.h"
 #include "tools/terminal.h"
@@ -63,10 +64,15 @@ void start_logging(const char* program, LogStyle style) {
     for (int severity = 0; severity < google::NUM_SEVERITIES; ++severity)
       google::SetLogDestination(severity, "");
   }
+  // Never removed: main() logs an error when everything else is gone.
+  try {
+    google::AddLogSink(new Console(style, threshold));
+  } catch (const std::bad_alloc&) {  // main() tries again, for its message
+    google::ShutdownGoogleLogging();
+    throw;
+  }
   FLAGS_logtostderr = FLAGS_alsologtostderr = false;
   FLAGS_stderrthreshold = google::NUM_SEVERITIES;
-  // Never removed: main() logs an error when everything else is gone.
-  google::AddLogSink(new Console(style, threshold));
 }
 
 OffConsole::OffConsole(bool off) : before_(off_console) { off_console = off_console || off; }

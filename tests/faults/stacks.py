@@ -24,6 +24,8 @@ KNOWN_BELOW = {
     "libproj": "constructors of global objects, which run as OpenCV is loaded, allocate",
     "libgdal": "constructors of global objects, which run as OpenCV is loaded, allocate",
 }
+# Functions of the C library that end the process where they get no memory.
+FATAL = {"__cxa_thread_atexit_impl": "glibc has no other answer where a variable of a thread cannot be registered for its end"}
 RUNTIME = re.compile(r"^(faults\.so|libc\.so|libstdc\+\+\.so|libgcc_s\.so|libpthread\.so|libm\.so|ld-linux|linux-vdso)")
 
 
@@ -58,4 +60,9 @@ def blame(stacks):
         for library, why in KNOWN_BELOW.items():
             if any(frame[0].startswith(library) for frame in others):
                 reason = reason or why
+    for library, function in crash:
+        reason = reason or FATAL.get(function)
+        if library.startswith("ld-linux") and others and others[0][0].startswith(("libopencv", "libcrema")) and any(
+                frame[0].startswith("libopencv") for frame in others[:3]):
+            reason = reason or "constructors of global objects, which run as OpenCV is loaded, allocate"
     return reason, " < ".join(shown)
