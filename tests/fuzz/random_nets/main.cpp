@@ -1,5 +1,7 @@
 // random_nets: random nets, each trained in several ways that must lead to the same values.
+#include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -110,6 +112,12 @@ void report(const Flags& flags, const RandomNet& net, const Comparison& comparis
             << judge(comparison, small, rounding).text << "\n";
 }
 
+bool is_finite(const Outcome& outcome) {
+  return std::ranges::all_of(outcome, [](const Values& blob) {
+    return std::ranges::all_of(blob.values, [](double value) { return std::isfinite(value); });
+  });
+}
+
 void run_net(const Flags& flags, uint64_t number, Counts* counts) {
   RandomNet net;
   try {
@@ -127,7 +135,11 @@ void run_net(const Flags& flags, uint64_t number, Counts* counts) {
   count_types(net, &counts->types);
   Rounding rounding(net);
   try {
-    rounding.exact();
+    // The solver ends a run whose loss is infinite only if it stays so.
+    if (!is_finite(rounding.exact())) {
+      ++counts->not_run;
+      return;
+    }
   } catch (const Diverged&) {
     ++counts->not_run;
     return;
