@@ -22,7 +22,8 @@ declare -A allowed=(
   [crema]="base device tensor net solver"
   [python]="base device comm tensor kernels data layers net solver proto"
 )
-# What each family of a floor may include of that floor beside itself and the files at its root, which include no family.
+# What each family of a floor may include of that floor besides itself and the files at its root. These include no family, unless
+# the_root says which.
 declare -A families=(
   [kernels/core]=""
   [kernels/gemm]="core"
@@ -58,7 +59,17 @@ declare -A families=(
   [net/weights]="prototxt"
   [net/passes]=""
   [net/check]="prototxt weights"
-  [solver/readers]=""
+  [solver/events]=""
+  [solver/fields]="events"
+  [solver/readers]="events"
+  [solver/rates]="fields"
+  [solver/ranks]="events"
+  [solver/iteration]="events fields rates ranks"
+  [solver/test]="events fields rates ranks iteration"
+  [solver/snapshot]="events fields rates ranks iteration test"
+  [solver/divergence]="events fields rates ranks iteration test snapshot"
+  [solver/check]="fields rates iteration divergence"
+  [solver/the_root]="events fields rates ranks iteration test snapshot divergence"  # Solver itself, on top of its parts
 )
 # Records on disk are all that data/ may know of the schema.
 data_protos="proto/data.pb.h proto/blob.pb.h"

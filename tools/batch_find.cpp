@@ -6,7 +6,7 @@
 #include <iostream>
 
 #include "base/visible.h"
-#include "solver/check.h"
+#include "solver/check/check.h"
 #include "tools/devices.h"
 #include "tools/flags.h"
 #include "tools/model_flag.h"

@@ -1,5 +1,5 @@
 // `crema check -solver SOLVER.prototxt`: what a training would trip over, before it begins.
-#include "solver/check.h"
+#include "solver/check/check.h"
 
 #include <unistd.h>
 
@@ -9,9 +9,9 @@
 #include "base/files.h"
 #include "base/visible.h"
 #include "device/memory.h"
-#include "solver/schedules.h"
-#include "solver/solver_nets.h"
-#include "solver/training_copy.h"
+#include "solver/fields/solver_nets.h"
+#include "solver/rates/schedules.h"
+#include "solver/snapshot/training_copy.h"
 #include "tools/devices.h"
 #include "tools/flags.h"
 #include "tools/model_flag.h"

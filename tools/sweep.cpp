@@ -7,7 +7,7 @@
 
 #include "base/files.h"
 #include "base/visible.h"
-#include "solver/solver_nets.h"
+#include "solver/fields/solver_nets.h"
 #include "tools/devices.h"
 #include "tools/flags.h"
 #include "tools/memory_use.h"

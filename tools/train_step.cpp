@@ -7,8 +7,8 @@
 #include <cstdio>
 
 #include "net/records.h"
-#include "solver/gpu_iteration.h"
-#include "solver/optimizer.h"
+#include "solver/iteration/gpu_iteration.h"
+#include "solver/iteration/optimizer.h"
 #include "tools/flags.h"
 #include "tools/memory_use.h"
 #include "tools/model_flag.h"

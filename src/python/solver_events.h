@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "solver/events.h"
+#include "solver/events/events.h"
 
 namespace crema::python {
 

@@ -1,5 +1,5 @@
 // Solver: trains a net as a solver.prototxt says. Owns the training net, the test nets, the update
-// rule and the counters that a snapshot stores. It reports everything as events (solver/events.h);
+// rule and the counters that a snapshot stores. It reports everything as events (solver/events/events.h);
 // Caffe's log lines are one reader of them.
 #pragma once
 
@@ -14,13 +14,13 @@
 #include "net/net.h"
 #include "net/prototxt/prototxt.h"
 #include "net/weights/weights.h"
-#include "solver/epoch_fields.h"
-#include "solver/events.h"
-#include "solver/gradient_exchange.h"
-#include "solver/learning_rate.h"
-#include "solver/loss_window.h"
-#include "solver/snapshot.h"
-#include "solver/starvation.h"
+#include "solver/events/events.h"
+#include "solver/events/starvation.h"
+#include "solver/fields/epoch_fields.h"
+#include "solver/ranks/gradient_exchange.h"
+#include "solver/rates/learning_rate.h"
+#include "solver/rates/loss_window.h"
+#include "solver/snapshot/snapshot.h"
 
 namespace crema {
 
@@ -67,7 +67,7 @@ struct SolverOptions {
   std::function<std::string(const std::string& state)> resume_command;
   // The caller fills the nets' Input layers (Net::set_input); otherwise Input layers are an error.
   bool fills_inputs = false;
-  // What tests say of a classifier besides the net's outputs; see solver/class_metrics.h.
+  // What tests say of a classifier besides the net's outputs; see solver/test/class_metrics.h.
   std::vector<std::string> metrics;
   // Without `metrics`: send the confusions of classifiers of up to 100 classes. The log does not show
   // them.

@@ -2,7 +2,7 @@
 #include "base/strings.h"
 #include "device/memory.h"
 #include "device/memory_account.h"
-#include "solver/optimizer.h"
+#include "solver/iteration/optimizer.h"
 #include "solver/solver.h"
 
 namespace crema {

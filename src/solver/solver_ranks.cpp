@@ -1,12 +1,12 @@
 // What a solver does where several ranks train together, but for the sums of losses and gradients
-// (solver/gradient_exchange) and the merging of tests.
+// (solver/ranks/gradient_exchange) and the merging of tests.
 #include "base/error.h"
 #include "net/graph.h"
 #include "net/records.h"
-#include "solver/gpu_iteration.h"
-#include "solver/optimizer.h"
-#include "solver/ranks.h"
-#include "solver/run_identity.h"
+#include "solver/events/run_identity.h"
+#include "solver/iteration/gpu_iteration.h"
+#include "solver/iteration/optimizer.h"
+#include "solver/ranks/ranks.h"
 #include "solver/solver.h"
 
 namespace crema {

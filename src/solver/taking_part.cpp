@@ -1,7 +1,7 @@
 // What programs call that take part in a training, as Python's do.
 #include "base/error.h"
-#include "solver/gpu_iteration.h"
-#include "solver/optimizer.h"
+#include "solver/iteration/gpu_iteration.h"
+#include "solver/iteration/optimizer.h"
 #include "solver/solver.h"
 
 namespace crema {

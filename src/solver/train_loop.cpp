@@ -6,19 +6,18 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/temporary.h"
-#include "solver/debug_info.h"
-#include "solver/epochs.h"
-#include "solver/gpu_iteration.h"
-#include "solver/learning_rate.h"
-#include "solver/net_graph.h"
-#include "solver/optimizer.h"
-#include "solver/ranks.h"
-#include "solver/run_classes.h"
-#include "solver/run_identity.h"
-#include "solver/snapshot_writer.h"
+#include "solver/events/parameter_histograms.h"
+#include "solver/events/run_identity.h"
+#include "solver/iteration/debug_info.h"
+#include "solver/iteration/epochs.h"
+#include "solver/iteration/gpu_iteration.h"
+#include "solver/iteration/optimizer.h"
+#include "solver/ranks/ranks.h"
+#include "solver/rates/learning_rate.h"
+#include "solver/snapshot/snapshot_writer.h"
+#include "solver/snapshot/training_copy.h"
 #include "solver/solver.h"
-#include "solver/test_scores.h"
-#include "solver/training_copy.h"
+#include "solver/test/test_scores.h"
 
 namespace crema {
 namespace {
@@ -313,6 +312,16 @@ std::vector<OutputValue> Solver::shown_outputs() {
     if (values[i].value) outputs[begins[i]].value = static_cast<float>(*values[i].value);
   }
   return outputs;
+}
+
+// backward() has left the sum over iter_size batches, in fp16 times the loss scale.
+void Solver::send_histograms() {
+  float scale = 1 / static_cast<float>(file_.solver.iter_size());
+  if (options_.net.precision == Precision::fp16) scale /= gpu_->update_state().loss_scale;
+  for (event::Histogram& histogram : parameter_histograms(*net_, scale)) {
+    histogram.iteration = iteration_;
+    send(histogram);
+  }
 }
 
 double Solver::loss() {

@@ -8,7 +8,7 @@
 #include "data/databases/hdf5_writer.h"
 #include "fixtures.h"
 #include "net/weights/weights_hdf5.h"
-#include "solver/state_file.h"
+#include "solver/snapshot/state_file.h"
 
 namespace crema::tests {
 namespace damaged_hdf5_test {

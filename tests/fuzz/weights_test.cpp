@@ -8,7 +8,7 @@
 #include "net/weights/zip_file.h"
 #include "proto/blob.pb.h"
 #include "solver/fixtures.h"
-#include "solver/state_file.h"
+#include "solver/snapshot/state_file.h"
 
 namespace crema::tests {
 namespace weights_test {

@@ -3,8 +3,8 @@
 #include <filesystem>
 
 #include "fixtures.h"
-#include "solver/learning_rate.h"
-#include "solver/state_file.h"
+#include "solver/rates/learning_rate.h"
+#include "solver/snapshot/state_file.h"
 
 namespace crema::tests {
 namespace changed_recipe_test {

@@ -1,7 +1,7 @@
 // The checks before a training of restricted Boltzmann machines.
 #include "data/databases/database_writer.h"
 #include "fixtures.h"
-#include "solver/check.h"
+#include "solver/check/check.h"
 
 namespace crema::tests {
 namespace check_boltzmann_test {

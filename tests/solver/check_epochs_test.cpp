@@ -1,6 +1,6 @@
 // `crema check` of solvers that count epochs.
 #include "fixtures.h"
-#include "solver/check.h"
+#include "solver/check/check.h"
 
 namespace crema::tests {
 namespace check_epochs_test {

@@ -2,7 +2,7 @@
 // that has it and one that has not; and of sources that fall out of step.
 #include "data/databases/database_writer.h"
 #include "fixtures.h"
-#include "solver/check.h"
+#include "solver/check/check.h"
 
 namespace crema::tests {
 namespace check_learning_test {

@@ -4,7 +4,7 @@
 #include <set>
 
 #include "fixtures.h"
-#include "solver/check.h"
+#include "solver/check/check.h"
 
 namespace crema::tests {
 namespace check_models_test {

@@ -1,5 +1,5 @@
 // The checks before a training: for each finding a text that has it and one that has not.
-#include "solver/check.h"
+#include "solver/check/check.h"
 
 #include <limits>
 

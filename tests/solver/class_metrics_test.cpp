@@ -1,7 +1,7 @@
 // The metrics of a classifier whose net has nothing but a loss. The values were computed by hand, and
 // with scikit-learn's definitions: f1_score(average="macro"), roc_auc_score(multi_class="ovr"),
 // average_precision_score(average="macro").
-#include "solver/class_metrics.h"
+#include "solver/test/class_metrics.h"
 
 #include <gtest/gtest.h>
 

@@ -1,8 +1,8 @@
 // eval_type: "detection": average precision, and what the log says of it.
 #include <gtest/gtest.h>
 
-#include "solver/average_precision.h"
 #include "solver/fixtures.h"
+#include "solver/test/average_precision.h"
 
 namespace crema::tests {
 namespace detection_test {

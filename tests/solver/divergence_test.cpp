@@ -7,7 +7,7 @@
 
 #include "fixtures.h"
 #include "net/weights/weights.h"
-#include "solver/not_finite.h"
+#include "solver/divergence/not_finite.h"
 
 namespace crema::tests {
 namespace divergence_test {

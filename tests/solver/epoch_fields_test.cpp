@@ -1,5 +1,5 @@
 // Fields that count epochs: what they are in iterations, what is due when, and what is refused.
-#include "solver/epoch_fields.h"
+#include "solver/fields/epoch_fields.h"
 
 #include <gtest/gtest.h>
 

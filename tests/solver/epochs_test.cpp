@@ -1,5 +1,5 @@
 // epoch_log: where epochs end, what their means are, and the line in the log.
-#include "solver/epochs.h"
+#include "solver/iteration/epochs.h"
 
 #include <gtest/gtest.h>
 

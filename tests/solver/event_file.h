@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "proto/tensorboard.pb.h"
-#include "solver/events.h"
+#include "solver/events/events.h"
 #include "support.h"
 
 namespace crema::tests {

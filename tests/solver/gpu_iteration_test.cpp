@@ -1,7 +1,7 @@
 // Training on a GPU: iterations that are recorded and repeated give what kernels launched one by
 // one give, with everything random in the net, several batches an iteration, every update rule and
 // clipping; and float16's loss scale.
-#include "solver/gpu_iteration.h"
+#include "solver/iteration/gpu_iteration.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include <map>
 
 #include "solver/fixtures.h"
-#include "solver/state_file.h"
+#include "solver/snapshot/state_file.h"
 
 namespace crema::tests {
 namespace gpu_iteration_test {

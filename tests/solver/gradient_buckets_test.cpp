@@ -1,5 +1,5 @@
 // Which parts of the gradient arena are summed together, and after which node.
-#include "solver/gradient_buckets.h"
+#include "solver/ranks/gradient_buckets.h"
 
 #include <google/protobuf/text_format.h>
 

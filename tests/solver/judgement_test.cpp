@@ -6,8 +6,8 @@
 #include <limits>
 
 #include "fixtures.h"
-#include "solver/state_file.h"
-#include "solver/test_watch.h"
+#include "solver/snapshot/state_file.h"
+#include "solver/test/test_watch.h"
 
 namespace crema::tests {
 namespace judgement_test {

@@ -1,13 +1,13 @@
 // Learning-rate policies against what BVLC Caffe computed, bit for bit, and the errors of
 // incomplete solvers.
-#include "solver/learning_rate.h"
+#include "solver/rates/learning_rate.h"
 
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 
 #include "base/error.h"
 #include "proto/solver.pb.h"
-#include "solver/schedules.h"
+#include "solver/rates/schedules.h"
 
 namespace crema {
 namespace learning_rate_test {

@@ -1,6 +1,6 @@
 // The displayed mean of losses: which losses are read, what the mean is, and that a resume goes on
 // with it.
-#include "solver/loss_window.h"
+#include "solver/rates/loss_window.h"
 
 #include <gtest/gtest.h>
 

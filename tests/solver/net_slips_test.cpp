@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "fixtures.h"
-#include "solver/check.h"
+#include "solver/check/check.h"
 
 namespace crema::tests {
 namespace net_slips_test {

@@ -1,5 +1,5 @@
 // Values as bytes, from one rank to another.
-#include "solver/packed.h"
+#include "solver/test/packed.h"
 
 #include <gtest/gtest.h>
 

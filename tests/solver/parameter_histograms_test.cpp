@@ -1,5 +1,5 @@
 // Histograms of parameters and gradients, and the net as an event.
-#include "solver/parameter_histograms.h"
+#include "solver/events/parameter_histograms.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <numeric>
 
 #include "fixtures.h"
-#include "solver/net_graph.h"
+#include "solver/events/run_identity.h"
 
 namespace crema::tests {
 namespace parameter_histograms_test {

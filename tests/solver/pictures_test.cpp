@@ -1,5 +1,5 @@
 // Pictures: filters and mistakes of a net, their PNG files, and what the readers make of them.
-#include "solver/pictures.h"
+#include "solver/test/pictures.h"
 
 #include <gtest/gtest.h>
 

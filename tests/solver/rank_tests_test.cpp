@@ -8,8 +8,8 @@
 #include "data/databases/hdf5_writer.h"
 #include "fixtures.h"
 #include "ranks.h"
-#include "solver/class_metrics.h"
 #include "solver/sequence_net.h"
+#include "solver/test/class_metrics.h"
 
 namespace crema::tests {
 namespace rank_tests_test {

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "solver/rank_fixture.h"
-#include "solver/state_file.h"
+#include "solver/snapshot/state_file.h"
 
 namespace crema::tests {
 namespace rank_training_test {

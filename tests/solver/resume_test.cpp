@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "fixtures.h"
-#include "solver/state_file.h"
+#include "solver/snapshot/state_file.h"
 
 namespace crema::tests {
 namespace resume_test {

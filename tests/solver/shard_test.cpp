@@ -1,6 +1,6 @@
 // Ranks that divide the optimizer's state (-shard) learn the same as ranks that each keep all of
 // it, and their snapshots go on with any number of ranks.
-#include "solver/shard.h"
+#include "solver/ranks/shard.h"
 
 #include <google/protobuf/text_format.h>
 
@@ -9,8 +9,8 @@
 
 #include "fixtures.h"
 #include "ranks.h"
-#include "solver/optimizer.h"
-#include "solver/training_copy.h"
+#include "solver/iteration/optimizer.h"
+#include "solver/snapshot/training_copy.h"
 #include "staged_ranks.h"
 
 namespace crema::tests {

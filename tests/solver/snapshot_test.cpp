@@ -1,7 +1,7 @@
 // Snapshots: damaged, foreign and missing files are refused; a full disk and a kill at any moment
 // leave the snapshots before whole. That a resumed run goes on as if nothing had been:
 // resume_test.cpp.
-#include "solver/snapshot.h"
+#include "solver/snapshot/snapshot.h"
 
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -10,9 +10,9 @@
 #include <csignal>
 
 #include "fixtures.h"
-#include "solver/optimizer.h"
-#include "solver/state_file.h"
-#include "solver/training_copy.h"
+#include "solver/iteration/optimizer.h"
+#include "solver/snapshot/state_file.h"
+#include "solver/snapshot/training_copy.h"
 
 namespace crema::tests {
 namespace snapshot_test {

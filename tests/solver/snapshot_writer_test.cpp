@@ -1,7 +1,7 @@
 // Snapshots that are written while the training goes on: they are of the iteration that they name,
 // are reported in order, and are finished whatever ends the training. What cannot be written harms
 // nothing that is there.
-#include "solver/snapshot_writer.h"
+#include "solver/snapshot/snapshot_writer.h"
 
 #include <sys/stat.h>
 
@@ -11,7 +11,7 @@
 #include "data/databases/hdf5_writer.h"
 #include "fixtures.h"
 #include "hindrances.h"
-#include "solver/state_file.h"
+#include "solver/snapshot/state_file.h"
 
 namespace crema::tests {
 namespace snapshot_writer_test {

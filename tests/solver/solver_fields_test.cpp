@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "fixtures.h"
-#include "solver/freeze.h"
+#include "solver/fields/freeze.h"
 
 namespace crema::tests {
 namespace solver_fields_test {

@@ -1,5 +1,5 @@
 // When a training counts as one that waits for its data.
-#include "solver/starvation.h"
+#include "solver/events/starvation.h"
 
 #include <gtest/gtest.h>
 

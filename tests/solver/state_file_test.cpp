@@ -1,6 +1,6 @@
 // What a .solverstate claims: checksums in both formats, states of Caffe and of the time before
 // there were checksums, and contents that no training has written.
-#include "solver/state_file.h"
+#include "solver/snapshot/state_file.h"
 
 #include <climits>
 

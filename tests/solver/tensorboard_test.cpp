@@ -5,9 +5,9 @@
 #include <map>
 
 #include "event_file.h"
+#include "solver/events/run_identity.h"
 #include "solver/readers/pictures_reader.h"
 #include "solver/readers/tensorboard_reader.h"
-#include "solver/run_identity.h"
 
 namespace crema::tests {
 namespace tensorboard_test {

@@ -1,5 +1,5 @@
 // Which batches of a test a rank runs.
-#include "solver/test_batches.h"
+#include "solver/test/test_batches.h"
 
 #include <gtest/gtest.h>
 

@@ -3,7 +3,7 @@
 
 #include "data/databases/hdf5_writer.h"
 #include "fixtures.h"
-#include "solver/test_scores.h"
+#include "solver/test/test_scores.h"
 
 namespace crema::tests {
 namespace test_epoch_test {

@@ -1,5 +1,5 @@
 // The means that a test phase reports.
-#include "solver/test_scores.h"
+#include "solver/test/test_scores.h"
 
 #include <gtest/gtest.h>
 

@@ -2,8 +2,8 @@
 
 #include "base/strings.h"
 #include "base/visible.h"
-#include "solver/checksum.h"
-#include "solver/run_identity.h"
+#include "solver/events/checksum.h"
+#include "solver/events/run_identity.h"
 #include "tools/pages/chart.h"
 
 namespace crema {

@@ -5,7 +5,7 @@
 #include <cstdio>
 
 #include "base/png.h"
-#include "solver/pictures.h"
+#include "solver/test/pictures.h"
 #include "tools/pages/chart.h"
 
 namespace crema {

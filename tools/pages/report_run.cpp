@@ -3,8 +3,8 @@
 #include <set>
 
 #include "base/error.h"
-#include "solver/optimizer.h"
-#include "solver/run_identity.h"
+#include "solver/events/checksum.h"
+#include "solver/events/run_identity.h"
 #include "tools/table.h"
 
 namespace crema {

@@ -1,7 +1,7 @@
 // How ranks exchange gradients: -wire and -buckets.
 #pragma once
 
-#include "solver/gradient_exchange.h"
+#include "solver/ranks/gradient_exchange.h"
 
 namespace crema {
 

@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "net/net_text.h"
-#include "solver/solver_nets.h"
+#include "solver/fields/solver_nets.h"
 
 namespace crema {
 

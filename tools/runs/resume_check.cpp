@@ -3,8 +3,8 @@
 #include <filesystem>
 
 #include "base/error.h"
-#include "solver/snapshot.h"
-#include "solver/state_file.h"
+#include "solver/snapshot/snapshot.h"
+#include "solver/snapshot/state_file.h"
 #include "tools/runs/same_training.h"
 
 namespace crema {

@@ -7,7 +7,7 @@
 
 #include "base/host_name.h"
 #include "base/strings.h"
-#include "solver/run_identity.h"
+#include "solver/events/run_identity.h"
 #include "tools/runs/run_record_file.h"
 #include "tools/settings_flag.h"
 #include "tools/shell_words.h"

@@ -6,7 +6,7 @@
 #include <functional>
 #include <string>
 
-#include "solver/events.h"
+#include "solver/events/events.h"
 #include "tools/program_log.h"
 
 namespace crema {

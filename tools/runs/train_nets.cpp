@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "net/filter.h"
-#include "solver/solver_nets.h"
+#include "solver/fields/solver_nets.h"
 #include "tools/assume.h"
 #include "tools/flags.h"
 #include "tools/model_flag.h"

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "solver/gradient_buckets.h"
+#include "solver/ranks/gradient_buckets.h"
 
 namespace crema {
 

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
-#include "solver/test_watch.h"
+#include "solver/test/test_watch.h"
 #include "tools/pages/run_settings.h"
 
 namespace crema {

@@ -3,7 +3,7 @@
 #include "base/files.h"
 #include "net/filter.h"
 #include "net/unfed_inputs.h"
-#include "solver/optimizer.h"
+#include "solver/iteration/optimizer.h"
 #include "tools/model_flag.h"
 
 namespace crema {

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "net/memory_use.h"
-#include "solver/solver_nets.h"
+#include "solver/fields/solver_nets.h"
 
 namespace crema {
 

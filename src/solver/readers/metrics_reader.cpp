@@ -7,8 +7,8 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "solver/events/run_identity.h"
 #include "solver/readers/named_values.h"
-#include "solver/run_identity.h"
 
 namespace crema {
 

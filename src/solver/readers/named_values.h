@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "solver/events.h"
+#include "solver/events/events.h"
 
 namespace crema {
 

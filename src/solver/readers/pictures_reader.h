@@ -7,7 +7,7 @@
 #include <string>
 
 #include "base/log.h"
-#include "solver/events.h"
+#include "solver/events/events.h"
 #include "solver/readers/record_file.h"
 
 namespace crema {

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "solver/events.h"
+#include "solver/events/events.h"
 
 namespace crema {
 

@@ -13,7 +13,7 @@
 #include <string>
 
 #include "base/log.h"
-#include "solver/events.h"
+#include "solver/events/events.h"
 #include "solver/readers/record_file.h"
 #include "solver/readers/tensorboard_file.h"
 

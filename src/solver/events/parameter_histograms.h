@@ -1,0 +1,18 @@
+// How the values of a net's parameters and of their gradients are distributed.
+#pragma once
+
+#include <vector>
+
+#include "net/net.h"
+#include "solver/events/events.h"
+
+namespace crema {
+
+// Of values that are finite, in buckets of equal width. count is 0 where there are none.
+event::Histogram histogram_of(const std::vector<float>& values);
+
+// One of each parameter, "weights/LAYER/INDEX", and of each gradient there is, "gradients/...", times
+// gradient_scale: what makes the gradient of the loss of what backward() has left.
+std::vector<event::Histogram> parameter_histograms(Net& net, float gradient_scale);
+
+}  // namespace crema

@@ -1,0 +1,281 @@
+#include "solver/iteration/gpu_iteration.h"
+
+#include <algorithm>
+
+#include "device/range.h"
+#include "kernels/optim/iteration.h"
+
+namespace crema {
+namespace {
+
+// Iterations in one graph: profitable where launching a graph takes about as long as an iteration.
+constexpr int64_t kSeveral = 8;
+constexpr size_t kSmallNet = size_t{256} << 20;
+static_assert(DeviceUpdateState::kRates % kSeveral == 0);
+
+}  // namespace
+
+GpuIteration::GpuIteration(Net& net, Optimizer& optimizer, int iter_size, int64_t losses,
+                           bool capture,
+                           std::function<std::vector<Hyperparameters>(int64_t, int64_t)> rates)
+    : net_(net),
+      optimizer_(optimizer),
+      iter_size_(iter_size),
+      capture_(capture && !net.dynamic()),
+      rates_(std::move(rates)),
+      limits_(optimizer.limits()),
+      state_(net.context(), Shape{static_cast<int64_t>(sizeof(DeviceUpdateState))}, DType::u8),
+      pass_(net.context(), Shape{8}, DType::u8),
+      losses_(net.context(), Shape{losses}, DType::f32) {
+  limits_.scales_loss = net.options().precision == Precision::fp16;
+  DeviceUpdateState start;
+  if (limits_.scales_loss) start.loss_scale = 0x1p15f;
+  copy_bytes(net.context(), state_.raw(), Device::gpu, &start, Device::cpu, sizeof start);
+}
+
+DeviceUpdateState* GpuIteration::live_state() const { return state_.data<DeviceUpdateState>(); }
+uint64_t* GpuIteration::live_pass() const { return pass_.data<uint64_t>(); }
+
+void GpuIteration::set_counters(int64_t iteration, uint64_t pass) {
+  Context& context = net_.context();
+  char* const state = static_cast<char*>(state_.raw());
+  if (iteration != known_iteration_ || iteration >= rates_until_) {
+    // Up to the end of the ring, so that no rate is overwritten before it is read.
+    const int64_t at = iteration % DeviceUpdateState::kRates,
+                  count = DeviceUpdateState::kRates - at;
+    const std::vector<Hyperparameters> rates = rates_(iteration, count);
+    copy_bytes(context, state + offsetof(DeviceUpdateState, rates) + at * sizeof(Hyperparameters),
+               Device::gpu, rates.data(), Device::cpu, count * sizeof(Hyperparameters));
+    rates_until_ = iteration + count;
+  }
+  if (iteration != known_iteration_) {
+    const auto updates = static_cast<uint64_t>(iteration);
+    copy_bytes(context, state + offsetof(DeviceUpdateState, updates), Device::gpu, &updates,
+               Device::cpu, sizeof updates);
+    constexpr int32_t kGood[] = {1, 0};
+    static_assert(offsetof(DeviceUpdateState, diverged) ==
+                  offsetof(DeviceUpdateState, finite) + sizeof(int32_t));
+    copy_bytes(context, state + offsetof(DeviceUpdateState, finite), Device::gpu, kGood,
+               Device::cpu, sizeof kGood);
+  }
+  if (known_iteration_ < 0 || pass != known_pass_)
+    copy_bytes(context, pass_.raw(), Device::gpu, &pass, Device::cpu, sizeof pass);
+  known_iteration_ = iteration;
+  known_pass_ = pass;
+}
+
+bool GpuIteration::divided() const {
+  return divides_ && !optimizer_.sharded() && iter_size_ == 1 && limits_.clip < 0 &&
+         !limits_.scales_loss && !plateau_;
+}
+
+// Runs the sources, and updates what depends on the net's plan.
+void GpuIteration::begin(uint64_t pass) {
+  net_.forward_sources(pass);
+  if (net_.generation() != generation_) {
+    generation_ = net_.generation();
+    first_.clear();
+    further_.clear();
+    last_.clear();
+    several_.clear();
+    small_.reset();
+    warm_ = false;
+    divides_ = optimizer_.prepare_queued();
+  }
+}
+
+// Where updates clear the diffs, it is not recorded; but other code may have run the net in
+// between.
+void GpuIteration::clear_diffs() {
+  if (optimizer_.clears_gradients()) net_.clear_diffs();
+}
+
+void GpuIteration::queue_batch(int number, bool divided) {
+  Context& context = net_.context();
+  const Net::Beside seed = [&] {
+    for (const Net::Loss& loss : net_.losses()) {
+      if (loss.seed)  // a loss from which nothing learns has none
+        seed_loss(context, loss.weight * loss.share, live_state(), loss.seed);
+    }
+  };
+  net_.forward_rest(limits_.scales_loss ? seed : Net::Beside(), true);
+  if (after_forward_ && !exchange_) after_forward_();
+  const Net::Beside note = [&] {
+    bool add = number > 0;
+    for (const Net::Loss& loss : net_.losses()) {
+      note_loss(context, loss.value, loss.weight / iter_size_, add, {live_state(), limits_},
+                losses_);
+      add = true;
+    }
+  };
+  const Net::Beside early = [&] {
+    optimizer_.queue_update({live_state(), limits_}, Update::Part::early);
+  };
+  if (exchange_) {
+    exchange_->begin_losses(note);
+    const std::vector<int> parameters = divided ? net_.early_parameters() : std::vector<int>();
+    bool updated = !divided;
+    const auto after = [&](int node) {
+      exchange_->after_node(node);
+      if (updated || !exchange_->has_begun(parameters)) return;
+      context.on_communication_stream(early);  // behind their sums
+      updated = true;
+    };
+    // Of several batches, the last one's gradients are the sums.
+    const bool sends = number + 1 == iter_size_ && !optimizer_.sharded();
+    net_.backward(number > 0, {}, {}, sends ? after : std::function<void(int)>());
+    exchange_->finish();
+    if (after_forward_) after_forward_();  // with the losses of all ranks
+    if (!updated) early();
+  } else {
+    net_.backward(number > 0, note, divided ? early : Net::Beside());
+  }
+  if (iter_size_ > 1) next_pass(context, live_pass());
+}
+
+void GpuIteration::update_weights(bool divided) {
+  if (optimizer_.sharded()) optimizer_.reduce_gradients();
+  const Range range("update");
+  if (plateau_) observe_plateau(net_.context(), plateau_.data<Plateau>(), losses_, live_state());
+  optimizer_.queue_update({live_state(), limits_, iter_size_ == 1 ? live_pass() : nullptr},
+                          divided ? Update::Part::late : Update::Part::all);
+}
+
+void GpuIteration::update() {
+  update_weights();
+  ++known_iteration_;
+}
+
+// Runs the work directly, or records it as a CUDA graph and replays that once an iteration has run.
+void GpuIteration::repeat(Capture& capture, const std::function<void()>& work) {
+  if (capture_ && warm_ && !capture.recorded()) {
+    try {
+      capture.record(net_.context(), work);
+    } catch (const DeviceLost&) {
+      throw;
+    } catch (const Error& error) {
+      capture_ = false;  // nothing of it has been executed
+      net_.context().log().warning(cat(
+          "this net cannot be recorded as a CUDA graph, so its kernels are launched one by one: ",
+          error.what()));
+    }
+  }
+  capture.recorded() && capture_ ? capture.launch(net_.context()) : work();
+}
+
+void GpuIteration::batch(int number, bool with_update, uint64_t pass) {
+  begin(pass);
+  if (number == 0) clear_diffs();
+  const bool last = exchange_ && number + 1 == iter_size_;  // which sends gradients
+  repeat(number == 0 ? first_
+         : last      ? last_
+                     : further_,
+         [&] {
+           queue_batch(number, divided());
+           if (with_update) update_weights(divided());
+         });
+  ++known_pass_;
+}
+
+void GpuIteration::forward_backward(int64_t iteration, uint64_t pass) {
+  net_.set_live_pass(live_pass());
+  set_counters(iteration, pass);
+  for (int number = 0; number < iter_size_; ++number) {
+    begin(pass + number);
+    queue_batch(number);
+    ++known_pass_;
+  }
+}
+
+void GpuIteration::run(int64_t iteration, uint64_t pass, int64_t count) {
+  const int64_t end = iteration + count;
+  while (iteration < end) {
+    const int64_t possible = at_once(iteration);
+    const int64_t done = possible <= end - iteration ? possible : 1;
+    done > 1 ? run_several(iteration, pass) : run_one(iteration, pass);
+    iteration += done;
+    pass += done * iter_size_;
+  }
+}
+
+int64_t GpuIteration::at_once(int64_t iteration) {
+  if (!capture_ || !warm_ || iter_size_ != 1 || net_.works_on_host()) return 1;
+  if (!small_) small_ = net_.memory().total() < kSmallNet;
+  // All their rates must be on the device.
+  const bool rates = iteration % DeviceUpdateState::kRates + kSeveral <= DeviceUpdateState::kRates;
+  return *small_ && rates ? kSeveral : 1;
+}
+
+void GpuIteration::run_several(int64_t iteration, uint64_t pass) {
+  net_.set_live_pass(live_pass());
+  set_counters(iteration, pass);
+  begin(pass);  // no sources run on the host, but the weights may have been changed
+  clear_diffs();
+  repeat(several_, [&] {
+    for (int64_t i = 0; i < kSeveral; ++i) {
+      queue_batch(0, divided());
+      update_weights(divided());
+    }
+  });
+  known_iteration_ += kSeveral;
+  known_pass_ += kSeveral;
+}
+
+void GpuIteration::run_one(int64_t iteration, uint64_t pass) {
+  net_.set_live_pass(live_pass());
+  set_counters(iteration, pass);
+  for (int number = 0; number < iter_size_; ++number) batch(number, iter_size_ == 1, pass + number);
+  if (iter_size_ > 1) repeat(update_, [&] { update_weights(); });
+  ++known_iteration_;
+  warm_ = true;
+}
+
+std::vector<float> GpuIteration::losses(int64_t first, int64_t last) {
+  net_.check();
+  std::vector<float> values(static_cast<size_t>(last - first + 1));
+  const int64_t size = losses_.count();
+  for (int64_t at = first; at <= last;) {
+    const int64_t count = std::min(last + 1 - at, size - at % size);
+    copy_bytes(net_.context(), values.data() + (at - first), Device::cpu,
+               losses_.data<float>() + at % size, Device::gpu,
+               static_cast<size_t>(count) * sizeof(float));
+    at += count;
+  }
+  return values;
+}
+
+DeviceUpdateState GpuIteration::update_state() {
+  DeviceUpdateState state;
+  copy_bytes(net_.context(), &state, Device::cpu, state_.raw(), Device::gpu, sizeof state);
+  return state;
+}
+
+void GpuIteration::set_plateau(const Plateau& plateau) {
+  if (!plateau_) {
+    plateau_ = Tensor(net_.context(), Shape{static_cast<int64_t>(sizeof(Plateau))}, DType::u8);
+  }
+  copy_bytes(net_.context(), plateau_.raw(), Device::gpu, &plateau, Device::cpu, sizeof plateau);
+}
+
+Plateau GpuIteration::plateau() {
+  Plateau plateau;
+  copy_bytes(net_.context(), &plateau, Device::cpu, plateau_.raw(), Device::gpu, sizeof plateau);
+  return plateau;
+}
+
+void GpuIteration::set_losses(int64_t iteration, const std::vector<float>& losses) {
+  int64_t at = iteration - static_cast<int64_t>(losses.size());
+  for (const float& loss : losses) {
+    copy_bytes(net_.context(), losses_.data<float>() + at++ % losses_.count(), Device::gpu, &loss,
+               Device::cpu, sizeof loss);
+  }
+}
+
+void GpuIteration::restore_loss_scale(float scale, int32_t good) {
+  DeviceUpdateState now = update_state();
+  now.loss_scale = scale;
+  now.good = good;
+  copy_bytes(net_.context(), state_.raw(), Device::gpu, &now, Device::cpu, sizeof now);
+}
+
+}  // namespace crema

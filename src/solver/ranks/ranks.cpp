@@ -1,0 +1,137 @@
+#include "solver/ranks/ranks.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "base/error.h"
+#include "base/host_name.h"
+#include "kernels/optim/iteration.h"
+#include "net/weights/weights.h"
+#include "solver/events/checksum.h"
+#include "tensor/element.h"
+
+namespace crema {
+void fail_together(const Communicator& world, const std::string& message) {
+  throw RankLost(message, world.rank > 0);
+}
+
+std::string of_rank_0(const Context& context, const std::string& text) {
+  Communicator* const world = context.world();
+  return world ? world->gather(world->rank == 0 ? text : "")[0] : text;
+}
+
+void combine_over_ranks(const Net& net, std::span<RankValue> values) {
+  Communicator* const world = net.context().world();
+  if (!world || values.empty()) return;
+  // Of each value: the sum of the ranks' parts, the count, the number of ranks that have it.
+  std::vector<double> sums;
+  for (const RankValue& one : values) {
+    const double weight = one.parts == PartsRule::sum       ? 1
+                          : one.parts == PartsRule::counted ? one.divisor
+                                                            : net.loss_share();
+    sums.insert(sums.end(), {one.value.value_or(0) * weight, one.count, one.value ? 1.0 : 0.0});
+  }
+  world->sum(sums);
+  for (size_t i = 0; i < values.size(); ++i) {
+    RankValue& one = values[i];
+    const double* const sum = &sums[3 * i];
+    if (static_cast<int>(sum[2]) != world->ranks) {
+      one.value.reset();
+    } else {
+      one.divisor = std::max(sum[1], 1.0);
+      one.count = sum[1];
+      one.value = one.parts == PartsRule::counted ? sum[0] / one.divisor : sum[0];
+    }
+  }
+}
+
+void average_statistics(Net& net) {
+  Context& context = net.context();
+  Communicator* const world = context.world();
+  if (!world) return;
+  bool any = false;
+  for (const Parameter& parameter : net.parameters()) {
+    if (parameter.learned) continue;
+    const Tensor& data = parameter.data;
+    const auto count = static_cast<int64_t>(data.bytes() / size_of(data.dtype()));
+    multiply(context, data, net.loss_share());
+    world->sum(context, data.raw(), count, element_of(data.dtype()));
+    any = true;
+  }
+  if (any) net.parameters_changed();
+}
+
+void compare_weights(Net& net, int64_t iteration) {
+  Communicator* const world = net.context().world();
+  if (!world) return;
+  const WeightsContent content = weights_content(net);
+  std::vector<uint64_t> hashes;
+  for (const WeightsContent::Values& parameter : content.parameters) {
+    WeightsContent one;
+    one.parameters.push_back(parameter);
+    hashes.push_back(weights_checksum(net.context(), one));
+  }
+  const std::string mine(reinterpret_cast<const char*>(hashes.data()),
+                         hashes.size() * sizeof(uint64_t));
+  const std::vector<std::string> all = world->gather(mine);
+  for (size_t rank = 1; rank < all.size(); ++rank) {
+    if (all[rank] == all[0]) continue;
+    const auto [a, b] =
+        std::mismatch(all[0].begin(), all[0].end(), all[rank].begin(), all[rank].end());
+    const size_t number = static_cast<size_t>(a - all[0].begin()) / sizeof(uint64_t);
+    const WeightsContent::Values& first =
+        content.parameters[std::min(number, content.parameters.size() - 1)];
+    fail_together(
+        *world, cat("after iteration ", iteration, " rank ", rank,
+                    " has other weights than rank 0; the first that differ are parameter ",
+                    first.index, " of layer \"", first.layer,
+                    "\". Ranks stay equal as long as all run the same program on the same kind of "
+                    "processor or GPU with the same flags; resume from the last snapshot"));
+  }
+}
+
+void compare_facts(Communicator& world, const std::vector<RankFact>& facts) {
+  std::string mine = host_name();
+  for (const RankFact& fact : facts) mine += "\n" + fact.value;
+  const std::vector<std::string> all = world.gather(mine);
+  const std::vector<std::string> of_0 = split(all[0], '\n');
+  for (size_t rank = 1; rank < all.size(); ++rank) {
+    const std::vector<std::string> of_rank = split(all[rank], '\n');
+    for (size_t i = 0; i < facts.size(); ++i) {
+      const std::string theirs = i + 1 < of_rank.size() ? of_rank[i + 1] : "",
+                        expected = i + 1 < of_0.size() ? of_0[i + 1] : "";
+      if (theirs == expected) continue;
+      fail_together(world, cat("rank ", rank, " on ", of_rank[0], " has another ", facts[i].what,
+                               " than rank 0 on ", of_0[0], " (", theirs, ", not ", expected,
+                               "): ", facts[i].hint));
+    }
+  }
+}
+
+Agreement::Wish Agreement::exchange(int64_t iteration, const Wish& mine) {
+  constexpr double kSeconds = 0.25;
+  constexpr int64_t kMost = 1000;
+  const Clock::time_point now = Clock::now();
+  const double span = std::chrono::duration<double>(now - last_at_).count();
+  // Rank 0's clock decides when the next exchange is.
+  int64_t pause = 1;
+  if (last_ >= 0 && iteration > last_ && span > 0) {
+    const double rate = static_cast<double>(iteration - last_) / span;
+    pause = std::clamp<int64_t>(std::llround(kSeconds * rate), 1, kMost);
+    // A first look at the speed may be far off.
+    pause = std::min(pause, 8 * (iteration - last_));
+  }
+  const bool decides = world_.rank == 0;
+  double sums[] = {static_cast<double>(mine.stop), static_cast<double>(mine.snapshot),
+                   static_cast<double>(mine.snapshot_stop),
+                   static_cast<double>(decides && mine.timed_snapshot),
+                   decides ? static_cast<double>(pause) : 0.0};
+  world_.sum(sums);
+  last_ = iteration;
+  last_at_ = now;
+  next_ = iteration + static_cast<int64_t>(sums[4]);
+  return {sums[0] > 0, sums[1] > 0, sums[2] > 0, sums[3] > 0};
+}
+
+}  // namespace crema

@@ -1,0 +1,80 @@
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "solver/snapshot/snapshot.h"
+#include "solver/snapshot/state_file.h"
+#include "solver/solver.h"
+
+namespace crema {
+namespace {
+
+// The N of PREFIX_iter_N.solverstate[.h5]; below 0: the name is another one.
+int64_t iteration_in(const std::string& name, const std::string& start) {
+  if (!starts_with(name, start)) return -1;
+  const size_t end = name.find_first_not_of("0123456789", start.size());
+  const std::string digits = name.substr(start.size(), end - start.size());
+  if (digits.empty() || digits.size() > 10 || end == std::string::npos) return -1;
+  const std::string rest = name.substr(end);
+  return rest == ".solverstate" || rest == ".solverstate.h5" ? std::stoll(digits) : -1;
+}
+
+}  // namespace
+
+// Each restores everything, so that nothing is left of one that failed half-way.
+void Solver::restore_first_whole(SolverState state, std::string path) {
+  for (const std::string& older : options_.older_snapshots) {
+    try {
+      return restore(state, path);
+    } catch (const DeviceLost&) {
+      throw;
+    } catch (const FileError&) {  // not damaged: going on from an older one would overwrite it
+      throw;
+    } catch (const Error& error) {
+      context_.log().warning(cat("-snapshot auto passes over ", error.what()));
+    }
+    context_.log().info("Going on from an older snapshot, " + older);
+    path = older;
+    state = read_solver_state(path);
+  }
+  restore(state, path);
+}
+
+std::vector<std::string> newest_snapshots(const SolverParameter& solver, Log& log) {
+  require(solver.has_snapshot_prefix(),
+          "-snapshot auto looks for the newest snapshot under snapshot_prefix, which is missing in "
+          "the solver");
+  const std::string& prefix = solver.snapshot_prefix();
+  const std::string start = prefix.substr(prefix.rfind('/') + 1) + "_iter_";
+  std::vector<std::pair<int64_t, std::string>> found;
+  const std::string folder = folder_of(prefix);
+  for (const std::string& name : list_folder_if_exists(folder)) {
+    const int64_t iteration = iteration_in(name, start);
+    if (iteration >= 0) found.emplace_back(iteration, cat(folder, "/", name));
+  }
+  std::sort(found.rbegin(), found.rend());
+  std::vector<std::string> whole;
+  std::string reason;
+  for (const auto& [iteration, path] : found) {
+    try {
+      require_readable(path);
+      const SolverState state = read_solver_state(path);
+      require_readable(find_snapshot_weights(state, path));
+      whole.push_back(path);
+    } catch (const FileError&) {  // it may be whole
+      throw;
+    } catch (const Error& error) {
+      reason = error.what();
+      log.warning(cat("-snapshot auto passes over ", reason));
+    }
+  }
+  // Not begun anew over what may still be saved by hand.
+  require(!whole.empty() || found.empty(), "none of the ", found.size(), " snapshots ", prefix,
+          "_iter_* is whole: ", reason, "; move them away to begin anew");
+  log.info(whole.empty() ? cat("-snapshot auto: there is no snapshot ", prefix,
+                               "_iter_*: the training begins anew")
+                         : cat("Going on from the newest snapshot, ", whole[0]));
+  return whole;
+}
+
+}  // namespace crema
