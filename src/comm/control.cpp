@@ -46,11 +46,11 @@ Control::Connections::Connections(const ControlOptions& options)
   require(options.timeout > 0, "the ranks' timeout is ", options.timeout,
           " s; expected more than 0");
   if (!wake_) crema::fail("the control connection gets no file descriptor: ", std::strerror(errno));
-  Met met = connect_ranks(options);
+  Rendezvous met = connect_ranks(options);
   token_ = std::move(met.token);
   hosts_ = std::move(met.hosts);
-  deputy_ = std::move(met.deputy);
-  deputy_address_ = std::move(met.deputy_address);
+  standby_ = std::move(met.standby);
+  standby_address_ = std::move(met.standby_address);
   const Moment now = ControlClock::now();
   peers_.resize(ranks_);
   for (int rank = 0; rank < ranks_; ++rank) {

@@ -41,8 +41,8 @@ void Control::Connections::run() {
       send_beats(now);
       flush();
       call_back();
-      if (deputy_) serve_deputy();
-      if (asks_deputy_) ask();
+      if (standby_) serve_standby();
+      if (asks_standby_) ask();
       if (closing_ && closed(now)) return;
     }
   } catch (const std::exception& error) {
@@ -61,9 +61,9 @@ void Control::Connections::wait() {
     of_peers.push_back(&peer);
     waiting.push_back({peer.connection->descriptor(), peer.connection->events(), 0});
   }
-  if (deputy_) deputy_->add_to(&waiting);
+  if (standby_) standby_->add_to(&waiting);
   Moment until = closing_ ? close_at_ : next_beat_;
-  if (deputy_) until = std::min(until, deputy_->next());
+  if (standby_) until = std::min(until, standby_->next());
   if (poll(waiting.data(), waiting.size(), milliseconds_until(until)) < 0) {
     require(errno == EINTR || errno == EAGAIN || errno == ENOMEM, "poll() fails with error ",
             errno);
@@ -253,20 +253,20 @@ void Control::Connections::call_back() {
   }
 }
 
-void Control::Connections::serve_deputy() {
+void Control::Connections::serve_standby() {
   std::optional<int> teller;
   if (lost()) {
     const std::lock_guard<std::mutex> lock(mutex_);
     teller = loss_->told ? 0 : rank_;
   }
-  deputy_->serve(teller);
+  standby_->serve(teller);
 }
 
 void Control::Connections::ask() {
-  asks_deputy_ = false;
+  asks_standby_ = false;
   const std::optional<int> teller =
-      ask_deputy(deputy_address_, token_, {ranks_, rank_, hosts_[rank_], ""},
-                 ControlClock::now() + seconds(kAskSeconds));
+      ask_standby(standby_address_, token_, {ranks_, rank_, hosts_[rank_], ""},
+                  ControlClock::now() + seconds(kAskSeconds));
   if (!teller) return;
   const std::lock_guard<std::mutex> lock(mutex_);
   loss_->told = true;
@@ -281,7 +281,7 @@ bool Control::Connections::closed(Moment now) {
     // Closing earlier could take what was sent from a rank that has not read it yet.
     all = all && (peer.lost || peer.done || peer.connection->ended());
   }
-  if (tells_ && deputy_->answers() < ranks_ - 2) all = false;  // the others may ask
+  if (tells_ && standby_->answers() < ranks_ - 2) all = false;  // the others may ask
   return all || now >= close_at_;
 }
 
@@ -300,10 +300,10 @@ void Control::Connections::lose(const std::vector<int>& ranks, const std::string
   } else {
     // Rank 0 may come to itself again.
     send_all(FrameWriter(FrameType::lost).text(text).number(rank_).finish());
-    asks_deputy_ = !told && rank_ > 1;
-    tells_ = !told && deputy_;
+    asks_standby_ = !told && rank_ > 1;
+    tells_ = !told && standby_;
     const double delay = std::min(kTellSeconds + rank_ - 2, kMaxTellSeconds);
-    note_loss(text, told, asks_deputy_ ? delay : 0);
+    note_loss(text, told, asks_standby_ ? delay : 0);
   }
 }
 

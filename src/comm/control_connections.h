@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "comm/control.h"
-#include "comm/control_meeting.h"
+#include "comm/control_rendezvous.h"
 
 namespace crema {
 
@@ -85,7 +85,7 @@ class Control::Connections {
   void note_steps(int rank, int64_t steps, bool waiting, Moment now);
   void send_beats(Moment now);
   void call_back();
-  void serve_deputy();
+  void serve_standby();
   void ask();
   bool closed(Moment now);
 
@@ -105,10 +105,10 @@ class Control::Connections {
   const ControlClock::duration interval_;  // between beats
   std::vector<Peer> peers_;                // by rank
   std::vector<std::string> hosts_;
-  std::unique_ptr<Deputy> deputy_;
-  std::string deputy_address_;
+  std::unique_ptr<Standby> standby_;
+  std::string standby_address_;
   std::string token_;
-  bool asks_deputy_ = false, tells_ = false;  // rank 0 is lost: who tells the user; this rank does
+  bool asks_standby_ = false, tells_ = false;  // rank 0 is lost: who tells the user; this rank does
   std::vector<Moment> excused_;  // until when each rank had a reason to keep the others waiting
   Collection collection_;
   Moment last_round_, next_beat_, close_at_;

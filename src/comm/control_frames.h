@@ -16,8 +16,8 @@ namespace crema {
 enum class FrameType : uint8_t {
   // While the ranks meet; `from` rank 0 where not said otherwise.
   challenge = 1,  // to everyone who connects (comm/control_keys.h)
-  hello,          // from another rank, its first frame
-  accepted,       // the hello was right
+  handshake,      // from another rank, its first frame
+  accepted,       // the handshake was right
   refused,        // it was not: why
   welcome,        // all have come: their hosts, the addresses of rank 1
   missing,        // some have not come in time: the message, which rank 0 itself tells the user
@@ -34,8 +34,8 @@ enum class FrameType : uint8_t {
 constexpr auto kFirstFrameType = FrameType::challenge, kLastFrameType = FrameType::teller;
 
 constexpr size_t kFrameHeader = 9, kFrameCode = 16;
-// A hello has no host of more than a few hundred bytes; who connects is not known yet.
-constexpr size_t kMaxHello = 4096;
+// A handshake has no host of more than a few hundred bytes; who connects is not known yet.
+constexpr size_t kMaxHandshake = 4096;
 constexpr size_t kMaxFrame = size_t{1} << 31;
 
 // A frame without its code, which each connection makes from the digest. Several may send it.
@@ -68,7 +68,7 @@ class FrameFields {
 };
 
 struct Frame {
-  FrameType type = FrameType::hello;
+  FrameType type = FrameType::handshake;
   std::string payload;
   Sha256::Digest digest{};  // of the header and the payload
   std::string code;

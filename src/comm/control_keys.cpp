@@ -14,19 +14,19 @@ std::string_view text_of(const Sha256::Digest& digest) {
 }
 
 CodeKey key_of(const std::string& token, std::string_view direction, const std::string& listener,
-               const std::string& guest) {
-  const Sha256::Digest key = hmac_sha256(token, cat(kMagic, direction, listener, guest));
+               const std::string& pending_peer) {
+  const Sha256::Digest key = hmac_sha256(token, cat(kMagic, direction, listener, pending_peer));
   return {std::string(text_of(key)), 0};
 }
 
 CodeKey to_listener(const std::string& token, const std::string& listener,
-                    const std::string& guest) {
-  return key_of(token, " to who listens", listener, guest);
+                    const std::string& pending_peer) {
+  return key_of(token, " to who listens", listener, pending_peer);
 }
 
 CodeKey from_listener(const std::string& token, const std::string& listener,
-                      const std::string& guest) {
-  return key_of(token, " from who listens", listener, guest);
+                      const std::string& pending_peer) {
+  return key_of(token, " from who listens", listener, pending_peer);
 }
 
 }  // namespace
@@ -50,38 +50,38 @@ Bytes challenge_of(const std::string& nonce) {
   return FrameWriter(FrameType::challenge).text(kMagic).text(nonce).finish();
 }
 
-Hello read_hello(const Frame& frame, const std::string& token, const std::string& nonce,
-                 ConnectionKeys* keys) {
+Handshake read_handshake(const Frame& frame, const std::string& token, const std::string& nonce,
+                         ConnectionKeys* keys) {
   FrameFields fields(frame.payload);
-  require(frame.type == FrameType::hello && fields.text() == kMagic, "this is no hello");
-  const std::string guest = fields.text();
-  require(guest.size() == kNonce, "a hello without its random number");
-  keys->receive = to_listener(token, nonce, guest);
-  keys->send = from_listener(token, nonce, guest);
+  require(frame.type == FrameType::handshake && fields.text() == kMagic, "this is no handshake");
+  const std::string pending_peer = fields.text();
+  require(pending_peer.size() == kNonce, "a handshake without its random number");
+  keys->receive = to_listener(token, nonce, pending_peer);
+  keys->send = from_listener(token, nonce, pending_peer);
   keys->receive.check(frame);
-  Hello hello;
-  hello.ranks = fields.number();
-  hello.rank = fields.number();
-  hello.host = fields.text();
-  hello.deputy = fields.text();
-  return hello;
+  Handshake handshake;
+  handshake.ranks = fields.number();
+  handshake.rank = fields.number();
+  handshake.host = fields.text();
+  handshake.standby = fields.text();
+  return handshake;
 }
 
-Bytes answer_challenge(const Frame& frame, const std::string& token, const Hello& hello,
+Bytes answer_challenge(const Frame& frame, const std::string& token, const Handshake& handshake,
                        ConnectionKeys* keys) {
   FrameFields fields(frame.payload);
   require(frame.type == FrameType::challenge && fields.text() == kMagic, "this is no challenge");
-  const std::string listener = fields.text(), guest = random_nonce();
+  const std::string listener = fields.text(), pending_peer = random_nonce();
   require(listener.size() == kNonce, "a challenge without its random number");
-  keys->send = to_listener(token, listener, guest);
-  keys->receive = from_listener(token, listener, guest);
-  return FrameWriter(FrameType::hello)
+  keys->send = to_listener(token, listener, pending_peer);
+  keys->receive = from_listener(token, listener, pending_peer);
+  return FrameWriter(FrameType::handshake)
       .text(kMagic)
-      .text(guest)
-      .number(hello.ranks)
-      .number(hello.rank)
-      .text(hello.host)
-      .text(hello.deputy)
+      .text(pending_peer)
+      .number(handshake.ranks)
+      .number(handshake.rank)
+      .text(handshake.host)
+      .text(handshake.standby)
       .finish();
 }
 

@@ -2,7 +2,7 @@
 // that each frame comes from the other end, once and in order. The token itself is never sent.
 //
 // Who listens sends a challenge with a random number; the rank that has connected answers with a
-// hello that holds another one. Both make two keys from the token and the two numbers, one for each
+// handshake that holds another one. Both make two keys from the token and the two numbers, one for each
 // direction. The code of a frame is an HMAC of its number in its direction and its digest.
 #pragma once
 
@@ -13,11 +13,11 @@
 
 namespace crema {
 
-// A rank's first words, to rank 0 and to its deputy.
-struct Hello {
+// The first message of a rank, to rank 0 and to the standby.
+struct Handshake {
   int64_t ranks = 1, rank = 0;
   std::string host;
-  std::string deputy;  // of rank 1: where it listens
+  std::string standby;  // of rank 1: where it listens
 };
 
 // What the codes of one direction are made from. Without a key they are zeros.
@@ -34,16 +34,16 @@ struct ConnectionKeys {
   CodeKey send, receive;
 };
 
-// The side that listens: a challenge with this number, and its keys if the first frame is a hello of
+// The side that listens: a challenge with this number, and its keys if the first frame is a handshake of
 // a rank that has the token; else an Error.
 std::string random_nonce();
 Bytes challenge_of(const std::string& nonce);
-Hello read_hello(const Frame& frame, const std::string& token, const std::string& nonce,
-                 ConnectionKeys* keys);
+Handshake read_handshake(const Frame& frame, const std::string& token, const std::string& nonce,
+                         ConnectionKeys* keys);
 
-// The other side: its hello, which is the first frame that its keys are for. Error if the frame is
+// The other side: its handshake, which is the first frame that its keys are for. Error if the frame is
 // no challenge.
-Bytes answer_challenge(const Frame& frame, const std::string& token, const Hello& hello,
+Bytes answer_challenge(const Frame& frame, const std::string& token, const Handshake& handshake,
                        ConnectionKeys* keys);
 
 }  // namespace crema

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "comm/gpu_meeting.h"
+#include "comm/gpu_barrier.h"
 #include "device/communicator.h"
 #include "device/context.h"
 #include "device/memory.h"
@@ -40,7 +40,7 @@ class CopyEngines {
   void sum(void* values, int64_t count, Element element);
   void finish();
   // From any thread: from now on nothing waits for the other ranks.
-  void abort() { meeting_.release(); }
+  void abort() { barrier_.release(); }
 
   // With less, to meet costs more than the processors that NCCL would take (measured with 4 H100s).
   static constexpr int64_t kLeastBytes = int64_t{8} << 20;
@@ -62,7 +62,7 @@ class CopyEngines {
   Context& context_;
   int rank_, ranks_;
   Gather gather_;
-  GpuMeeting meeting_;
+  GpuBarrier barrier_;
   bool tried_ = false, met_ = false;  // to open the meeting
   std::vector<Region> regions_;
   std::unique_ptr<Buffer> stage_;

@@ -59,7 +59,7 @@ CopyEngines::CopyEngines(Context& context, int rank, int ranks, Gather gather)
       rank_(rank),
       ranks_(ranks),
       gather_(std::move(gather)),
-      meeting_(rank, ranks) {}
+      barrier_(rank, ranks) {}
 
 CopyEngines::~CopyEngines() {
   for (const Region& region : regions_) close(region);
@@ -113,7 +113,7 @@ bool CopyEngines::expose(void* memory, size_t bytes, size_t most) {
     return false;
   }
   regions_.push_back(std::move(region));
-  if (!tried_) met_ = agreed(meeting_.open(gather_));
+  if (!tried_) met_ = agreed(barrier_.open(gather_));
   tried_ = true;
   // At least four bytes an element: a sum of 16-bit types needs no more.
   const auto staged = static_cast<size_t>((ranks_ - 1) * part_of(std::min(most, bytes) / 4) * 4);
@@ -178,12 +178,12 @@ void CopyEngines::sum(void* values, int64_t count, Element element) {
   };
   char* const staged = stage_ ? static_cast<char*>(stage_->data()) : nullptr;
 
-  meeting_.queue(context_, 0);
+  barrier_.queue(context_, 0);
   // At any time each rank reads from another one.
   for (int i = 1; i < ranks_; ++i)
     copy(staged + (i - 1) * part * size, at((rank_ + i) % ranks_, rank_), count_of(rank_));
   add_parts(context_, at(rank_, rank_), staged, count_of(rank_), part, ranks_ - 1, element);
-  meeting_.queue(context_, 1);
+  barrier_.queue(context_, 1);
   for (int i = 1; i < ranks_; ++i) {
     const int other = (rank_ + i) % ranks_;
     copy(at(rank_, other), at(other, other), count_of(other));
@@ -191,7 +191,7 @@ void CopyEngines::sum(void* values, int64_t count, Element element) {
 }
 
 void CopyEngines::finish() {
-  for (const int round : {0, 1}) meeting_.queue(context_, round);
+  for (const int round : {0, 1}) barrier_.queue(context_, round);
 }
 
 }  // namespace crema

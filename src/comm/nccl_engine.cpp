@@ -16,8 +16,8 @@
 #include <thread>
 
 #include "base/error.h"
+#include "comm/background_thread.h"
 #include "comm/copy_engines.h"
-#include "comm/quiet_thread.h"
 #include "device/gpu.h"
 #include "device/gpu_libraries.h"
 
@@ -112,7 +112,7 @@ class Channel {
   Channel(int gpu, const ncclUniqueId& id, int rank, int ranks, double timeout)
       : state_(std::make_shared<State>()) {
     state_->timeout = timeout;
-    quiet_thread([state = state_, gpu, id, rank, ranks] {
+    background_thread([state = state_, gpu, id, rank, ranks] {
       if (connect(*state, gpu, id, rank, ranks)) watch(*state);
       const std::lock_guard<std::mutex> lock(state->mutex);
       state->ended = true;

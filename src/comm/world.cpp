@@ -20,17 +20,17 @@
 namespace crema {
 namespace {
 
-class MetWorld final : public World {
+class ProcessGroup final : public World {
  public:
-  MetWorld(const Launch& launch, double timeout, std::unique_ptr<MpiModule> mpi,
-           const ControlOptions& control)
+  ProcessGroup(const Launch& launch, double timeout, std::unique_ptr<MpiModule> mpi,
+               const ControlOptions& control)
       : World(launch.rank, launch.ranks),
         launcher_(launch.launcher),
         timeout_(timeout),
         mpi_(std::move(mpi)),
         control_(control) {}
 
-  ~MetWorld() override {
+  ~ProcessGroup() override {
     // Launchers end all ranks as soon as one has failed: the one that tells the user goes first.
     if (told_by_another()) std::this_thread::sleep_for(std::chrono::seconds(3));
     // Where an exception ends this rank the others will not come; control_ tells them.
@@ -121,7 +121,7 @@ class MetWorld final : public World {
 
   class Wait {
    public:
-    explicit Wait(MetWorld& world) : control_(world.control_) { control_.begin_wait(); }
+    explicit Wait(ProcessGroup& world) : control_(world.control_) { control_.begin_wait(); }
     ~Wait() { control_.end_wait(); }
     Wait(const Wait&) = delete;
     Wait& operator=(const Wait&) = delete;
@@ -194,7 +194,7 @@ std::unique_ptr<World> meet(const Launch& launch, double timeout) {
     control.address = mpi->broadcast(control.address);
     control.token = mpi->broadcast(launch.rank == 0 ? random_token() : "");
   }
-  return std::make_unique<MetWorld>(launch, timeout, std::move(mpi), control);
+  return std::make_unique<ProcessGroup>(launch, timeout, std::move(mpi), control);
 }
 
 }  // namespace crema

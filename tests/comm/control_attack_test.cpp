@@ -16,9 +16,9 @@
 #include <sstream>
 #include <thread>
 
-#include "comm/control_deputy.h"
 #include "comm/control_frames.h"
 #include "comm/control_sockets.h"
+#include "comm/control_standby.h"
 #include "control_ranks.h"
 
 namespace crema::tests {
@@ -89,14 +89,14 @@ std::string header(FrameType type, uint64_t size) {
 const Attack kAttacks[] = {
     {"Idle", 300, ""},
     {"IdleByThousands", 2000, ""},
-    {"HalfAHeader", 300, recorded_hello().substr(0, 5)},
-    {"HalfAHello", 300, recorded_hello().substr(0, 30)},
+    {"HalfAHeader", 300, recorded_handshake().substr(0, 5)},
+    {"HalfAHandshake", 300, recorded_handshake().substr(0, 30)},
     {"Junk", 300, "GET / HTTP/1.1\r\nHost: node01\r\n\r\n"},
     {"LongJunk", 20, std::string(100000, '\xff')},
     {"AHugeFrame", 300, header(FrameType::text, uint64_t{1} << 40)},
     {"AFrameOutOfPlace", 300, raw(FrameWriter(FrameType::failed).finish())},
-    {"AnEmptyHello", 300, raw(FrameWriter(FrameType::hello).finish())},
-    {"AHelloThatWasRecorded", 300, recorded_hello()},
+    {"AnEmptyHandshake", 300, raw(FrameWriter(FrameType::handshake).finish())},
+    {"ARecordedHandshake", 300, recorded_handshake()},
     {"AWrongToken", 300, "", true},
 };
 
@@ -111,7 +111,7 @@ std::vector<Socket> attack(const Attack& how, const std::string& address) {
     std::string reason;
     Socket socket =
         how.greets
-            ? Socket(fcntl(greet(address, "y", kHello)->descriptor(), F_DUPFD_CLOEXEC, 0))
+            ? Socket(fcntl(greet(address, "y", kHandshake)->descriptor(), F_DUPFD_CLOEXEC, 0))
             : connect_to(parse_addresses(address)[0], ControlClock::now() + seconds(5), &reason);
     EXPECT_TRUE(socket) << reason;
     // It may have been closed meanwhile.
@@ -142,7 +142,7 @@ TEST_P(ControlAttackTest, TheRanksMeet) {
 
 // Rank 1 listens as long as the run takes.
 TEST_P(ControlAttackTest, TheRunGoesOn) {
-  constexpr double kTimeout = 8, kHelloSeconds = 2;
+  constexpr double kTimeout = 8, kHandshakeSeconds = 2;
   const Count ready;
   RankProcesses ranks(3, kTimeout, [&ready](Control& control, int) {
     for (int i = 0;; ++i) {
@@ -152,17 +152,17 @@ TEST_P(ControlAttackTest, TheRunGoesOn) {
     }
   });
   ready.wait_for(3);
-  const pid_t deputy = ranks.pid(1);
-  const std::string address = listening_address_of(deputy);
-  const size_t open = descriptors_of(deputy).size();
-  const double begin = processor_seconds_of(deputy);
+  const pid_t standby = ranks.pid(1);
+  const std::string address = listening_address_of(standby);
+  const size_t open = descriptors_of(standby).size();
+  const double begin = processor_seconds_of(standby);
   std::vector<Socket> strangers = attack(GetParam(), address);
   sleep(0.2);
-  EXPECT_LE(descriptors_of(deputy).size(), open + 64 + 3);
-  const Moment until = ControlClock::now() + seconds(kHelloSeconds + 1.5);
+  EXPECT_LE(descriptors_of(standby).size(), open + 64 + 3);
+  const Moment until = ControlClock::now() + seconds(kHandshakeSeconds + 1.5);
   for (const Socket& stranger : strangers) ASSERT_TRUE(is_closed_there(stranger.get(), until));
-  EXPECT_EQ(descriptors_of(deputy).size(), open);
-  EXPECT_LT(processor_seconds_of(deputy) - begin, 1);
+  EXPECT_EQ(descriptors_of(standby).size(), open);
+  EXPECT_LT(processor_seconds_of(standby) - begin, 1);
   // While they come again rank 0 ends, and rank 1 alone tells the user.
   strangers = attack(GetParam(), address);
   ranks.signal(0, SIGKILL);
@@ -199,11 +199,11 @@ TEST(ControlAttack, OnARankWithoutDescriptors) {
       }
     });
     ready.wait_for(3);
-    const pid_t deputy = ranks.pid(1);
-    const double begin = processor_seconds_of(deputy);
-    const std::vector<Socket> strangers = attack({"", 100, ""}, listening_address_of(deputy));
+    const pid_t standby = ranks.pid(1);
+    const double begin = processor_seconds_of(standby);
+    const std::vector<Socket> strangers = attack({"", 100, ""}, listening_address_of(standby));
     sleep(1.5);
-    EXPECT_LT(processor_seconds_of(deputy) - begin, 0.5);
+    EXPECT_LT(processor_seconds_of(standby) - begin, 0.5);
     ranks.signal(0, SIGKILL);
     const RankResult other = ranks.result(2);
     EXPECT_EQ(other.told, left > 0);  // without any descriptor rank 1 cannot answer

@@ -36,8 +36,9 @@ std::unique_ptr<Connection> junk_after(FrameType answer, const std::string& addr
 
 // Junk ends the connection that it came from, and nothing else.
 TEST(ControlJunk, FromARankThatWasAccepted) {
-  for (const std::string& junk : {std::string("GET / HTTP/1.1\r\n\r\n"),
-                                  raw(FrameWriter(FrameType::failed).finish()), recorded_hello()}) {
+  for (const std::string& junk :
+       {std::string("GET / HTTP/1.1\r\n\r\n"), raw(FrameWriter(FrameType::failed).finish()),
+        recorded_handshake()}) {
     const std::vector<ControlOptions> options = options_of(3, 20);
     RankResult result;
     std::thread rank0(
@@ -53,7 +54,7 @@ TEST(ControlJunk, FromARankThatWasAccepted) {
 
 // --- what is not rank 0, and a rank 0 that sends junk ---
 
-// Listens, has the token, plays rank 0 as far as `script` says and then sends `junk`, to each guest
+// Listens, has the token, plays rank 0 as far as `script` says and then sends `junk`, to each pending peer
 // that comes until its end.
 class FalseRank0 {
  public:
@@ -83,18 +84,18 @@ class FalseRank0 {
   }
   void serve(Socket socket) {
     const int descriptor = socket.get();
-    Connection connection(std::move(socket), kMaxHello);
+    Connection connection(std::move(socket), kMaxHandshake);
     const std::string nonce = random_nonce();
-    bool said_hello = until_ == Until::nothing;
+    bool shook_hands = until_ == Until::nothing;
     if (until_ != Until::nothing) connection.send(challenge_of(nonce));
     const Moment last = ControlClock::now() + seconds(2);
-    while (!said_hello && !over_ && !connection.ended() && ControlClock::now() < last) {
+    while (!shook_hands && !over_ && !connection.ended() && ControlClock::now() < last) {
       connection.flush();
       connection.receive([&](const Frame& frame) {
         ConnectionKeys keys;
-        read_hello(frame, "x", nonce, &keys);
+        read_handshake(frame, "x", nonce, &keys);
         connection.set_keys(std::move(keys));
-        said_hello = true;
+        shook_hands = true;
       });
       sleep(0.005);
     }
@@ -165,7 +166,7 @@ TEST(ControlJunk, FromWhatListensAsRank0) {
 
 // After the ranks have met, a rank that sends junk is lost, and rank 0 says so once.
 TEST(ControlJunk, FromARankDuringTheRun) {
-  for (const std::string& junk : {std::string("GET / HTTP/1.1\r\n\r\n"), recorded_hello(),
+  for (const std::string& junk : {std::string("GET / HTTP/1.1\r\n\r\n"), recorded_handshake(),
                                   raw(FrameWriter(FrameType::text).finish())}) {
     const std::vector<ControlOptions> options = options_of(2, 20);
     RankResult result;

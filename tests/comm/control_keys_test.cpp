@@ -14,10 +14,10 @@ namespace control_keys_test {
 class ControlKeys : public testing::Test {
  protected:
   ControlKeys() {
-    ConnectionKeys guest_keys, listener_keys;
+    ConnectionKeys pending_keys, listener_keys;
     const std::string nonce = random_nonce();
-    handshake("token", "token", nonce, &guest_keys, &listener_keys);
-    guest_ = connection(&guest_wire_, guest_keys);
+    shake_hands("token", "token", nonce, &pending_keys, &listener_keys);
+    pending_peer_ = connection(&pending_wire_, pending_keys);
     listener_ = connection(&listener_wire_, listener_keys);
   }
 
@@ -26,13 +26,13 @@ class ControlKeys : public testing::Test {
             code};
   }
 
-  static Hello handshake(const std::string& of_guest, const std::string& of_listener,
-                         const std::string& nonce, ConnectionKeys* guest,
-                         ConnectionKeys* listener) {
-    const Bytes hello =
-        answer_challenge(frame_of(challenge_of(nonce), ""), of_guest, {4, 3, "node", "a:1"}, guest);
-    return read_hello(frame_of(hello, guest->send.code_of(hello->digest)), of_listener, nonce,
-                      listener);
+  static Handshake shake_hands(const std::string& of_pending, const std::string& of_listener,
+                               const std::string& nonce, ConnectionKeys* pending_peer,
+                               ConnectionKeys* listener) {
+    const Bytes handshake = answer_challenge(frame_of(challenge_of(nonce), ""), of_pending,
+                                             {4, 3, "node", "a:1"}, pending_peer);
+    return read_handshake(frame_of(handshake, pending_peer->send.code_of(handshake->digest)),
+                          of_listener, nonce, listener);
   }
 
   static std::unique_ptr<Connection> connection(Socket* wire, const ConnectionKeys& keys) {
@@ -74,44 +74,44 @@ class ControlKeys : public testing::Test {
   static Bytes text(const std::string& value) {
     return FrameWriter(FrameType::text).text(value).finish();
   }
-  std::string from_guest(const std::string& value) {
-    return sent(*guest_, guest_wire_, text(value));
+  std::string from_pending(const std::string& value) {
+    return sent(*pending_peer_, pending_wire_, text(value));
   }
   std::vector<std::string> at_listener(const std::string& bytes) {
     return taken(*listener_, listener_wire_, bytes);
   }
 
   using Texts = std::vector<std::string>;
-  std::unique_ptr<Connection> guest_, listener_;
-  Socket guest_wire_, listener_wire_;
+  std::unique_ptr<Connection> pending_peer_, listener_;
+  Socket pending_wire_, listener_wire_;
 };
 
 TEST_F(ControlKeys, PassWhatTheOtherEndHasSent) {
-  const std::string a = from_guest("a"), b = from_guest("b"), c = from_guest("");
+  const std::string a = from_pending("a"), b = from_pending("b"), c = from_pending("");
   EXPECT_EQ(at_listener(a + b + c), (Texts{"a", "b", ""}));
   const std::string back = sent(*listener_, listener_wire_, text("d"));
-  EXPECT_EQ(taken(*guest_, guest_wire_, back), Texts{"d"});
+  EXPECT_EQ(taken(*pending_peer_, pending_wire_, back), Texts{"d"});
 }
 
 TEST_F(ControlKeys, RefuseAFrameThatCameBefore) {
-  const std::string a = from_guest("a");
+  const std::string a = from_pending("a");
   EXPECT_EQ(at_listener(a + a), (Texts{"a", "refused"}));
 }
 
 TEST_F(ControlKeys, RefuseFramesInAnotherOrder) {
-  const std::string a = from_guest("a"), b = from_guest("b");
+  const std::string a = from_pending("a"), b = from_pending("b");
   EXPECT_EQ(at_listener(b + a), Texts{"refused"});
 }
 
 TEST_F(ControlKeys, RefuseFramesOfTheOtherDirection) {
-  EXPECT_EQ(taken(*guest_, guest_wire_, from_guest("a")), Texts{"refused"});
+  EXPECT_EQ(taken(*pending_peer_, pending_wire_, from_pending("a")), Texts{"refused"});
 }
 
 TEST_F(ControlKeys, RefuseFramesOfAnotherConnection) {
-  ConnectionKeys guest, listener;
-  handshake("token", "token", random_nonce(), &guest, &listener);
+  ConnectionKeys pending_peer, listener;
+  shake_hands("token", "token", random_nonce(), &pending_peer, &listener);
   Socket wire;
-  const auto other = connection(&wire, guest);
+  const auto other = connection(&wire, pending_peer);
   EXPECT_EQ(at_listener(sent(*other, wire, text("a"))), Texts{"refused"});
 }
 
@@ -124,10 +124,10 @@ TEST_F(ControlKeys, RefuseFramesWithAnyOtherBit) {
   const std::string right = text("ab")->text;
   for (size_t at = 0; at < right.size() + kFrameCode; ++at) {
     if (at >= 1 && at < kFrameHeader) continue;
-    ConnectionKeys guest, listener;
-    handshake("token", "token", random_nonce(), &guest, &listener);
+    ConnectionKeys pending_peer, listener;
+    shake_hands("token", "token", random_nonce(), &pending_peer, &listener);
     Socket from_wire, to_wire;
-    const auto from = connection(&from_wire, guest), to = connection(&to_wire, listener);
+    const auto from = connection(&from_wire, pending_peer), to = connection(&to_wire, listener);
     std::string bytes = sent(*from, from_wire, text("ab"));
     ASSERT_EQ(bytes.size(), right.size() + kFrameCode);
     bytes[at] = static_cast<char>(bytes[at] ^ 1);
@@ -137,36 +137,39 @@ TEST_F(ControlKeys, RefuseFramesWithAnyOtherBit) {
 
 // Bytes move from the code into the text.
 TEST_F(ControlKeys, RefuseAnotherLength) {
-  std::string bytes = from_guest("ab");
+  std::string bytes = from_pending("ab");
   bytes[1] = static_cast<char>(bytes[1] + 1);
   EXPECT_EQ(at_listener(bytes + "x"), Texts{"refused"});
 }
 
 TEST_F(ControlKeys, NeedTheSameTokenAndChallenge) {
-  ConnectionKeys guest, listener;
-  const Hello hello = handshake("t", "t", std::string(16, 'n'), &guest, &listener);
-  EXPECT_EQ(hello.ranks, 4);
-  EXPECT_EQ(hello.rank, 3);
-  EXPECT_EQ(hello.host, "node");
-  EXPECT_EQ(hello.deputy, "a:1");
+  ConnectionKeys pending_peer, listener;
+  const Handshake handshake = shake_hands("t", "t", std::string(16, 'n'), &pending_peer, &listener);
+  EXPECT_EQ(handshake.ranks, 4);
+  EXPECT_EQ(handshake.rank, 3);
+  EXPECT_EQ(handshake.host, "node");
+  EXPECT_EQ(handshake.standby, "a:1");
   const char* const stranger = "a frame that a stranger has made";
   for (const char* token : {"", "u", "tt", "T"}) {
-    expect_part(error_of([&] { handshake(token, "t", std::string(16, 'n'), &guest, &listener); }),
-                stranger);
+    expect_part(
+        error_of([&] { shake_hands(token, "t", std::string(16, 'n'), &pending_peer, &listener); }),
+        stranger);
   }
-  // A hello that answers another challenge.
+  // A handshake that answers another challenge.
   const Bytes answer =
-      answer_challenge(frame_of(challenge_of(std::string(16, 'n')), ""), "t", {}, &guest);
-  const Frame frame = frame_of(answer, guest.send.code_of(answer->digest));
-  expect_part(error_of([&] { read_hello(frame, "t", std::string(16, 'm'), &listener); }), stranger);
-  read_hello(frame, "t", std::string(16, 'n'), &listener);
+      answer_challenge(frame_of(challenge_of(std::string(16, 'n')), ""), "t", {}, &pending_peer);
+  const Frame frame = frame_of(answer, pending_peer.send.code_of(answer->digest));
+  expect_part(error_of([&] { read_handshake(frame, "t", std::string(16, 'm'), &listener); }),
+              stranger);
+  read_handshake(frame, "t", std::string(16, 'n'), &listener);
   // What is none of both.
   const Frame other = frame_of(FrameWriter(FrameType::beat).finish(), "");
-  expect_part(error_of([&] { read_hello(other, "t", "n", &listener); }), "no hello");
-  expect_part(error_of([&] { answer_challenge(other, "t", {}, &guest); }), "no challenge");
-  expect_part(
-      error_of([&] { answer_challenge(frame_of(challenge_of("short"), ""), "t", {}, &guest); }),
-      "without its random number");
+  expect_part(error_of([&] { read_handshake(other, "t", "n", &listener); }), "no handshake");
+  expect_part(error_of([&] { answer_challenge(other, "t", {}, &pending_peer); }), "no challenge");
+  expect_part(error_of([&] {
+                answer_challenge(frame_of(challenge_of("short"), ""), "t", {}, &pending_peer);
+              }),
+              "without its random number");
 }
 
 }  // namespace control_keys_test

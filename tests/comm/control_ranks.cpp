@@ -47,7 +47,7 @@ std::vector<ControlOptions> options_of(int ranks, double timeout) {
 std::string raw(const Bytes& frame) { return frame->text + std::string(kFrameCode, '\0'); }
 
 std::unique_ptr<Connection> greet(const std::string& address, const std::string& token,
-                                  const Hello& hello) {
+                                  const Handshake& handshake) {
   std::string reason;
   const Moment until = ControlClock::now() + seconds(5);
   Socket socket = connect_to(parse_addresses(address)[0], until, &reason);
@@ -59,7 +59,7 @@ std::unique_ptr<Connection> greet(const std::string& address, const std::string&
     poll(&waiting, 1, milliseconds_until(until));
     connection->receive([&](const Frame& frame) {
       ConnectionKeys keys;
-      const Bytes answer = answer_challenge(frame, token, hello, &keys);
+      const Bytes answer = answer_challenge(frame, token, handshake, &keys);
       connection->set_keys(std::move(keys));
       connection->send(answer);
       answered = true;
@@ -69,13 +69,13 @@ std::unique_ptr<Connection> greet(const std::string& address, const std::string&
   return connection;
 }
 
-std::string recorded_hello() {
+std::string recorded_handshake() {
   const Bytes challenge = challenge_of(std::string(16, 'n'));
   const Frame frame{FrameType::challenge, challenge->text.substr(kFrameHeader), challenge->digest,
                     ""};
   ConnectionKeys keys;
-  const Bytes hello = answer_challenge(frame, "x", kHello, &keys);
-  return hello->text + keys.send.code_of(hello->digest);
+  const Bytes handshake = answer_challenge(frame, "x", kHandshake, &keys);
+  return handshake->text + keys.send.code_of(handshake->digest);
 }
 
 bool is_closed_there(int socket, Moment until) {

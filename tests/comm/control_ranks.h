@@ -34,14 +34,14 @@ std::vector<ControlOptions> options_of(int ranks, double timeout);
 
 // The bytes of a frame without keys.
 std::string raw(const Bytes& frame);
-// A connection that has said hello to who listens at this address. Its answer has not been read yet.
+// A connection that has sent its handshake to this address. The answer has not been read yet.
 std::unique_ptr<Connection> greet(const std::string& address, const std::string& token,
-                                  const Hello& hello);
+                                  const Handshake& handshake);
 
 // That a stranger says.
-const Hello kHello = {3, 1, "stranger", ""};
+const Handshake kHandshake = {3, 1, "stranger", ""};
 // What a rank with the token has answered to another challenge.
-std::string recorded_hello();
+std::string recorded_handshake();
 // Whether the other side closes this connection by then.
 bool is_closed_there(int socket, Moment until);
 

@@ -7,9 +7,9 @@
 #include <chrono>
 #include <thread>
 
-#include "comm/control_deputy.h"
 #include "comm/control_frames.h"
 #include "comm/control_sockets.h"
+#include "comm/control_standby.h"
 #include "control_ranks.h"
 
 namespace crema::tests {
@@ -159,7 +159,7 @@ TEST(Control, OfOneRankNeedsNobody) {
 
 // --- meeting ---
 
-TEST(ControlMeeting, RanksComeAtAnyTime) {
+TEST(ControlRendezvous, RanksComeAtAnyTime) {
   std::vector<ControlOptions> options = options_of(4, 60);
   // Rank 0 opens the port itself. Until then nobody is there.
   close(options[0].listening);
@@ -178,7 +178,7 @@ TEST(ControlMeeting, RanksComeAtAnyTime) {
   expect_no_errors(results);
 }
 
-TEST(ControlMeeting, AddressesAreTriedInTurn) {
+TEST(ControlRendezvous, AddressesAreTriedInTurn) {
   std::vector<ControlOptions> options = options_of(3, 60);
   // At the first nobody listens, at the second something that is no rank, and hangs up.
   const Listening other = listen_on("127.0.0.1", 0);
@@ -197,7 +197,7 @@ TEST(ControlMeeting, AddressesAreTriedInTurn) {
   hangs_up.join();
 }
 
-TEST(ControlMeeting, NamesTheRanksThatDoNotCome) {
+TEST(ControlRendezvous, NamesTheRanksThatDoNotCome) {
   std::vector<ControlOptions> options = options_of(4, 0.4);
   const std::string address = options[0].address;
   options.erase(options.begin() + 2);
@@ -212,7 +212,7 @@ TEST(ControlMeeting, NamesTheRanksThatDoNotCome) {
   EXPECT_TRUE(results[2].told);
 }
 
-TEST(ControlMeeting, NamesTheAddressWhereRank0IsNot) {
+TEST(ControlRendezvous, NamesTheAddressWhereRank0IsNot) {
   std::vector<ControlOptions> options = options_of(2, 0.5);
   close(options[0].listening);
   const auto results = run_threads({options[1]}, [](Control&, int) {});
@@ -233,7 +233,7 @@ void send_there(const std::string& address, const std::string& bytes) {
             static_cast<ssize_t>(bytes.size()));
 }
 
-TEST(ControlMeeting, TurnsOthersAway) {
+TEST(ControlRendezvous, TurnsOthersAway) {
   std::vector<ControlOptions> options = options_of(3, 60);
   // A rank of another run, a second rank 1, one of more ranks: they try until their own timeout.
   std::vector<ControlOptions> wrong(3, options[1]);
@@ -267,35 +267,35 @@ TEST(ControlMeeting, TurnsOthersAway) {
 }
 
 // Whoever is no rank of the run is not answered.
-TEST(ControlMeeting, TheDeputyAnswersRanks) {
+TEST(ControlRendezvous, TheStandbyAnswersRanks) {
   ControlOptions options;
   options.ranks = 4;
   options.token = "x";
-  Deputy deputy(options, true);
+  Standby standby(options, true);
   std::atomic<int> teller = -1;
   std::atomic<bool> over = false;
   std::thread serves([&] {
     while (!over) {
-      deputy.serve(teller < 0 ? std::nullopt : std::optional<int>(teller));
+      standby.serve(teller < 0 ? std::nullopt : std::optional<int>(teller));
       sleep(0.005);
     }
   });
   const auto ask = [&](const char* token, const std::string& addresses) {
-    return ask_deputy(addresses, token, {4, 2, "node01", ""}, ControlClock::now() + seconds(0.2));
+    return ask_standby(addresses, token, {4, 2, "node01", ""}, ControlClock::now() + seconds(0.2));
   };
-  send_there(deputy.address(), "GET / HTTP/1.1\r\nHost: node01\r\n\r\n");
-  EXPECT_FALSE(ask("x", deputy.address()));  // it does not know yet
+  send_there(standby.address(), "GET / HTTP/1.1\r\nHost: node01\r\n\r\n");
+  EXPECT_FALSE(ask("x", standby.address()));  // it does not know yet
   teller = 1;
-  EXPECT_FALSE(ask("y", deputy.address()));
+  EXPECT_FALSE(ask("y", standby.address()));
   EXPECT_FALSE(ask("x", ""));
-  EXPECT_EQ(ask("x", "127.0.0.1:1," + deputy.address()), 1);
+  EXPECT_EQ(ask("x", "127.0.0.1:1," + standby.address()), 1);
   over = true;
   serves.join();
-  EXPECT_EQ(deputy.answers(), 1);
+  EXPECT_EQ(standby.answers(), 1);
 }
 
 // A launcher that starts a rank again.
-TEST(ControlMeeting, ARankMayLeaveAndComeAgain) {
+TEST(ControlRendezvous, ARankMayLeaveAndComeAgain) {
   const std::vector<ControlOptions> options = options_of(3, 60);
   std::vector<RankResult> results(3);
   std::thread first(
@@ -307,7 +307,7 @@ TEST(ControlMeeting, ARankMayLeaveAndComeAgain) {
   EXPECT_EQ(results[0].error, "");
 }
 
-TEST(ControlMeeting, NeedsASocketThatListens) {
+TEST(ControlRendezvous, NeedsASocketThatListens) {
   ControlOptions options = options_of(2, 1)[0];
   const Socket open(options.listening);
   options.listening = 0;

@@ -120,7 +120,7 @@ TEST(TokenFile, LetsRanksMeet) {
   }
 }
 
-// The deputy's guests have the token that was read, not the stale one.
+// The standby's pending peers have the token that was read, not the stale one.
 TEST(TokenFile, OfAnEarlierRunDoesNotConfuse) {
   const Folder folder;
   const std::string path = folder.file("a");

@@ -11,7 +11,7 @@
 
 #include "base/error.h"
 #include "comm/engine.h"
-#include "comm/quiet_thread.h"
+#include "comm/background_thread.h"
 
 namespace crema {
 namespace {
@@ -199,7 +199,7 @@ MpiQueue::MpiQueue(double timeout) : state_(std::make_shared<State>()) {
     check_mpi(MPI_Comm_dup(MPI_COMM_WORLD, &comm), "connecting the ranks");
     check_mpi(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN), "connecting the ranks");
   }
-  thread_ = quiet_thread([state = state_] { Worker(*state).run(); });
+  thread_ = background_thread([state = state_] { Worker(*state).run(); });
 }
 
 MpiQueue::~MpiQueue() {

@@ -1,4 +1,4 @@
-#include "comm/control_meeting.h"
+#include "comm/control_rendezvous.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -58,25 +58,25 @@ class Reception {
  public:
   Reception(const ControlOptions& options, Socket listening)
       : options_(options),
-        guests_(std::move(listening), options),
+        pending_(std::move(listening), options),
         until_(ControlClock::now() + seconds(options.timeout)) {
     met_.connections.resize(options.ranks);
     met_.hosts.resize(options.ranks);
     met_.hosts[0] = host_name();
   }
 
-  Met run() {
+  Rendezvous run() {
     while (came_ + 1 < options_.ranks) {
       wait();
-      guests_.serve([&](const Hello& hello, std::unique_ptr<Connection> connection) {
-        admit(hello, std::move(connection));
+      pending_.serve([&](const Handshake& handshake, std::unique_ptr<Connection> connection) {
+        admit(handshake, std::move(connection));
       });
       drop_those_that_left();
       if (ControlClock::now() >= until_) give_up();
     }
     FrameWriter welcome(FrameType::welcome);
     for (const std::string& host : met_.hosts) welcome.text(host);
-    welcome.text(met_.deputy_address);
+    welcome.text(met_.standby_address);
     send_all(welcome.finish());
     return std::move(met_);
   }
@@ -84,16 +84,16 @@ class Reception {
  private:
   void wait() {
     std::vector<pollfd> waiting;
-    guests_.add_to(&waiting);
+    pending_.add_to(&waiting);
     for (const auto& connection : met_.connections) {
       if (connection) waiting.push_back({connection->descriptor(), connection->events(), 0});
     }
-    wait_for(waiting, std::min(until_, guests_.next()));
+    wait_for(waiting, std::min(until_, pending_.next()));
   }
 
-  void admit(const Hello& hello, std::unique_ptr<Connection> connection) {
-    const int64_t ranks = hello.ranks, rank = hello.rank;
-    const std::string& host = hello.host;
+  void admit(const Handshake& handshake, std::unique_ptr<Connection> connection) {
+    const int64_t ranks = handshake.ranks, rank = handshake.rank;
+    const std::string& host = handshake.host;
     std::string problem;
     if (ranks != options_.ranks || rank <= 0 || rank >= ranks) {
       problem = cat("rank ", rank, " of ", ranks, " does not belong to a run of ", options_.ranks,
@@ -110,7 +110,7 @@ class Reception {
     connection->send(FrameWriter(FrameType::accepted).finish());
     connection->flush();
     met_.hosts[rank] = host;
-    if (rank == 1) met_.deputy_address = hello.deputy;
+    if (rank == 1) met_.standby_address = handshake.standby;
     met_.connections[rank] = std::move(connection);
     ++came_;
   }
@@ -144,7 +144,7 @@ class Reception {
         "of ", options_.ranks, " ranks, ", names_of(missing, {}),
         missing.size() == 1 ? " has" : " have", " not come to rank 0 on ", met_.hosts[0], " (",
         options_.address.empty() ? "a socket of the launcher" : options_.address, ") within ",
-        options_.timeout, " s", left_, turned_away_, guests_.problems(),
+        options_.timeout, " s", left_, turned_away_, pending_.problems(),
         "; does each of them run, and can it reach that address?",
         options_.token_file.empty()
             ? ""
@@ -163,29 +163,29 @@ class Reception {
   }
 
   const ControlOptions& options_;
-  Guests guests_;
+  PendingPeers pending_;
   const Moment until_;
-  Met met_;
+  Rendezvous met_;
   int came_ = 0;
   std::string left_, turned_away_;
 };
 
 // --- the other ranks ---
 
-class Visit {
+class Session {
  public:
-  explicit Visit(const ControlOptions& options)
+  explicit Session(const ControlOptions& options)
       : options_(options),
         addresses_(parse_addresses(options.address)),
         until_(ControlClock::now() + seconds(options.timeout)) {
     met_.connections.resize(options.ranks);
   }
 
-  Met run() {
+  Rendezvous run() {
     if (options_.rank == 1 && options_.ranks > 2) {
-      open_deputy();
+      open_standby();
     }
-    hello_ = {options_.ranks, options_.rank, host_name(), met_.deputy_address};
+    handshake_ = {options_.ranks, options_.rank, host_name(), met_.standby_address};
     while (true) {
       for (const HostPort& address : addresses_) {
         if (try_address(address)) return std::move(met_);
@@ -197,9 +197,9 @@ class Visit {
   }
 
  private:
-  void open_deputy() {
-    met_.deputy = std::make_unique<Deputy>(options_, only_on_this_machine(addresses_));
-    met_.deputy_address = met_.deputy->address();
+  void open_standby() {
+    met_.standby = std::make_unique<Standby>(options_, only_on_this_machine(addresses_));
+    met_.standby_address = met_.standby->address();
   }
 
   // Rank 0 writes the file before it sends a challenge, but over a network file system it may appear
@@ -209,15 +209,15 @@ class Visit {
     require(!token.empty(), "no token");
     if (token == options_.token) return;
     options_.token = token;
-    if (!met_.deputy) return;
-    open_deputy();
-    hello_.deputy = met_.deputy_address;
+    if (!met_.standby) return;
+    open_standby();
+    handshake_.standby = met_.standby_address;
   }
 
   bool try_address(const HostPort& address) {
     Socket socket = connect_to(address, until_, &problem_);
     if (!socket) return false;
-    met_.connections[0] = std::make_unique<Connection>(std::move(socket), kMaxHello);
+    met_.connections[0] = std::make_unique<Connection>(std::move(socket), kMaxHandshake);
     Connection& connection = *met_.connections[0];
     answered_ = false;
     const Moment asked = ControlClock::now();
@@ -268,7 +268,7 @@ class Visit {
     if (!answered_) {
       if (!options_.token_file.empty() && frame.type == FrameType::challenge) read_token();
       ConnectionKeys keys;
-      const Bytes answer = answer_challenge(frame, options_.token, hello_, &keys);
+      const Bytes answer = answer_challenge(frame, options_.token, handshake_, &keys);
       connection.set_keys(std::move(keys));
       connection.send(answer);
       answered_ = true;
@@ -288,7 +288,7 @@ class Visit {
     } else if (frame.type == FrameType::welcome) {
       std::vector<std::string> hosts;
       for (int rank = 0; rank < options_.ranks; ++rank) hosts.push_back(fields.text());
-      met_.deputy_address = fields.text();
+      met_.standby_address = fields.text();
       met_.hosts = std::move(hosts);  // only a welcome that could be read ends the meeting
       met_.token = options_.token;
     }
@@ -310,37 +310,37 @@ class Visit {
   ControlOptions options_;
   const std::vector<HostPort> addresses_;
   const Moment until_;
-  Hello hello_;
-  Met met_;
+  Handshake handshake_;
+  Rendezvous met_;
   bool answered_ = false;  // the challenge
   std::string problem_, token_problem_, refused_;
   std::string turned_away_;  // says more than that rank 0 has ended since
 };
 
-Met receive_ranks(ControlOptions options) {
+Rendezvous receive_ranks(ControlOptions options) {
   Socket listening = listening_socket(options);
   // Written only once the port is this run's: if another run has it, the file is that one's. Ranks
   // that connect meanwhile wait for their challenge.
   std::optional<TokenFile> file;
   if (!options.token_file.empty()) options.token = file.emplace(options.token_file).token();
-  Met met = Reception(options, std::move(listening)).run();
+  Rendezvous met = Reception(options, std::move(listening)).run();
   met.token = options.token;
   return met;
 }
 
 }  // namespace
 
-Met connect_ranks(const ControlOptions& options) {
+Rendezvous connect_ranks(const ControlOptions& options) {
   require(options.ranks >= 1 && options.rank >= 0 && options.rank < options.ranks, "rank ",
           options.rank, " of ", options.ranks, ": ranks are numbered from 0");
   if (options.ranks == 1) {
     const Socket not_needed(options.listening);
-    Met alone;
+    Rendezvous alone;
     alone.connections.resize(1);
     alone.hosts = {host_name()};
     return alone;
   }
-  return options.rank == 0 ? receive_ranks(options) : Visit(options).run();
+  return options.rank == 0 ? receive_ranks(options) : Session(options).run();
 }
 
 std::string names_of(const std::vector<int>& ranks, const std::vector<std::string>& hosts) {

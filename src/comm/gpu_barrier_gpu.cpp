@@ -9,7 +9,7 @@
 #include <random>
 
 #include "base/error.h"
-#include "comm/gpu_meeting.h"
+#include "comm/gpu_barrier.h"
 
 namespace crema {
 namespace {
@@ -37,9 +37,9 @@ BatchMemOp batch_mem_op() {
 
 }  // namespace
 
-GpuMeeting::~GpuMeeting() { unmap(); }
+GpuBarrier::~GpuBarrier() { unmap(); }
 
-void GpuMeeting::unmap() {
+void GpuBarrier::unmap() {
   if (on_gpu_)
     cudaHostUnregister(flags_);  // waits for the GPU: until then it may have to be released
   on_gpu_ = 0;
@@ -48,11 +48,11 @@ void GpuMeeting::unmap() {
   flags_ = nullptr;
 }
 
-uint32_t* GpuMeeting::flag(int round, int of_rank, int from_rank) const {
+uint32_t* GpuBarrier::flag(int round, int of_rank, int from_rank) const {
   return flags_ + ((round * ranks_ + of_rank) * ranks_ + from_rank) * kSpacing;
 }
 
-bool GpuMeeting::open(const Gather& gather) {
+bool GpuBarrier::open(const Gather& gather) {
   const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
   bytes_ = 2 * static_cast<size_t>(ranks_ * ranks_ * kSpacing) * sizeof(uint32_t);
   bytes_ = (bytes_ + page - 1) / page * page;
@@ -86,7 +86,7 @@ bool GpuMeeting::open(const Gather& gather) {
   return true;
 }
 
-void GpuMeeting::queue(Context& context, int round) {
+void GpuBarrier::queue(Context& context, int round) {
   static const BatchMemOp queue_operations = batch_mem_op();
   std::vector<CUstreamBatchMemOpParams> operations;
   const auto at = [&](int of_rank, int from_rank) {
@@ -119,7 +119,7 @@ void GpuMeeting::queue(Context& context, int round) {
           static_cast<int>(status));
 }
 
-void GpuMeeting::release() {
+void GpuBarrier::release() {
   if (!on_gpu_ || released_.exchange(true)) return;
   releasing_ = std::jthread([this](const std::stop_token& stop) {
     while (!stop.stop_requested()) {

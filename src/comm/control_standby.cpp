@@ -1,14 +1,14 @@
-#include "comm/control_deputy.h"
+#include "comm/control_standby.h"
 
 #include "base/error.h"
 
 namespace crema {
 
-Deputy::Deputy(const ControlOptions& options, bool only_here)
+Standby::Standby(const ControlOptions& options, bool only_here)
     : timeout_(options.timeout),
       listening_(only_here ? listen_on("127.0.0.1", 0) : listen_anywhere()),
-      guests_(Socket(listening_.socket), options) {
-  constexpr size_t kMaxAddresses = 8;  // a hello is short
+      pending_(Socket(listening_.socket), options) {
+  constexpr size_t kMaxAddresses = 8;  // a handshake is short
   std::vector<std::string> hosts;
   if (!only_here) hosts = own_addresses();
   if (hosts.size() > kMaxAddresses) hosts.resize(kMaxAddresses);
@@ -17,16 +17,16 @@ Deputy::Deputy(const ControlOptions& options, bool only_here)
     address_ += cat(address_.empty() ? "" : ",", host, ":", listening_.port);
 }
 
-void Deputy::add_to(std::vector<pollfd>* waiting) const {
-  guests_.add_to(waiting);
+void Standby::add_to(std::vector<pollfd>* waiting) const {
+  pending_.add_to(waiting);
   for (const Asker& asker : askers_)
     waiting->push_back({asker.connection->descriptor(), asker.connection->events(), 0});
 }
 
-void Deputy::serve(std::optional<int> teller) {
-  guests_.serve([&](const Hello&, std::unique_ptr<Connection> connection) {
+void Standby::serve(std::optional<int> teller) {
+  pending_.serve([&](const Handshake&, std::unique_ptr<Connection> connection) {
     askers_.push_back(
-        {std::move(connection), ControlClock::now() + seconds(hello_seconds(timeout_))});
+        {std::move(connection), ControlClock::now() + seconds(handshake_seconds(timeout_))});
   });
   const Moment now = ControlClock::now();
   for (auto asker = askers_.begin(); asker != askers_.end();) {
@@ -48,15 +48,15 @@ void Deputy::serve(std::optional<int> teller) {
   }
 }
 
-std::optional<int> ask_deputy(const std::string& addresses, const std::string& token,
-                              const Hello& hello, Moment until) {
+std::optional<int> ask_standby(const std::string& addresses, const std::string& token,
+                               const Handshake& handshake, Moment until) {
   std::optional<int> teller;
   if (addresses.empty()) return teller;
   for (const HostPort& address : parse_addresses(addresses)) {
     std::string ignored;
     Socket socket = connect_to(address, until, &ignored);
     if (!socket) continue;
-    Connection connection(std::move(socket), kMaxHello);
+    Connection connection(std::move(socket), kMaxHandshake);
     bool asked = false;
     try {
       while (!teller && !connection.ended() && ControlClock::now() < until) {
@@ -66,7 +66,7 @@ std::optional<int> ask_deputy(const std::string& addresses, const std::string& t
         connection.receive([&](const Frame& frame) {
           if (!asked) {
             ConnectionKeys keys;
-            const Bytes question = answer_challenge(frame, token, hello, &keys);
+            const Bytes question = answer_challenge(frame, token, handshake, &keys);
             connection.set_keys(std::move(keys));
             connection.send(question);
             asked = true;

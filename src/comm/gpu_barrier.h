@@ -1,4 +1,4 @@
-// GpuMeeting: where the GPUs of one machine wait for each other without a kernel, so that a waiting
+// GpuBarrier: where the GPUs of one machine wait for each other without a kernel, so that a waiting
 // GPU computes on. Each rank has flags in host memory that all ranks share; memory operations in the
 // GPU's stream set the others' flags and wait for its own. CUDA graphs can record that.
 #pragma once
@@ -18,12 +18,12 @@ namespace crema {
 // Gives each rank the texts of all, by rank.
 using Gather = std::function<std::vector<std::string>(const std::string& text)>;
 
-class GpuMeeting {
+class GpuBarrier {
  public:
-  GpuMeeting(int rank, int ranks) : rank_(rank), ranks_(ranks) {}
-  ~GpuMeeting();
-  GpuMeeting(const GpuMeeting&) = delete;
-  GpuMeeting& operator=(const GpuMeeting&) = delete;
+  GpuBarrier(int rank, int ranks) : rank_(rank), ranks_(ranks) {}
+  ~GpuBarrier();
+  GpuBarrier(const GpuBarrier&) = delete;
+  GpuBarrier& operator=(const GpuBarrier&) = delete;
 
   // All ranks call it, on one machine. Returns whether this one can.
   bool open(const Gather& gather);

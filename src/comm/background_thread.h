@@ -11,7 +11,7 @@
 namespace crema {
 
 template <typename Work>
-std::thread quiet_thread(Work work) {
+std::thread background_thread(Work work) {
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);  // which a new thread inherits

@@ -1,5 +1,5 @@
-// When rank 0 is lost, the others have no connection among themselves, but one of them alone shall
-// tell the user. Rank 1, its deputy, listens for that case: the others ask it whether it does.
+// When rank 0 is lost, the others are not connected with each other, but only one of them may report
+// it to the user. Rank 1, the standby, listens for that case: the others ask it whether it reports.
 #pragma once
 
 #include <poll.h>
@@ -10,21 +10,21 @@
 #include <string>
 #include <vector>
 
-#include "comm/control_guests.h"
+#include "comm/control_pending.h"
 #include "comm/control_sockets.h"
 
 namespace crema {
 
 // Rank 1's side.
-class Deputy {
+class Standby {
  public:
   // Listens where other ranks come from: on this machine only, or at all addresses.
-  Deputy(const ControlOptions& options, bool only_here);
+  Standby(const ControlOptions& options, bool only_here);
   const std::string& address() const { return address_; }
 
   void add_to(std::vector<pollfd>* waiting) const;
   // serve() has work at this moment even if no socket is readable.
-  Moment next() const { return guests_.next(); }
+  Moment next() const { return pending_.next(); }
   // Once `teller`, the rank that tells the user, is known, answers those who ask.
   void serve(std::optional<int> teller);
   int answers() const { return answers_; }
@@ -39,14 +39,14 @@ class Deputy {
 
   const double timeout_;
   const Listening listening_;
-  Guests guests_;
+  PendingPeers pending_;
   std::string address_;
   std::list<Asker> askers_;
   int answers_ = 0;
 };
 
 // The rank that tells the user; nothing when rank 1 does not say so until then.
-std::optional<int> ask_deputy(const std::string& addresses, const std::string& token,
-                              const Hello& hello, Moment until);
+std::optional<int> ask_standby(const std::string& addresses, const std::string& token,
+                               const Handshake& handshake, Moment until);
 
 }  // namespace crema
