@@ -24,10 +24,10 @@ variant() {
 }
 
 variant "CPU" 152
-# The articles' steps on a GPU: first own kernels and memory for each blob, then a memory pool, then cuDNN.
+# The articles' steps on a GPU: first custom kernels and memory for each blob, then a memory pool, then cuDNN.
 if has_gpu; then
-  variant "GPU: own kernels, no pool" 27 -gpu 0 -precision fp32 -implementation plain -off memory,fuse,format,overlap,recompute,capture
-  variant "GPU: own kernels, memory pool" 20 -gpu 0 -precision fp32 -implementation plain -off fuse,format,overlap,recompute,capture
+  variant "GPU: custom kernels, no pool" 27 -gpu 0 -precision fp32 -implementation plain -off memory,fuse,format,overlap,recompute,capture
+  variant "GPU: custom kernels, memory pool" 20 -gpu 0 -precision fp32 -implementation plain -off fuse,format,overlap,recompute,capture
   [[ $("$tools/crema" -version) == *"no cuDNN"* ]] ||
     variant "GPU: cuDNN" 7 -gpu 0 -precision fp32 -implementation cudnn -off fuse,overlap,recompute,capture
   variant "GPU: everything, tf32" - -gpu 0
