@@ -1,4 +1,4 @@
-// What public prototxt files use, and what becomes of it here: the table tests/compat/support.md.
+// What public prototxt files use, and how Crema treats it here: the table tests/compat/support.md.
 // It is made from the registry and the schema; the test fails when it is out of date, and writes it
 // anew with CREMA_UPDATE=1.
 #include "support.h"
@@ -131,12 +131,12 @@ class Support : public testing::Test {
 
 TEST_F(Support, TheTableIsUpToDate) {
   std::string text =
-      "# What public prototxt files use, and what becomes of it\n\n"
+      "# What public prototxt files use, and how Crema treats it\n\n"
       "Made by `net_tests --gtest_filter='Support*'` with `CREMA_UPDATE=1`. Files: of 2,401 public "
       "ones.\n\n| layer type | files | here |\n|---|---|---|\n";
   for (const auto& [type, files] : table("real-types.tsv"))
     text += cat("| ", type, " | ", files, " | ", of_type(type), " |\n");
-  text += "\nFields that Caffe's own schema has not:\n\n| field | files | here |\n|---|---|---|\n";
+  text += "\nFields that Caffe's own schema lacks:\n\n| field | files | here |\n|---|---|---|\n";
   for (const auto& [field, files] : table("real-fields.tsv"))
     text += cat("| ", field, " | ", files, " | ", of_field(field), " |\n");
   const std::string path = compat("support.md");
