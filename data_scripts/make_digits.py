@@ -9,7 +9,7 @@ pen strokes defined below, a third from those of the fonts below that are instal
 
 Every image is a pure function of (seed, train or test, index), so no random draw is shared between the two sets, and
 the result does not depend on the number of processes. Both sets use the same fonts and strokes: the test accuracy
-says how well a net copes with new distortions, not with new writers. Other fonts on a machine give other images.
+shows how well a net copes with new distortions, not with new writers. Images depend on the installed fonts.
 
 Needs python3-numpy, and python3-pil for the fonts and the preview; the packages of the fonts are named below.
 """
@@ -198,7 +198,7 @@ def render_range(job):
 
 
 def write_idx(folder, arrays):
-    """Writes IDX files of bytes; none appears under its name before all are whole on the disk."""
+    """Writes IDX files of bytes; they get their final names once all are complete on disk."""
     for name, array in arrays.items():
         with open(os.path.join(folder, name + ".part"), "wb") as f:
             f.write(bytes([0, 0, 8, array.ndim]) + np.array(array.shape, ">u4").tobytes() + array.tobytes())

@@ -141,7 +141,7 @@ def write_text(folder, name, lines):
 
 
 def write_preview(path, seed, size, columns=8, rows=5):
-    """Images of the training set beside their masks, with boxes."""
+    """Images of the training set next to their masks, with boxes."""
     colours = np.array([[40, 40, 40], [230, 80, 80], [80, 200, 80], [90, 120, 250]], np.uint8)
     sheet = Image.new("RGB", (columns * size, rows * size))
     for i in range(columns * rows // 2):

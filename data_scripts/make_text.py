@@ -1,13 +1,13 @@
 #!/usr/bin/python3
-"""Makes data for a net of characters of a text: HDF5 files with the character at each step and the one that follows.
+"""Makes data for a character-level net: HDF5 files with the character at each step and the next one.
 
   make_text.py OUT_DIR [FILE ...] [--streams N] [--steps T] [--test-share S]
 
 FILE: texts, one after another. Without any, the licences that Debian and Ubuntu keep in /usr/share/common-licenses.
-Writes train.h5 and test.h5, and their lists train.txt and test.txt. The text is cut into N streams (32) that stand side by
-side: `input` and `target` are steps x N, `cont` is 0 at the first step and 1 after it. The number of steps is a multiple of T
-(50), the batch_size of the net. Characters are their ASCII codes, all others are "?". The last share S (0.06) of the text is the
-test set.
+Writes train.h5 and test.h5, and their lists train.txt and test.txt. The text is cut into N streams (32) that run in parallel:
+`input` and `target` are steps x N, `cont` is 0 at the first step and 1 after it. The number of steps is a multiple of T
+(50), the batch_size of the net. Characters are their ASCII codes, all others are "?". The last fraction S (0.06) of the text is
+the test set.
 
 Needs python3-h5py and python3-numpy.
 """

@@ -3,8 +3,8 @@
 
   make_triplets.py DATA_DIR OUT_DIR [--train N] [--test N] [--seed S]
 
-Writes, for the sets train and test, SET/*.png and SET.txt, a list for convert_imageset. A picture holds the three grey images of
-a triplet as its blue, green and red channel, which is the order in which a net gets them. The label of all is 0.
+Writes, for the sets train and test, SET/*.png and SET.txt, a list for convert_imageset. A picture has the three grey images of a
+triplet as its blue, green and red channel, the order in which a net reads them. The label of all is 0.
 create_triplets.sh makes databases of that.
 
 Needs python3-numpy and python3-pil.

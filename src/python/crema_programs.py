@@ -1,5 +1,5 @@
-"""The programs of an installed package: each becomes crema/bin/crema under its own name. It is a module beside crema, because
-importing that would load the library twice."""
+"""The programs of an installed package: each executes crema/bin/crema under its own name. This is a separate module, because
+importing crema would load the library twice."""
 import os
 import sys
 

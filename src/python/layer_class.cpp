@@ -121,7 +121,7 @@ void add_attribute(const py::object& type, const char* name, Value PythonLayerBa
 void default_setup(PythonLayerBase&, const py::object&, const py::object&) {}
 
 constexpr const char* kLayerDoc =
-    R"(What a layer written in Python derives from; a net uses it with
+    R"(Base class of layers written in Python; a net uses it with
 
     layer { name: "loss" type: "Python" bottom: "x" bottom: "y" top: "loss"
             python_param { module: "my_layers" layer: "MyLoss" param_str: "0.5" } }

@@ -163,9 +163,7 @@ void bind_mode(py::module_& module) {
       "takes\nthis seed, as random_seed in a solver, and later ones take numbers that follow from "
       "it.");
   module.def("set_threads", &set_threads, py::arg("threads"),
-             "Sets how many threads compute on the CPU, for all calls from now on; 0: as many as "
-             "there are "
-             "processors.");
+             "Sets the number of CPU threads for all later calls; 0: one per processor.");
   module.def("get_threads", &get_threads, "The number of threads that compute on the CPU.");
   module.def("layer_type_list", &layer_types, "The names of all layer types.");
   module.def("has_nccl", &has_nccl, "Whether several GPUs can train together through NCCL.");

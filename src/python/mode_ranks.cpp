@@ -62,9 +62,9 @@ class Timer {
 
 void bind_mode_ranks(py::module_& module) {
   module.def(
-      "solver_count", [] { return 1; }, "How many solvers train together: 1.");
+      "solver_count", [] { return 1; }, "The number of solvers that train together: 1.");
   module.def("set_solver_count", &set_solver_count, py::arg("count"),
-             "As Caffe's; a count above 1 is an Error that says how several ranks are started.");
+             "As Caffe's; a count above 1 is an Error that explains how to start several ranks.");
   module.def(
       "solver_rank", [] { return 0; }, "The number of this solver: 0.");
   module.def("set_solver_rank", &set_solver_rank, py::arg("rank"), "As Caffe's; a rank must be 0.");
@@ -80,7 +80,7 @@ void bind_mode_ranks(py::module_& module) {
       .def(py::init<const py::object&, const py::bytes&>(), py::arg("solver"), py::arg("uid"))
       .def_static(
           "new_uid", [] { return py::bytes(std::string(128, '\0')); },
-          "Bytes that stand for the group of ranks.")
+          "Bytes that identify the group of ranks.")
       .def(
           "bcast", [](const Nccl&) {}, "The weights of rank 0 to all ranks: there is one.")
       .def("__call__", [](const Nccl&, const py::args&) {})

@@ -167,11 +167,11 @@ void add_passes(py::class_<NetObject, std::shared_ptr<NetObject>>& net) {
       .def(
           "save",
           [](NetObject& object, const py::object& path) { object.save(path_of(path), false); },
-          py::arg("path"), "Writes the weights as a .caffemodel; the file is whole or absent.")
+          py::arg("path"), "Writes the weights as a .caffemodel; the file is complete or absent.")
       .def(
           "save_hdf5",
           [](NetObject& object, const py::object& path) { object.save(path_of(path), true); },
-          py::arg("path"), "Writes the weights as an .h5 file; the file is whole or absent.")
+          py::arg("path"), "Writes the weights as an .h5 file; the file is complete or absent.")
       .def("_set_input_arrays", &NetObject::set_input_arrays, py::arg("data"), py::arg("labels"),
            py::arg("layer") = "");
   const auto callback = [&](const char* name, NetObject::Moment moment, const char* what) {

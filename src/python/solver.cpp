@@ -100,8 +100,7 @@ void bind_solver(py::module_& module) {
   py::register_exception<DeviceLost>(module, "DeviceLost", error);
   py::register_exception<Diverged>(module, "Diverged", error);
   module.attr("DeviceLost").attr("__doc__") =
-      "The GPU cannot be used any more by this process; the message says which snapshot to go on "
-      "from.";
+      "The GPU is lost to this process; the message names the snapshot to resume from.";
   module.attr("Diverged").attr("__doc__") =
       "Loss or weights have become NaN or infinite: the message names the iteration, the layer and "
       "the blob.";
@@ -118,12 +117,12 @@ void bind_solver(py::module_& module) {
   define_init(solver, &make_solver, py::arg("file"), py::arg("is_text"), py::arg("type"),
               py::arg("weights"), py::arg("snapshot"), py::arg("level"), py::arg("stages"),
               py::arg("precision"), py::arg("log"));
-  solver.def_property_readonly("net", &SolverObject::net, "The net that is trained.")
+  solver.def_property_readonly("net", &SolverObject::net, "The net in training.")
       .def_property_readonly("test_nets", &SolverObject::test_nets,
                              "The nets of the tests, a list.")
       .def_property_readonly(
           "iter", [](SolverObject& object) { return object.solver().iteration(); },
-          "How many iterations are done.")
+          "The number of completed iterations.")
       .def_property_readonly("lr", &rate, "The learning rate of the next iteration.")
       .def_property_readonly(
           "loss", [](SolverObject& object) { return object.solver().loss(); },

@@ -37,7 +37,7 @@ def parseable(text):
 
 
 def clean(signature):
-    """A signature as pybind11 writes it, in the words of Python's type hints."""
+    """Converts a signature from pybind11 to Python's type hints."""
     text = re.sub(r'\b_?crema\._crema\.', '', signature)
     text = re.sub(r'numpy\.ndarray\[[^\]]*\]', 'numpy.ndarray', text)
     text = re.sub(r'\b(handle|capsule)\b', 'object', text)
@@ -50,7 +50,7 @@ def clean(signature):
 
 
 def signatures(name, doc):
-    """The signatures of a function, one for each overload, and what its docstring says besides."""
+    """The signatures of a function, one for each overload, and the rest of its docstring."""
     lines = inspect.cleandoc(doc or '').split('\n')
     numbered = [re.match(r'\d+\. (.*)', line) for line in lines]
     found = [match.group(1) for match in numbered if match] or lines[:1]

@@ -1,7 +1,7 @@
-"""The name that old scripts and Python layers import: all of it is crema.
+"""The name that old scripts and Python layers import; an alias of crema.
 
-`import caffe`, `import caffe.io` and `from caffe.proto import caffe_pb2` give crema's modules themselves, not copies,
-so that a class has one identity under both names.
+`import caffe`, `import caffe.io` and `from caffe.proto import caffe_pb2` return crema's modules themselves, not
+copies, so that a class is the same under both names.
 """
 import importlib
 import importlib.abc

@@ -1,4 +1,4 @@
-"""Crema: trains and runs neural networks that are described in Caffe's text files.
+"""Crema: trains and runs neural networks described in Caffe's text files.
 
 Everything has pycaffe's names, so `import crema as caffe` (or `import caffe`) runs its scripts:
 
@@ -79,7 +79,7 @@ get_solver_from_file = get_solver  # of an early branch
 
 
 def set_devices(numbers):
-    """Names the GPUs that select_device() chooses among, in Caffe's branch for OpenCL; the first is chosen."""
+    """Names the GPUs for select_device(), as in Caffe's OpenCL branch, and chooses the first."""
     global _devices
     _devices = [int(number) for number in numbers]
     if _devices:
@@ -87,12 +87,12 @@ def set_devices(numbers):
 
 
 def select_device(number, in_list=False):
-    """Chooses a GPU, as set_device(); with in_list by its position in what set_devices() named."""
+    """Chooses a GPU, as set_device(); with in_list by its position in the list of set_devices()."""
     set_device(_devices[number] if in_list else number)
 
 
 def compile_net(network_file, phase, engine=''):
-    """net_text() under the name that it has in Intel's Caffe, where engines also fuse layers; here a Net does."""
+    """net_text() under its name in Intel's Caffe, where engines also fuse layers; here a Net does."""
     return net_text(network_file, phase)
 
 
@@ -102,7 +102,7 @@ _devices = [0]
 for _solver in (SGDSolver, NesterovSolver, AdaGradSolver, RMSPropSolver, AdaDeltaSolver, AdamSolver, get_solver):
     setattr(_caffe, _solver.__name__, _solver)
 
-Error.__doc__ = """What goes wrong in crema: files, shapes, devices. Mistakes in files come with file:line:column."""
+Error.__doc__ = """An error in crema: files, shapes, devices. Mistakes in files come with file:line:column."""
 
 
 def __getattr__(name):

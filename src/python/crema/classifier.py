@@ -34,7 +34,7 @@ def transformer_of(net, mean, input_scale, raw_scale, channel_swap):
 
 
 class _ClassifierType(_NetType):
-    """Makes the classifier that learns (crema.learn.Classifier) where no files of a trained net are named."""
+    """Makes the trainable classifier (crema.learn.Classifier) if no files of a trained net are given."""
 
     def __call__(cls, *args, **kwargs):
         if cls is Classifier and len(args) + ('model_file' in kwargs) + ('pretrained_file' in kwargs) < 2:
@@ -47,11 +47,11 @@ class Classifier(Net, metaclass=_ClassifierType):
     """A trained net that classifies images: Classifier(model_file, pretrained_file, ...).predict(images).
 
     model_file is the net's prototxt with one input, pretrained_file its weights. image_dims (height, width) is the
-    size to which images are resized, of which the net's input is cropped (default: the size of the input). mean,
-    input_scale, raw_scale and channel_swap are those of io.Transformer. What is left out is taken from the comments
-    of model_file, if `crema deploy` wrote it, for images as io.load_image gives them.
+    size to resize images to before cropping to the net's input (default: the size of the input). mean,
+    input_scale, raw_scale and channel_swap are those of io.Transformer. Omitted arguments come from the comments of
+    model_file, if `crema deploy` wrote it, for images from io.load_image.
 
-    Without the two files it is the classifier in scikit-learn's manner of crema.learn:
+    Without the two files it is crema.learn's scikit-learn-style classifier:
     Classifier().fit(X, y).predict(X).
     """
 
@@ -77,8 +77,8 @@ class Classifier(Net, metaclass=_ClassifierType):
     def predict(self, inputs, oversample=True):
         """Returns the probabilities of the classes, (images, classes).
 
-        inputs are images of (height, width, channels), as io.load_image gives them. With oversample they are means
-        over ten crops (io.oversample), else those of the crop in the middle.
+        inputs are images of (height, width, channels), as io.load_image returns them. With oversample the result is the
+        mean over ten crops (io.oversample), otherwise that of the centre crop.
         """
         images = np.array([io.resize_image(image, self.image_dims) for image in inputs])
         if len(images) == 0:

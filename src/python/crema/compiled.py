@@ -1,4 +1,4 @@
-"""Whether the compiled module _crema can be imported here, and if not, why."""
+"""Finds out whether the compiled module _crema can be imported here, and if not, why."""
 import glob
 import importlib.util
 import os

@@ -1,7 +1,7 @@
-"""How coordinates of one blob relate to those of another, and Crop layers that align them.
+"""Maps between the coordinates of two blobs, and Crop layers that align them.
 
-A map is (axis, scale, shift): along the spatial axes behind `axis`, position i of the one blob is scale * i + shift
-of the other. Layers that compute element by element do not know of axes; theirs is (None, 1, 0).
+A map is (axis, scale, shift): along the spatial axes from `axis` on, position i of the one blob is scale * i + shift
+of the other. Elementwise layers have no axis; their map is (None, 1, 0).
 """
 import numpy as np
 
@@ -25,14 +25,14 @@ class UndefinedMapException(Exception):
 
 
 class AxisMismatchException(Exception):
-    """Two maps are of different axes."""
+    """Two maps have different axes."""
 
 
 def conv_params(fn):
     """Returns (axis, stride, extent of the kernel, pad) of a Convolution, Deconvolution, Pooling or Im2col layer.
 
-    All but the axis are arrays of one number, or of one per spatial axis. The old fields per axis (kernel_h ...) are
-    refused.
+    All but the axis are arrays of one number, or of one per spatial axis. Refuses the old fields per axis (kernel_h
+    ...).
     """
     params = fn.params
     for message in ('convolution_param', 'pooling_param'):
@@ -58,7 +58,7 @@ def crop_params(fn):
 
 
 def coord_map(fn):
-    """Returns the map of one layer, from its bottom to its top. Raises UndefinedMapException where there is none."""
+    """Returns the map of one layer, from its bottom to its top. Raises UndefinedMapException if there is none."""
     if fn.type_name in ('Convolution', 'Pooling', 'Im2col'):
         axis, stride, extent, pad = conv_params(fn)
         return axis, 1 / stride, (pad - (extent - 1) / 2) / stride
@@ -112,7 +112,7 @@ def _walk_back(top):
 
 
 def coord_map_from_to(top_from, top_to):
-    """Returns the map from one top's coordinates to another's, by way of the nearest blob that both are computed from.
+    """Returns the map from one top's coordinates to another's, through the nearest blob that both are computed from.
 
     Raises RuntimeError if there is no such blob that spatial layers connect to both.
     """
@@ -124,9 +124,9 @@ def coord_map_from_to(top_from, top_to):
 
 
 def crop(top_from, top_to):
-    """Returns a Crop layer's top: top_from cut so that it lies on top_to.
+    """Returns a Crop layer's top: top_from cropped to align with top_to.
 
-    Raises AssertionError if the two have different strides, or if that cut would be negative or not of whole pixels.
+    Raises AssertionError if the two have different strides, or if the crop would be negative or a fraction of a pixel.
     """
     axis, scale, shift = coord_map_from_to(top_from, top_to)
     scale, shift = np.asarray(scale), np.asarray(shift)

@@ -1,4 +1,4 @@
-"""Detection by classification of windows, as R-CNN did it."""
+"""Detection by classifying windows, as in R-CNN."""
 import os
 
 import numpy as np
@@ -14,8 +14,8 @@ __all__ = ['Detector']
 class Detector(Net):
     """A trained net that classifies windows of images: Detector(model_file, pretrained_file, ...).detect_windows(...).
 
-    mean, input_scale, raw_scale and channel_swap are those of io.Transformer. context_pad is how many pixels of the
-    net's input are context around a window, on each side (R-CNN: 16; default: none).
+    mean, input_scale, raw_scale and channel_swap are those of io.Transformer. context_pad is the number of context
+    pixels on each side of a window in the net's input (R-CNN: 16; default: none).
     """
 
     def __init__(self, model_file, pretrained_file, mean=None, input_scale=None, raw_scale=None, channel_swap=None,
@@ -58,8 +58,7 @@ class Detector(Net):
         return self.detect_windows(zip(filenames, selective_search.get_windows(filenames)))
 
     def configure_crop(self, context_pad):
-        """Sets context_pad, and the colour that stands for what is outside an image: the mean, as pixels of an
-        image."""
+        """Sets context_pad, and the colour for the area outside an image: the mean, as image pixels."""
         name = self.inputs[0]
         channels, *size = self.blobs[name].shape[1:]
         self.crop_dims = np.array([*size, channels])

@@ -1,4 +1,4 @@
-"""What a notebook shows for a net or a solver: tables in HTML."""
+"""HTML tables of nets and solvers for notebooks."""
 
 import html
 
@@ -7,8 +7,8 @@ NUMBER = "text-align:right;padding:1px 10px 1px 0"
 
 
 def layer_rows(net):
-    """A dict for each layer of a net: name, type, bottoms, tops, shapes of the tops, and parameters, how many numbers
-    it learns.
+    """A dict for each layer of a net: name, type, bottoms, tops, shapes of the tops, and the number of its
+    parameters.
     """
     rows = []
     for index, name in enumerate(net._layer_names):
@@ -39,13 +39,13 @@ def shape_text(shape):
 
 
 def parameter_count(net):
-    """How many numbers a net learns; what layers share counts once."""
+    """The number of a net's parameters; shared ones count once."""
     # A shared parameter has the same name in each of its layers.
     return sum({blob.name: product(blob.shape) for blobs in net.params.values() for blob in blobs}.values())
 
 
 def table(columns, rows, foot=None):
-    """HTML of a table. columns: (title, whether it holds numbers); rows: lists of texts; foot: a text below."""
+    """HTML of a table. columns: (title, whether it has numbers); rows: lists of texts; foot: a text below."""
     head = "".join(
         '<th style="%s">%s</th>' % (NUMBER if number else CELL, html.escape(title)) for title, number in columns
     )
@@ -67,7 +67,7 @@ def table(columns, rows, foot=None):
 
 
 def net_html(net):
-    """A net as an HTML table: its layers with types, what they read and write, shapes, and how much they learn."""
+    """A net as an HTML table: its layers with types, bottoms, tops, shapes and parameter counts."""
     columns = [(title, False) for title in ("layer", "type", "bottoms", "tops", "shape")] + [("parameters", True)]
     rows = [
         [
@@ -87,7 +87,7 @@ def net_html(net):
 
 
 def solver_html(solver):
-    """A solver as HTML: type, how far it is, rate and loss, and its net behind a triangle."""
+    """A solver as HTML: type, progress, rate and loss, and its net in a collapsible section."""
     facts = [("iteration", "%d of %d" % (solver.iter, solver.param.max_iter)), ("learning rate", "%.6g" % solver.lr)]
     loss = getattr(solver, "loss", None)
     if isinstance(loss, float) and loss == loss:

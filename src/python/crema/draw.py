@@ -22,18 +22,18 @@ _COLORS = {'Convolution': '#FF5050', 'Deconvolution': '#FF5050', 'Pooling': '#FF
 
 
 def get_pooling_types_dict():
-    """Returns {number: name} of the ways to pool."""
+    """Returns {number: name} of the pooling methods."""
     return {value.number: value.name for value in caffe_pb2.PoolingParameter.PoolMethod.DESCRIPTOR.values}
 
 
 def get_layer_lr_mult(layer):
-    """Returns the multipliers of the learning rate of a layer's parameters: a list, 1.0 for those that say nothing."""
+    """Returns the multipliers of the learning rate of a layer's parameters: a list, 1.0 by default."""
     multipliers = [param.lr_mult for param in layer.param]
     return multipliers or ([1.0] if layer.type in ('Convolution', 'Deconvolution', 'InnerProduct') else [])
 
 
 def get_edge_label(layer):
-    """Returns what is written at the arrows from a layer to its tops: its number of outputs, or its batch."""
+    """Returns the label of the arrows from a layer to its tops: its number of outputs, or its batch."""
     if layer.type == 'Data':
         return f'Batch {layer.data_param.batch_size}'
     if layer.type in ('Convolution', 'Deconvolution'):
@@ -48,9 +48,8 @@ def _first(values, default):
 
 
 def get_layer_label(layer, rankdir, display_lrm=False):
-    """Returns what is written in a layer's box: name, type, and what a window layer's window is.
-
-    The lines stand side by side in a graph that runs downwards or upwards (rankdir TB, BT). display_lrm adds the
+    """Returns the text in a layer's box: name, type, and the window of a window layer. The lines are next to each
+    other in a vertical graph (rankdir TB, BT). display_lrm adds the
     multipliers of the learning rate.
     """
     lines = [layer.name, f'({layer.type})']
@@ -89,7 +88,7 @@ def _takes_part(layer, phase):
 
 
 def _layers_of(caffe_net):
-    """A net's layers, those of old files with today's type names as far as they differ only in case."""
+    """A net's layers; types from old files that differ only in case get their current names."""
     yield from caffe_net.layer
     for old in caffe_net.layers:
         layer = caffe_pb2.LayerParameter(name=old.name, bottom=old.bottom, top=old.top)
@@ -153,7 +152,7 @@ def _quoted(text):
 
 
 def _label(text):
-    """A quoted attribute; in a record's label brackets and bars have a meaning, and names may have them."""
+    """A quoted attribute; escapes brackets and bars, which are special in a record's label."""
     quoted = _quoted(text)
     for sign in '{}|<>':
         quoted = quoted.replace(sign, '\\' + sign)
@@ -185,7 +184,7 @@ def _run_dot(text, ext):
 
 
 def _draw_with_crema(caffe_net, phase):
-    """What `crema draw` makes of the net, SVG; it has to know the shapes of the inputs."""
+    """The SVG that `crema draw` makes of the net; it needs the shapes of the inputs."""
     from google.protobuf import text_format
 
     from .programs import run_verb
@@ -204,8 +203,8 @@ def draw_net(caffe_net, rankdir, ext='png', phase=None, display_lrm=False):
     """Returns the bytes of a picture of a NetParameter.
 
     rankdir is the direction, LR, RL, TB or BT; ext the format: png, svg, pdf ..., which Graphviz's `dot` draws, or
-    raw, the graph in its language. Without Graphviz, svg is drawn by `crema draw`, and the others raise
-    FileNotFoundError. phase leaves out the layers of the other one; display_lrm writes the multipliers of learning
+    raw, the graph in its language. Without Graphviz, `crema draw` draws svg, and the others raise FileNotFoundError.
+    phase leaves out the other phase's layers; display_lrm writes the multipliers of learning
     rates.
     """
     if rankdir not in ('LR', 'RL', 'TB', 'BT'):
@@ -221,7 +220,7 @@ def draw_net(caffe_net, rankdir, ext='png', phase=None, display_lrm=False):
 
 
 def draw_net_to_file(caffe_net, filename, rankdir='LR', phase=None, display_lrm=False):
-    """Writes a picture of a NetParameter; the format is the ending of the file's name. Arguments as draw_net's."""
+    """Writes a picture of a NetParameter; the file's suffix is the format. Arguments as draw_net's."""
     filename = os.fspath(filename)
     ext = os.path.splitext(filename)[1][1:]
     if not ext:

@@ -1,4 +1,4 @@
-"""Images and messages as NumPy arrays: loading, resizing, what a net's input needs, Datum and BlobProto."""
+"""Images and messages as NumPy arrays: loading, resizing, preparing a net's inputs, Datum and BlobProto."""
 import os
 
 import numpy as np
@@ -62,7 +62,7 @@ def blobprotovector_str_to_arraylist(str):
 
 
 def array_to_datum(arr, label=None):
-    """Returns a Datum with an array of (channels, height, width): bytes if it is of uint8, else floats."""
+    """Returns a Datum with an array of (channels, height, width): bytes for uint8, otherwise floats."""
     arr = np.asarray(arr)
     if arr.ndim != 3:
         raise ValueError(f'Incorrect array shape: a Datum has (channels, height, width), the array {arr.shape}')
@@ -112,9 +112,10 @@ def load_mean(filename):
 # Inputs of nets.
 
 class Transformer:
-    """Turns images as load_image gives them into what a net's input takes, and back.
+    """Converts images from load_image to a net's input, and back.
 
-    `inputs` are the shapes of the inputs, {'data': (batch, channels, height, width)}. What is not set is not done.
+    `inputs` are the shapes of the inputs, {'data': (batch, channels, height, width)}. Steps that are not set are
+    skipped.
     """
 
     def __init__(self, inputs):
@@ -130,10 +131,10 @@ class Transformer:
             raise ValueError(f'{in_} is not one of the net inputs: {", ".join(self.inputs)}')
 
     def preprocess(self, in_, data):
-        """Returns an image (height, width, channels) as the input `in_` takes it (channels, height, width), of float32.
+        """Returns an image (height, width, channels) as the input `in_` takes it: (channels, height, width), float32.
 
-        In this order: it is resized to the input, transposed, its channels swapped, multiplied by raw_scale, the mean
-        is subtracted, and it is multiplied by input_scale. The image itself stays as it is.
+        The steps, in order: resize to the input, transpose, swap channels, multiply by raw_scale, subtract the mean,
+        multiply by input_scale. The image itself does not change.
         """
         self.__check_input(in_)
         values = np.array(data, dtype=np.float32)
@@ -153,7 +154,7 @@ class Transformer:
         return values
 
     def deprocess(self, in_, data):
-        """Returns what preprocess made as the image again, of the net's size."""
+        """Undoes preprocess: returns the image at the net's size."""
         self.__check_input(in_)
         values = np.array(data, dtype=np.float32).squeeze()
         if in_ in self.input_scale:
@@ -187,12 +188,12 @@ class Transformer:
         self.channel_swap[in_] = tuple(order)
 
     def set_raw_scale(self, in_, scale):
-        """Sets the factor before the mean is subtracted: 255 for nets that learned from values of 0 to 255."""
+        """Sets the factor before the mean is subtracted: 255 for nets trained on values from 0 to 255."""
         self.__check_input(in_)
         self.raw_scale[in_] = scale
 
     def set_mean(self, in_, mean):
-        """Sets what is subtracted: one value per channel, or (channels, height, width), resized to the input."""
+        """Sets the mean to subtract: one value per channel, or (channels, height, width), resized to the input."""
         self.__check_input(in_)
         mean = np.asarray(mean)
         shape = self.inputs[in_][1:]
@@ -230,7 +231,7 @@ def _pil_image():
 def load_image(filename, color=True):
     """Returns the image in a file as float32 of 0 to 1: (height, width, 3) in the order R, G, B, or (height, width, 1).
 
-    color=False makes it grey. Transparency is left out.
+    color=False makes it grey. Ignores transparency.
     """
     with _pil_image().open(filename) as image:
         deep = image.mode.startswith('I')
@@ -251,7 +252,7 @@ def load_image(filename, color=True):
 
 
 def _interpolate(values, axis, positions):
-    """Values between those along an axis, at these positions, which are in it."""
+    """Interpolates along an axis at these positions, which must be inside it."""
     lower = np.clip(np.floor(positions).astype(int), 0, max(values.shape[axis] - 2, 0))
     upper = np.minimum(lower + 1, values.shape[axis] - 1)
     shape = [1] * values.ndim
@@ -261,7 +262,7 @@ def _interpolate(values, axis, positions):
 
 
 def _centres(old, new):
-    """Where the centres of `new` pixels are among `old` ones."""
+    """Positions of the centres of `new` pixels in a row of `old` ones."""
     return (np.arange(new) + 0.5) * old / new - 0.5
 
 
@@ -279,8 +280,8 @@ def _spline(values, new_dims, order, centred):
 def resize_image(im, new_dims, interp_order=1):
     """Returns an image (height, width, channels) at new_dims, (height, width), as float32.
 
-    interp_order is that of the interpolating spline: 0 takes the nearest pixel, 1 is linear. As in Caffe, images of 1
-    or 3 channels are resized by their pixels' centres, and fade to their least value at a border that is enlarged;
+    interp_order is the order of the spline: 0 takes the nearest pixel, 1 is linear. As in Caffe, images of 1
+    or 3 channels are resized by their pixels' centres, and fade to their smallest value at an enlarged border;
     others are resized from corner to corner.
     """
     im = np.asarray(im)
@@ -317,12 +318,13 @@ def resize_image(im, new_dims, interp_order=1):
 
 
 def resize(image, output_shape, order=1, mode='constant', cval=0, clip=True, preserve_range=False):
-    """Returns an array at output_shape, (height, width) or all extents, which scripts take from here as Caffe's io
-    imported it: scikit-image's resize of that time, without smoothing. Integers become numbers from 0 to 1 unless
+    """Returns an array at output_shape, (height, width) or all extents, which scripts import from here as from Caffe's
+    io: scikit-image's resize of that time, without smoothing. Integers become numbers from 0 to 1 unless
     preserve_range.
 
-    order: 0 takes the nearest pixel, 1 is linear. mode, cval: what is beyond the border, as in NumPy's pad; cval with
-    'constant'. clip: no result is outside of the range of the image.
+    order: 0 takes the nearest pixel, 1 is linear. mode, cval: the values beyond the border, as in NumPy's pad; cval
+    with
+    'constant'. clip: limits results to the range of the image.
     """
     image = np.asarray(image)
     if order not in (0, 1):
@@ -351,8 +353,8 @@ def resize(image, output_shape, order=1, mode='constant', cval=0, clip=True, pre
 
 
 def flip_image(im, axis=1, flow=False):
-    """Returns an image (height, width, channels) mirrored: left to right with axis 1. With flow it is one of optical
-    flow, of values from 0 to 1: the first channel, the motion along the rows, changes its sign around 0.5. Of Caffe's
+    """Returns an image (height, width, channels) mirrored: left to right with axis 1. flow: the image is optical flow
+    with values from 0 to 1, and the first channel, the motion along the rows, changes its sign around 0.5. From Caffe's
     branch for recurrent nets.
     """
     flipped = np.flip(np.asarray(im), axis).copy()
@@ -364,7 +366,7 @@ def flip_image(im, axis=1, flow=False):
 def oversample(images, crop_dims):
     """Returns ten crops of each image: the four corners, the centre, and these five mirrored.
 
-    The images are of one size, (height, width, channels); the result is (10 * images, crop height, crop width,
+    The images have the same size, (height, width, channels); the result is (10 * images, crop height, crop width,
     channels).
     """
     height, width = np.asarray(images[0]).shape[:2]

@@ -1,7 +1,7 @@
-"""Learning from arrays in scikit-learn's manner: Classifier().fit(X, y).predict(X), and Regressor.
+"""Trains on arrays, scikit-learn style: Classifier().fit(X, y).predict(X), and Regressor.
 
-crema.Classifier stands for two classes: with the names of a net's file and of its weights it is pycaffe's
-(crema.classifier), else the one here, crema.learn.Classifier.
+crema.Classifier is two classes: with the files of a net and its weights it is pycaffe's (crema.classifier), otherwise
+the one here, crema.learn.Classifier.
 """
 
 import numpy as np
@@ -10,19 +10,19 @@ from .learn_estimator import Estimator
 
 
 class Classifier(Estimator):
-    """A neural network that learns classes from arrays, in scikit-learn's manner.
+    """A neural network classifier trained on arrays, scikit-learn style.
 
-    net: a path of a prototxt file, a text or a NetSpec. X and y take the place of its data layers, whose
-        transform_param (mean, scale, crop, mirror, gray) is done to X. None: a small net for the shape of X, fully
-        connected layers for (N, features), convolutions before them for images; it takes bytes (uint8) as numbers
-        from 0 to 1.
-    solver: a path, a text or a dict of a solver's fields. These keywords, where they are not None, replace its fields:
+    net: a path of a prototxt file, a text or a NetSpec. X and y replace its data layers, whose transform_param (mean,
+        scale, crop, mirror, gray) is applied to X. None: a small net for the shape of X, fully
+        connected layers for (N, features), convolutions before them for images; it maps bytes (uint8) to numbers from 0
+        to 1.
+    solver: a path, a text or a dict of a solver's fields. These keywords, if not None, replace its fields:
     type, base_lr, momentum, weight_decay, lr_policy: without a solver "Adam" at a rate of 0.001.
     hidden: units of the fully connected layers of the small net.
-    epochs, batch_size: how often all samples are learned from, and how many at a time.
-    validation_split: the share of the samples that fit holds out to test after each epoch.
-    shuffle: a new order in each epoch. random_state: a seed; the same seed learns the same.
-    verbose: 0 leaves out the line for each epoch.
+    epochs, batch_size: passes over the samples, and samples per step.
+    validation_split: the fraction of the samples that fit holds out to test after each epoch.
+    shuffle: a new order in each epoch. random_state: a seed; results are reproducible.
+    verbose: 0 omits the line for each epoch.
 
     After fit: classes_, history_ (a dict for each epoch), net_ (a crema.Net), n_features_in_. It computes on the device
     that crema.set_mode_cpu, set_mode_gpu and set_device have chosen.
@@ -42,7 +42,7 @@ class Classifier(Estimator):
         )
 
     def partial_fit(self, X, y, classes=None) -> 'Classifier':
-        """One more epoch with these samples; the first call needs all `classes` that will ever come. Returns self."""
+        """One more epoch with these samples; the first call needs all `classes` of later calls too. Returns self."""
         X, y = self._checked(X, y)
         if not hasattr(self, "_learner"):
             self._prepare(y if classes is None else np.asarray(classes))
@@ -63,12 +63,12 @@ class Classifier(Estimator):
         return self._class_scores(X, True)
 
     def decision_function(self, X):
-        """The scores before the softmax, (N, classes); of two classes how much the second is ahead, (N,)."""
+        """The scores before the softmax, (N, classes); for two classes the lead of the second, (N,)."""
         scores = self._class_scores(X)
         return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
 
     def score(self, X, y, sample_weight=None) -> float:
-        """The share of the samples whose class predict finds."""
+        """The accuracy of predict on these samples."""
         return float(np.average(self.predict(X) == np.asarray(y), weights=sample_weight))
 
     def _class_scores(self, X, probabilities=False):
@@ -109,7 +109,7 @@ class Classifier(Estimator):
 
 
 class Regressor(Estimator):
-    """A neural network that learns numbers from arrays, in scikit-learn's manner.
+    """A neural network regressor trained on arrays, scikit-learn style.
 
     The arguments are Classifier's. y is (N,) or (N, outputs); a net without a loss gets EuclideanLoss.
     """
@@ -135,11 +135,11 @@ class Regressor(Estimator):
         return self._learn_again(X, y)
 
     def predict(self, X) -> np.ndarray:
-        """What the net says of each sample, in the shape that y had."""
+        """The net's prediction for each sample, in the shape of y."""
         return self._answers(X).reshape((-1,) + self._target_shape)
 
     def score(self, X, y, sample_weight=None) -> float:
-        """R^2, the share of y's variance that predict explains: 1 at best, 0 for always saying the mean."""
+        """R^2, the fraction of y's variance that predict explains: 1 at best, 0 for a constant mean."""
         y = np.asarray(y, np.float64).reshape(len(y), -1)
         weights = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, np.float64)
         errors = (weights[:, None] * (y - self.predict(X).reshape(y.shape)) ** 2).sum(axis=0)

@@ -1,4 +1,4 @@
-"""What crema.Classifier and crema.Regressor share."""
+"""Common parts of crema.Classifier and crema.Regressor."""
 
 import inspect
 import sys
@@ -24,7 +24,7 @@ TYPE_FIELDS = {
 
 
 def seed_of(random_state):
-    """A seed from None (another each time), a whole number, or one of NumPy's generators."""
+    """A seed from None (different each time), an integer, or a NumPy generator."""
     if random_state is None:
         return int(np.random.default_rng().integers(1, 2**31))
     if hasattr(random_state, "integers"):
@@ -35,7 +35,7 @@ def seed_of(random_state):
 
 
 class Estimator:
-    """What Classifier and Regressor share; see Classifier for the arguments."""
+    """Base of Classifier and Regressor; see Classifier for the arguments."""
 
     _loss = None
 
@@ -81,7 +81,7 @@ class Estimator:
         return {name: getattr(self, name) for name in self._parameter_names()}
 
     def set_params(self, **params):
-        """Sets arguments of the constructor, for the next fit. ValueError for a name that is none. Returns self."""
+        """Sets arguments of the constructor, for the next fit. Raises ValueError for an unknown name. Returns self."""
         names = self._parameter_names()
         for name, value in params.items():
             if name not in names:
@@ -99,12 +99,12 @@ class Estimator:
         return "%s(%s)" % (self.__class__.__name__, ", ".join(given))
 
     def fit(self: _Self, X, y, validation_data=None) -> _Self:
-        """Learns from scratch.
+        """Trains from scratch.
 
         X: samples, (N, features) or images (N, H, W), (N, C, H, W), or (N, H, W, C) where C is 1, 3 or 4. y: a label
-        for each. validation_data: a pair (X, y) that is tested after each epoch; else validation_split of the samples
-        is held out for that. Returns self. ValueError for arrays that do not fit together, Error for what net and
-        solver say.
+        for each. validation_data: a pair (X, y) to test after each epoch; otherwise validation_split of the samples is
+        held out for it. Returns self. Raises ValueError for arrays that do not match, Error for errors of net and
+        solver.
         """
         X, y = self._checked(X, y)
         self._prepare(y)
@@ -268,7 +268,7 @@ class Estimator:
 
     @property
     def net_(self):
-        """The crema.Net that predicts, with what was learned so far."""
+        """The crema.Net that predicts, with the current weights."""
         return self._fitted().current_net()
 
     def _fitted(self):

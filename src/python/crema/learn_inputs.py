@@ -1,4 +1,4 @@
-"""What a data layer's transform_param does to images, done to arrays."""
+"""Applies a data layer's transform_param to arrays."""
 
 import os
 
@@ -12,10 +12,10 @@ BRIGHTNESS = (0.299, 0.587, 0.114)
 
 
 class Inputs:
-    """How arrays enter a net.
+    """Converts arrays to a net's inputs.
 
-    given: the shape of a sample of X, channels first; shape: that of a sample as the net takes it. train, test: the
-    transform_param of the data layer of each phase, or None. ValueError for one that asks for more than DONE.
+    given: the shape of a sample of X, channels first; shape: that of a sample in the net. train, test: the
+    transform_param of the data layer of each phase, or None. Raises ValueError for fields other than DONE.
     """
 
     def __init__(self, given, train=None, test=None):
@@ -33,7 +33,8 @@ class Inputs:
             steps.scale = scale
 
     def arrays(self, X, generator=None):
-        """Samples (N,) + shape for the net, float32. With a generator as in training: crops and mirrors at random."""
+        """Samples (N,) + shape for the net, float32. With a generator it crops and mirrors at random, as in
+        training."""
         samples = np.asarray(X, np.float32)
         given = self.given
         if samples.ndim == 4 and samples.shape[1:] != given and samples.shape[3:] + samples.shape[1:3] == given:
@@ -94,7 +95,7 @@ class Steps:
 
 
 def read_mean(path, shape):
-    """The mean of a file of compute_image_mean."""
+    """The mean from a file of compute_image_mean."""
     blob = caffe_pb2.BlobProto()
     with open(os.fspath(path), "rb") as file:
         blob.ParseFromString(file.read())

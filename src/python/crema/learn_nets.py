@@ -1,6 +1,6 @@
 """The nets that crema.Classifier and crema.Regressor train.
 
-Either a net of yours, with its data layers replaced by arrays, or a small one.
+Either your own net, with its data layers replaced by arrays, or a small one.
 """
 
 import os
@@ -18,8 +18,8 @@ NOT_DATA = ("DummyData", "Parameter")
 class LearnNet:
     """A net ready for arrays.
 
-    text: the prototxt, for both phases; data, label: names of its inputs; scores: the output with what is compared
-    with the labels, probabilities: that with their softmax, or None, both of TEST nets only; inputs: an Inputs.
+    text: the prototxt, for both phases; data, label: names of its inputs; scores: the output that is compared with the
+    labels, probabilities: the one with their softmax, or None, both in TEST nets only; inputs: an Inputs.
     """
 
     def __init__(self, message, data, label, scores, probabilities, inputs):
@@ -74,8 +74,8 @@ def default_net(sample, outputs, hidden):
     """A net for samples of this shape.
 
     Flat samples (features,): fully connected layers of `hidden` units with ReLUs. Images (channels, height, width):
-    convolutions 3 x 3 with 16, 32, 64... outputs, each with ReLU and 2 x 2 max pooling, until the maps are smaller
-    than 8 x 8; then those.
+    convolutions 3 x 3 with 16, 32, 64... outputs, each with ReLU and 2 x 2 max pooling, until the maps are smaller than
+    8 x 8; then the same fully connected layers.
     """
     net = caffe_pb2.NetParameter(name="default")
     add_inputs(net, "data", [("data", (1,) + tuple(sample)), ("label", (1,))])
@@ -124,7 +124,7 @@ def default_net(sample, outputs, hidden):
 
 
 def in_phase(layer, phase):
-    """Whether the rules of a layer let it be in nets of this phase; stages and levels are not looked at."""
+    """Whether the rules of a layer include it in nets of this phase; ignores stages and levels."""
     phases = [rule.phase for rule in layer.include if rule.HasField("phase")]
     if layer.include:
         return not phases or phase in phases
@@ -138,7 +138,7 @@ def transform_of(layers, phase):
 
 
 def sample_shape(layers, data, given):
-    """The shape of a sample: the Input layer's where X has as many values, else X's own."""
+    """The shape of a sample: the Input layer's if X has as many values, otherwise X's own."""
     for layer in layers:
         if layer.type == "Input" and data in layer.top and layer.input_param.shape:
             shapes = layer.input_param.shape
@@ -154,10 +154,10 @@ def sample_shape(layers, data, given):
 
 
 def for_arrays(message, sample, batch, label_shape, loss):
-    """Makes a LearnNet of a net: data layers become Input layers, and what learning and predicting need is added.
+    """Makes a LearnNet of a net: data layers become Input layers, and layers for training and prediction are added.
 
-    sample: shape of a sample of X. label_shape: that of a label, () for a class. loss: the type that is added to a
-    net without a loss, "SoftmaxWithLoss" or "EuclideanLoss".
+    sample: shape of a sample of X. label_shape: that of a label, () for a class. loss: the type to add to a net without
+    a loss, "SoftmaxWithLoss" or "EuclideanLoss".
     """
     layers = list(message.layer)
     sources = [l for l in layers if not l.bottom and l.type not in NOT_DATA]

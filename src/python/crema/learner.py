@@ -1,4 +1,4 @@
-"""What crema.learn trains with: a solver and a net for tests, both fed from arrays."""
+"""Trains for crema.learn: a solver and a net for tests, both fed from arrays."""
 
 import contextlib
 import os
@@ -25,7 +25,7 @@ def quiet_log():
 class Learner:
     """A solver and a net for tests, both fed from arrays.
 
-    test_net has the weights of the solver's net as they were when it was last needed; `changed`: they are older.
+    test_net has the weights of the solver's net from its last use; `changed`: they are outdated.
     """
 
     def __init__(self, net, solver_message, shuffle):
@@ -116,7 +116,7 @@ class Learner:
         blob.data[...] = self.net.inputs.arrays(X)
 
     def _add(self, sums, net, weight):
-        """Adds the outputs of one value; a loss is what its layer says, without its weight."""
+        """Adds up scalar outputs; a loss is its layer's value, without its weight."""
         for name in net.outputs:
             value = net.blobs[name].data
             if name not in (self.net.scores, self.net.probabilities) and value.size == 1:
@@ -128,7 +128,7 @@ class Learner:
         return {name: sums[name] / count for name in names}
 
     def __getstate__(self):
-        """The weights in place of solver and net: learning that goes on after pickling begins with a new solver."""
+        """Stores the weights instead of solver and net: after pickling, training continues with a new solver."""
         state = dict(self.__dict__)
         state["weights"] = {
             name: [np.array(blob.data) for blob in blobs] for name, blobs in self.current_net().params.items()

@@ -1,4 +1,4 @@
-"""A layer without a net, as branches of Caffe with an extended Python interface make it for tests of layers.
+"""A layer without a net, for layer tests, as in Caffe branches with an extended Python interface.
 
     layer = caffe.create_layer(caffe_pb2.LayerParameter(type='Sigmoid'))
     bottom, top = [caffe.Blob((2, 3))], [caffe.Blob([])]

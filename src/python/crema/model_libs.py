@@ -33,7 +33,7 @@ def check_if_exist(path):
 
 
 def make_if_not_exist(path):
-    """Makes a folder and those above it, unless it is there."""
+    """Makes a folder and its parents, unless it exists."""
     os.makedirs(path, exist_ok=True)
 
 
@@ -76,7 +76,7 @@ def ConvBNLayer(net, from_layer, out_layer, use_bn, use_relu, num_output, kernel
     """Adds a convolution; with use_bn its BatchNorm and a Scale (or, without use_scale, a Bias); with use_relu a ReLU.
 
     kernel_size, pad and stride are numbers or lists of height and width. bn_params: eps, moving_average_fraction and
-    use_global_stats, with which scale and bias do not learn either.
+    use_global_stats, which also freezes scale and bias.
     """
     conv = f'{conv_prefix}{out_layer}{conv_postfix}'
     sizes = {name: UnpackVariable(value, 2)
@@ -131,7 +131,7 @@ def ResBody(net, from_layer, block_name, out2a, out2b, out2c, stride, use_branch
 
 
 def InceptionTower(net, from_layer, tower_name, layer_params, **bn_param):
-    """Adds layers one after the other, <tower_name>/<name>: poolings where the name has "pool", else convolutions.
+    """Adds layers one after the other, <tower_name>/<name>: poolings if the name has "pool", otherwise convolutions.
     Returns the last top.
     """
     for param in layer_params:
@@ -216,7 +216,7 @@ def VGGNetBody(net, from_layer, need_fc=True, fully_conv=False, reduced=False, d
     """Adds VGG-16, conv1_1 to fc7.
 
     fully_conv: fc6 and fc7 are convolutions; reduced: of 1024 channels, as in DeepLab; dilated: pool5 has stride 1.
-    nopool: convolutions of stride 2 stand in for poolings. freeze_layers: names of layers that do not learn.
+    nopool: convolutions of stride 2 replace poolings. freeze_layers: names of frozen layers.
     """
     _check_bottom(net, from_layer)
     bottom, dilation = from_layer, 1
@@ -269,12 +269,12 @@ def _blocks(conv3, conv4):
 
 
 def ResNet101Body(net, from_layer, use_pool5=True, use_dilation_conv5=False, **bn_param):
-    """Adds ResNet-101, conv1 to res5c; with use_pool5 the pooling of the whole map."""
+    """Adds ResNet-101, conv1 to res5c; with use_pool5 also the global pooling."""
     return _resnet(net, from_layer, _blocks(4, 23), use_pool5, use_dilation_conv5, bn_param)
 
 
 def ResNet152Body(net, from_layer, use_pool5=True, use_dilation_conv5=False, **bn_param):
-    """Adds ResNet-152, conv1 to res5c; with use_pool5 the pooling of the whole map."""
+    """Adds ResNet-152, conv1 to res5c; with use_pool5 also the global pooling."""
     return _resnet(net, from_layer, _blocks(8, 36), use_pool5, use_dilation_conv5, bn_param)
 
 
@@ -297,7 +297,7 @@ def _pool(kind, stride=1):
 
 
 def _mixed(net, bottom, name, towers, bn_param):
-    """Towers side by side: (suffix of the name, layers) each, or a function that makes one. Returns the join's name."""
+    """Parallel towers: (suffix of the name, layers) each, or a function that makes one. Returns the join's name."""
     tops = [
         tower(name) if callable(tower) else InceptionTower(net, bottom, f'{name}{tower[0]}', tower[1], **bn_param)
         for tower in towers

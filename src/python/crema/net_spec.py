@@ -11,8 +11,8 @@
 
 Each function of `layers` makes one layer: its arguments are the bottoms, its keywords the fields of the layer or of
 the message with the parameters of its type. It returns the layer's top, a tuple of `ntop` tops, or with ntop=0 the
-layer itself. What is assigned to a NetSpec gets the attribute's name; layers that are only used are named after their
-types, Convolution1 and so on.
+layer itself. Tops assigned to a NetSpec get the attribute's name; other layers are named after their types,
+Convolution1 and so on.
 """
 import difflib
 from collections import Counter
@@ -64,7 +64,7 @@ def param_name_dict():
 
 
 def _value_for(field, value):
-    """A value of Python or NumPy as the one that a field of a message takes."""
+    """Converts a Python or NumPy value to that of a message's field."""
     if field.enum_type is not None and isinstance(value, str):
         number = field.enum_type.values_by_name.get(value)
         if number is None:
@@ -116,7 +116,7 @@ def assign_proto(proto, name, val):
 
 
 class _Writer:
-    """Writes layers in the order of computation, each once, and chooses the names of those that have none."""
+    """Writes layers in the order of computation, each once, and names the unnamed ones."""
 
     def __init__(self, names=()):
         self.names = dict(names)
@@ -144,8 +144,8 @@ class _Writer:
                 return name
 
     def write(self, function):
-        """Writes what `function` is computed from, then itself. Nets are deeper than Python's recursion, so this has
-        a stack."""
+        """Writes the inputs of `function`, then itself. Uses a stack, because nets are deeper than Python's recursion
+        limit."""
         stack = [(function, iter(function.inputs))]
         while stack:
             current, inputs = stack[-1]
@@ -183,7 +183,7 @@ class _Writer:
 
 
 def to_proto(*tops):
-    """Returns the NetParameter of all layers that the given tops are computed by."""
+    """Returns the NetParameter of all layers that compute the given tops."""
     writer = _Writer()
     for top in tops:
         writer.write(top.fn)
@@ -201,7 +201,7 @@ class Top:
         return f'<top {self.n} of a {self.fn.type_name} layer>'
 
     def to_proto(self):
-        """Returns the NetParameter of all layers that this top is computed by."""
+        """Returns the NetParameter of all layers that compute this top."""
         return to_proto(self)
 
 
@@ -221,11 +221,11 @@ class Function:
 
     @property
     def fn(self):
-        """The layer itself, as a top's is: a layer without tops can be assigned and written like a top."""
+        """The layer itself: a layer without tops can be assigned and written like a top."""
         return self
 
     def parameter_fields(self):
-        """The fields of a layer's message in which parameters of this type are."""
+        """The fields of a layer's message with the parameters of this type."""
         own = [_param_names[self.type_name]] if self.type_name in _param_names else []
         return [f'{stem}_param' for stem in _MESSAGES_OF_OTHERS.get(self.type_name, own)]
 
@@ -295,11 +295,11 @@ class NetSpec:
         return list(self.tops.values())
 
     def update(self, name, params):
-        """Changes fields of the layer that makes the top `name`."""
+        """Changes fields of the layer with the top `name`."""
         self.tops[name].fn.params.update(params)
 
     def to_proto(self):
-        """Returns the NetParameter of all assigned layers and of those that they are computed from."""
+        """Returns the NetParameter of all assigned layers and of their inputs."""
         for name, top in self.tops.items():
             if not isinstance(top, (Top, Function)):
                 raise TypeError(f'"{name}" of a NetSpec is a top or a layer without tops, not {top!r}')
@@ -310,7 +310,7 @@ class NetSpec:
 
 
 class _LayerMaker:
-    """layers.TYPE: makes a layer of this type of the given bottoms."""
+    """layers.TYPE: makes a layer of this type with the given bottoms."""
 
     def __init__(self, type_name):
         self.__name__ = type_name
@@ -334,7 +334,7 @@ class _LayerMaker:
 
 
 class Layers:
-    """What makes layers: layers.TYPE(*bottoms, ntop=1, in_place=False, **fields) for any type."""
+    """Makes layers: layers.TYPE(*bottoms, ntop=1, in_place=False, **fields) for any type."""
 
     def __getattr__(self, name):
         if name.startswith('__'):

@@ -1,4 +1,4 @@
-"""Curves of a training, drawn while it runs."""
+"""Live curves of a training run."""
 
 import time
 
@@ -13,7 +13,7 @@ def pyplot():
 
 
 def in_notebook():
-    """Whether there is an IPython with a display of its own."""
+    """Whether IPython with a rich display is running."""
     try:
         from IPython import get_ipython
     except ImportError:
@@ -22,13 +22,13 @@ def in_notebook():
 
 
 class LivePlot:
-    """Loss, test results and learning rate of a solver, in a picture that follows the training in a notebook.
+    """Loss, test results and learning rate of a solver, plotted live in a notebook.
 
         with crema.plot.LivePlot(solver, "curves.png"):
             solver.solve()
 
-    Outside of notebooks nothing is drawn until the end, when the picture is written to `path` (None: nowhere).
-    `every`: seconds between two drawings. Without `display` in the solver the loss is asked for that often, too.
+    Outside of notebooks nothing is drawn until the end, when the plot is written to `path` (None: nowhere).
+    `every`: seconds between two drawings. Without `display` in the solver the loss is also read that often.
     losses, rates: lists of (iteration, value); tests: such a list for each output of the first test net, by name.
     """
 
@@ -82,7 +82,7 @@ class LivePlot:
             self.losses.append((iteration, loss))
 
     def figure(self):
-        """A matplotlib figure of what there is so far; close it with pyplot.close(figure)."""
+        """A matplotlib figure of the data so far; close it with pyplot.close(figure)."""
         plt = pyplot()
         scores = {name: points for name, points in self.tests.items() if "loss" not in name}
         test_losses = {name: points for name, points in self.tests.items() if "loss" in name}
@@ -105,7 +105,7 @@ class LivePlot:
         return figure
 
     def show(self):
-        """Draws into the notebook's cell, over what was there."""
+        """Redraws the notebook's cell."""
         figure = self.figure()
         pyplot().close(figure)
         if self._handle is None:
@@ -115,13 +115,13 @@ class LivePlot:
         self._drawn = time.monotonic()
 
     def save(self, path):
-        """Writes the picture; its ending says the format."""
+        """Writes the plot; its suffix is the format."""
         figure = self.figure()
         figure.savefig(path, dpi=120)
         pyplot().close(figure)
 
     def close(self):
-        """Draws for a last time, writes the file, and follows the solver no more."""
+        """Draws one last time, writes the file, and stops following the solver."""
         if not self._open:
             return
         self._open = False

@@ -1,4 +1,4 @@
-"""How images become the inputs of a net: the comments that `crema deploy` writes into a deploy file."""
+"""Image preparation for the inputs of a net: the comments that `crema deploy` writes into a deploy file."""
 import os
 
 from google.protobuf import text_format
@@ -10,9 +10,9 @@ _MARK = '# crema: '
 
 
 def read_preparation(path):
-    """Returns the caffe_pb2.NetPreparation of a net's file; it is empty where the file says nothing.
+    """Returns the caffe_pb2.NetPreparation of a net's file; it is empty if the file has none.
 
-    Relative paths are completed where the files lie beside the net's.
+    Relative paths are resolved against the net's folder.
     """
     with open(os.fspath(path), encoding='utf-8', errors='replace') as file:
         lines = [line.rstrip('\n') for line in file]
@@ -38,9 +38,9 @@ def read_preparation(path):
 
 
 def transformer_arguments(path, name, crop):
-    """What io.Transformer needs for images of 0 to 1 with red first, as load_image gives them, and image_dims.
+    """The arguments of io.Transformer for RGB images from 0 to 1, as load_image returns them, and image_dims.
 
-    name is the net's input, crop its (height, width). Returns None where the file says nothing of that input.
+    name is the net's input, crop its (height, width). Returns None if the file has none for that input.
     """
     stated = [one for one in read_preparation(path).input if one.name == name]
     if not stated:

@@ -1,4 +1,4 @@
-"""Where crema's own program is, for what is done by one of its verbs."""
+"""Finds and runs crema's program, for functions that a verb performs."""
 import os
 import shutil
 import subprocess

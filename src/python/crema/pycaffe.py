@@ -1,4 +1,4 @@
-"""What Net has beside the methods of the extension module: blobs and layers by name, passes with arrays in and out."""
+"""Adds to the extension module's Net: blobs and layers by name, passes with arrays in and out."""
 import os
 from collections import OrderedDict
 from itertools import zip_longest
@@ -13,13 +13,13 @@ _phase = TRAIN  # of nets that are opened without one
 
 
 def set_phase_train():
-    """Nets opened by Net(file, weights) are for training from now on; that is Caffe's form of 2014."""
+    """Nets opened by Net(file, weights) are for training from now on; Caffe's interface of 2014."""
     global _phase
     _phase = TRAIN
 
 
 def set_phase_test():
-    """Nets opened by Net(file, weights) are for use from now on; that is Caffe's form of 2014."""
+    """Nets opened by Net(file, weights) are for testing from now on; Caffe's interface of 2014."""
     global _phase
     _phase = TEST
 
@@ -73,7 +73,7 @@ def _params(self):
 
 @_kept
 def _blob_loss_weights_by_name(self):
-    """What each blob counts in the loss: an OrderedDict of numbers."""
+    """The loss weight of each blob: an OrderedDict of numbers."""
     return OrderedDict(zip(self._blob_names, self._blob_loss_weights))
 
 
@@ -151,9 +151,10 @@ def _forward(self, blobs=None, start=None, end=None, **kwargs):
     """One forward pass.
 
     blobs: names of blobs to return besides the outputs. start, end: the names of the first and the last layer to run;
-    None: the net's. Other keywords are the net's inputs: either all of them or none, then they keep what they hold.
-    Returns a dict of arrays by name: the outputs, or with `end` the tops of that layer. They show the blobs, and so
-    change with the next pass.
+    None: the net's. Other keywords are the net's inputs: either all of them or none, in which case they keep their
+    values.
+    Returns a dict of arrays by name: the outputs, or with `end` the tops of that layer. They are views of the blobs, so
+    they change with the next pass.
     """
     if not (blobs or kwargs) and start is None and end is None:
         self._forward(0, len(self.layers) - 1)
@@ -295,7 +296,7 @@ def _set_input_arrays(self, data, labels, layer=''):
 
 
 def __getattr__(name):
-    """pycaffe's module has the solvers, too."""
+    """Gives this module the solvers too, as in pycaffe."""
     if name.endswith('Solver'):
         from . import solvers
         return getattr(solvers, name)
@@ -334,7 +335,7 @@ for _name, _method in list(vars(Net).items()):
         _method.__qualname__ = f'Net.{_name}'
 
 def _after_fork():
-    """OpenMP's threads do not exist in a forked process, but its library waits for them: one thread needs no other."""
+    """A forked process has no OpenMP threads, but the library waits for them; with one thread it does not."""
     _forget_other_threads()
     set_threads(1)
 

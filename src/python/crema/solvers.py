@@ -1,4 +1,4 @@
-"""Solvers: train a net as a solver's prototxt says, whole or step by step."""
+"""Solvers: train a net with a solver's prototxt, in one go or step by step."""
 import os
 
 from . import _crema
@@ -8,7 +8,7 @@ __all__ = ["Solver", "SGDSolver", "NesterovSolver", "AdaGradSolver", "RMSPropSol
 
 
 class SolverParam:
-    """What the solver's file says, with every field of SolverParameter: solver.param.max_iter, .momentum, ...
+    """The fields of the solver's file, as in SolverParameter: solver.param.max_iter, .momentum, ...
 
     base_lr, max_iter and display can be set, for the iterations to come.
     """
@@ -44,20 +44,20 @@ class SolverParam:
 
 
 class Solver(_crema.Solver):
-    """A training: net, test nets, update rule and the count of iterations.
+    """A training run: net, test nets, update rule and iteration count.
 
     solver_file: a solver.prototxt, or a SolverParameter of crema.proto.caffe_pb2.
     text: a solver's text in place of a file.
     weights: files to start from, .caffemodel or .h5: a name or a list.
     snapshot: a .solverstate to resume from.
     level, stages: added to the solver's train_state.
-    precision: "fp32", or on a GPU "tf32", "bf16", "fp16"; by default the file's, else tf32 on a GPU.
+    precision: "fp32", or on a GPU "tf32", "bf16", "fp16"; default: the file's, else tf32 on a GPU.
     log: False keeps this solver's lines out of the log.
 
     It computes on the device that set_mode_cpu(), set_mode_gpu() and set_device() have chosen. Nets run planned: the
-    first access to a blob between inputs and outputs of solver.net makes that net keep its blobs from then on. Input
-    layers are filled through solver.net.blobs["data"].data[...]. Ctrl-C ends step() or solve() after the running
-    iteration with KeyboardInterrupt; the solver can go on afterwards. Two threads take turns. Mistakes in files are
+    first access to a blob between inputs and outputs of solver.net makes that net keep its blobs from then on. Fill
+    Input layers through solver.net.blobs["data"].data[...]. Ctrl-C ends step() or solve() after the current iteration
+    with KeyboardInterrupt; the solver can continue afterwards. Two threads take turns. Mistakes in files are
     crema.Error.
     """
 
@@ -74,7 +74,7 @@ class Solver(_crema.Solver):
 
     @property
     def param(self):
-        """What the solver's file says; base_lr, max_iter and display can be set."""
+        """The fields of the solver's file; base_lr, max_iter and display can be set."""
         return SolverParam(self)
 
     @property
@@ -85,7 +85,7 @@ class Solver(_crema.Solver):
     def solve(self, resume_file=None):
         """Trains up to max_iter, with the tests and snapshots that the solver asks for.
 
-        resume_file: a .solverstate to go on from.
+        resume_file: a .solverstate to resume from.
         """
         super().solve(os.fspath(resume_file or ""))
 
@@ -94,7 +94,7 @@ class Solver(_crema.Solver):
         super().step(iterations)
 
     def restore(self, file):
-        """Goes back to a snapshot, a .solverstate: weights, history, iteration and place in the data."""
+        """Restores a snapshot, a .solverstate: weights, history, iteration and position in the data."""
         super().restore(os.fspath(file))
 
     def snapshot(self):
@@ -104,9 +104,9 @@ class Solver(_crema.Solver):
     def test(self, net=0):
         """Runs a test net for its test_iter batches.
 
-        Returns a dict from each output to its mean: a number, or a list where it has several elements; with
-        test_compute_loss also "loss". It counts as a test of the training, for keep_best and the like. None when
-        stop() ended it.
+        Returns a dict from each output to its mean: a number, or a list if it has several elements; with
+        test_compute_loss also "loss". It counts as a test of the run, for example for keep_best. None if stop() ended
+        it.
         """
         return super().test(net)
 
@@ -115,11 +115,12 @@ class Solver(_crema.Solver):
         return super().test_all()
 
     def share_weights(self, net):
-        """Gives another net the parameters of solver.net, by the names of the layers; both then use the same memory."""
+        """Shares the parameters of solver.net with another net, matched by layer name; both then use the same
+        memory."""
         net.share_with(self.net)
 
     def apply_update(self):
-        """One update from the gradients that solver.net has now. The iteration stays."""
+        """One update from the current gradients of solver.net. The iteration count does not change."""
         super().apply_update()
 
     def stop(self):
@@ -128,9 +129,9 @@ class Solver(_crema.Solver):
 
     def add_callback(self, on_start, on_gradients_ready=None):
         """Calls functions without arguments in each iteration: on_start before its forward pass, on_gradients_ready
-        before its update. Either may be None. What they raise ends the step with that exception.
+        before its update. Either may be None. An exception that they raise ends the step.
 
-        An NCCL is accepted as Caffe's scripts give it: with one rank it has nothing to do.
+        Accepts an NCCL, as Caffe's scripts pass it: with one rank it does nothing.
         """
         if isinstance(on_start, _crema.NCCL):
             return
@@ -144,9 +145,9 @@ class Solver(_crema.Solver):
         self._callbacks = (*self._callbacks, (on_start, on_gradients_ready))
 
     def add_reader(self, reader, events=None):
-        """Calls reader(event) for what happens in the training, with a dict: its name as "event", and its fields.
+        """Calls reader(event) for events of the run, with a dict: the name as "event", and its fields.
 
-        events: the names to be told of; None: all but "test_batch". They are
+        events: the names to report; None: all but "test_batch". They are
         "start", "end" (iteration, early),
         "step" (after each iteration: iteration, max_iter, loss; makes a GPU compute one iteration at a time),
         "display" (iteration, loss, iterations_per_second, outputs), "learning_rate" (at displays: iteration, rate),
@@ -155,8 +156,8 @@ class Solver(_crema.Solver):
         state),
         "snapshot_failed", "restored", "final_loss" (iteration, loss), "early_stopped", "learning_rate_step",
         "gradients_clipped", "non_finite_loss", "update_skipped", "rolled_back", "confusion", "warning" (text).
-        Readers are called between iterations and should be quick. What one raises ends the training after the running
-        iteration with that exception. remove_reader() ends the calls.
+        Readers are called between iterations and should be quick. An exception from a reader ends the run after the
+        current iteration. remove_reader() ends the calls.
         """
         if not callable(reader):
             raise TypeError(f"add_reader: {reader!r} cannot be called")
@@ -164,7 +165,7 @@ class Solver(_crema.Solver):
         self._set_readers((*self._readers, (reader, names)))
 
     def remove_reader(self, reader):
-        """Ends the calls of a reader. ValueError when it is none."""
+        """Stops calling a reader. Raises ValueError if it is not registered."""
         kept = tuple(entry for entry in self._readers if entry[0] != reader)
         if len(kept) == len(self._readers):
             raise ValueError(f"remove_reader: {reader!r} is not a reader of this solver")

@@ -1,6 +1,6 @@
-"""A trained net classifies a picture, and shows what its layers see: filters, maps, activations and probabilities.
+"""Classifies a picture with a trained net, and shows what its layers see: filters, maps, activations and probabilities.
 
-Without a net of yours LeNet first learns digits for some seconds. CaffeNet and a photograph:
+Without your own net it first trains LeNet on digits for a few seconds. CaffeNet and a photograph:
 
   classification.py --model deploy.prototxt --weights caffenet.caffemodel --image cat.jpg --labels synset_words.txt
 
@@ -18,7 +18,7 @@ import common
 def train_lenet(crema, flags):
     """Trains LeNet on digits.
 
-    Returns the files of the net for use and of its weights, and a test image (28, 28, 1) with its class.
+    Returns the files of the deploy net and of its weights, and a test image (28, 28, 1) with its class.
     """
     x, y, x_test, y_test = common.digits(flags.data, seed=flags.seed)
     folder = tempfile.mkdtemp(prefix="crema-example-")

@@ -1,4 +1,4 @@
-"""What the examples share: their flags, the digits, LeNet, and writing pictures."""
+"""Common code of the examples: their flags, the digits, LeNet, and writing pictures."""
 
 import argparse
 import functools
@@ -25,7 +25,7 @@ def parser(doc, **defaults):
 
 
 def start(crema, flags):
-    """What every example does first: device, seed, folder for pictures, and no log of nets."""
+    """Setup for every example: device, seed, folder for pictures, and no log of nets."""
     crema.init_log(1)
     if flags.gpu is not None:
         crema.set_device(flags.gpu)
@@ -44,7 +44,7 @@ def add_data_flag(flags):
 
 
 def read_idx(path):
-    """An array of a file in MNIST's format, packed by gzip or not."""
+    """An array from a file in MNIST's format, with or without gzip."""
     if not os.path.exists(path):
         path += ".gz"
     with (gzip.open if path.endswith(".gz") else open)(path, "rb") as file:
@@ -58,7 +58,7 @@ def read_idx(path):
 def digits(folder=None, train=2000, test=500, seed=1):
     """Images (N, 1, 28, 28) from 0 to 1 and labels (N,), for training and for tests: x, y, x_test, y_test.
 
-    `folder` has MNIST's files, all of which are read; without it this many digits are drawn.
+    Reads all of MNIST's files in `folder`; without it draws this many digits.
     """
     found = []
     if folder is None:
@@ -79,7 +79,7 @@ def digits(folder=None, train=2000, test=500, seed=1):
 
 
 def lenet(batch, last="ip2", outputs=10, frozen=False):
-    """LeNet as a NetSpec: inputs data (batch, 1, 28, 28) and label (batch,); frozen: only the last layer learns."""
+    """LeNet as a NetSpec: inputs data (batch, 1, 28, 28) and label (batch,); frozen: trains only the last layer."""
     from crema import NetSpec, layers as L, params as P
 
     def learned(**fields):
@@ -103,7 +103,7 @@ def lenet(batch, last="ip2", outputs=10, frozen=False):
 
 
 def deploy(spec, scores, batch):
-    """The text of a NetSpec's net for use: its labels, accuracy and loss give way to a softmax of the scores."""
+    """The deploy text of a NetSpec's net: a softmax of the scores replaces its labels, accuracy and loss."""
     message = spec.to_proto()
     kept = [layer for layer in message.layer if layer.name not in ("label", "accuracy", "loss")]
     del message.layer[:]
@@ -125,13 +125,13 @@ ADAM = 'type: "Adam" base_lr: 0.001 momentum: 0.9 momentum2: 0.999'
 
 
 def solver(crema, net_file, seed, fields):
-    """A solver for a net that is stepped from here, at a fixed rate."""
+    """A solver with a fixed rate for a net that the caller steps."""
     text = 'net: "%s" %s lr_policy: "fixed" max_iter: 100000 random_seed: %d' % (net_file, fields, seed)
     return crema.get_solver(write_text(text, "solver.prototxt"))
 
 
 def batches(count, batch, generator):
-    """Places of samples, a batch at a time, for ever: each epoch in a new order."""
+    """Yields indices of samples, a batch at a time, forever: each epoch in a new order."""
     order = np.empty(0, np.int64)
     while True:
         while len(order) < batch:
@@ -154,7 +154,7 @@ def copy_weights(net, source):
 
 
 def accuracy(net, x, y, scores="ip2"):
-    """The share of images that a net, whose inputs are data and label, puts into the right class."""
+    """The accuracy on images of a net with the inputs data and label."""
     batch = net.blobs["data"].shape[0]
     right = 0
     for begin in range(0, len(x), batch):
@@ -169,7 +169,7 @@ def accuracy(net, x, y, scores="ip2"):
 
 
 def tile(images, columns=None, gap=1):
-    """One picture of many of equal size: (N, H, W) or (N, H, W, 3), each stretched to 0 to 1, on white."""
+    """One picture from many of equal size: (N, H, W) or (N, H, W, 3), each stretched to 0 to 1, on white."""
     images = np.asarray(images, np.float32)
     low = images.reshape(len(images), -1).min(1).reshape((-1,) + (1,) * (images.ndim - 1))
     high = images.reshape(len(images), -1).max(1).reshape(low.shape)

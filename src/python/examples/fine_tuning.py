@@ -1,7 +1,7 @@
-"""Fine-tuning: what LeNet has learned from many digits helps it with few of another kind.
+"""Fine-tuning: weights that LeNet learned from many digits help with a few of another kind.
 
-It learns from drawn digits (or MNIST), then sees 100 small scans of handwriting (scikit-learn's digits, made larger)
-in three ways: from scratch, with all its weights to start from, and with the last layer alone learning. Picture:
+It trains on drawn digits (or MNIST), then on 100 small scans of handwriting (scikit-learn's digits, enlarged) in three
+ways: from scratch, starting from all weights, and training only the last layer. Picture:
 fine_tuning.
 """
 
@@ -14,7 +14,7 @@ import common
 
 
 def scans(samples, seed):
-    """scikit-learn's digits as images (N, 1, 28, 28): x, y with `samples` of them to learn from, and the rest."""
+    """scikit-learn's digits as images (N, 1, 28, 28): x, y with `samples` of them for training, and the rest."""
     from sklearn.datasets import load_digits
 
     found = load_digits()

@@ -1,4 +1,4 @@
-"""LeNet learns digits, step by step: look at the net, take single steps, watch filters, curves and answers.
+"""Trains LeNet on digits step by step: look at the net, take single steps, watch filters, curves and predictions.
 
 Pictures: lenet_gradients, lenet_curves, lenet_answers.
 """

@@ -1,6 +1,5 @@
-"""Logistic regression as a net of one layer, beside scikit-learn's; then with a hidden layer.
-
-The border of one layer is a straight line, that of two is not. Picture: logistic_regression.
+"""Logistic regression as a net of one layer, compared with scikit-learn's; then with a hidden layer. One layer has a
+straight decision boundary, two layers do not. Picture: logistic_regression.
 """
 
 import numpy as np
@@ -9,7 +8,7 @@ import common
 
 
 def specs(crema):
-    """The two nets by name: one layer, and 40 rectifiers before it."""
+    """The two nets by name: one layer, and the same after 40 ReLUs."""
     from crema import layers as L
 
     found = {}

@@ -1,7 +1,7 @@
 """Several labels for each picture, from a data layer written in Python (shapes_layer.py).
 
-Each picture has one to three kinds of shapes; the net says of each kind whether it is there. A sigmoid for each
-replaces the softmax over all. Picture: multilabel.
+Each picture has one to three kinds of shapes; the net predicts for each kind whether it is there. A sigmoid for each
+kind replaces the softmax over all. Picture: multilabel.
 """
 
 import json

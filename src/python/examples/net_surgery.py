@@ -1,8 +1,8 @@
 """Net surgery: filters written by hand, and a classifier made fully convolutional, for pictures of any size.
 
 LeNet's first fully connected layer sees maps of 4 x 4, so it is a convolution with kernels of 4 x 4 and the same
-weights; the last one is a convolution of 1 x 1. On a picture of 28 x 28 both nets say the same; on a larger one the
-second gives a map of answers. Pictures: surgery_filters, surgery_map.
+weights; the last one is a convolution of 1 x 1. On a picture of 28 x 28 both nets give the same result; on a larger
+one the second gives a map of predictions. Pictures: surgery_filters, surgery_map.
 """
 
 import os
@@ -20,7 +20,7 @@ def gaussian(size, sigma):
 
 
 def edit_filters(crema, flags, image):
-    """A net of one convolution whose kernels are written by hand: blur and edges. Returns its maps."""
+    """A net of one convolution with handwritten kernels: blur and edges. Returns its maps."""
     from crema import layers as L
 
     net = crema.NetSpec()
@@ -47,7 +47,7 @@ def edit_filters(crema, flags, image):
 
 
 def fully_convolutional(spec, height, width):
-    """The text of LeNet for use, its fully connected layers written as convolutions."""
+    """The deploy text of LeNet, with its fully connected layers written as convolutions."""
     message = spec.to_proto()
     kept = [layer for layer in message.layer if layer.name not in ("label", "accuracy", "loss")]
     del message.layer[:]

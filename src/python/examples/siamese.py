@@ -1,6 +1,6 @@
-"""A siamese net lays digits out in the plane: equal ones near each other, different ones apart.
+"""A siamese net maps digits to the plane: equal ones close together, different ones apart.
 
-Two nets with the same weights look at a pair of images; the contrastive loss draws the two points of equal digits
+Two nets with the same weights look at a pair of images; the contrastive loss pulls the two points of equal digits
 together and pushes those of different digits apart (Hadsell, Chopra and LeCun, 2006). Picture: siamese.
 """
 
@@ -43,7 +43,7 @@ def siamese(batch):
 
 
 def pairs(y, batch, generator):
-    """Places of pairs of images, half of them of equal digits: a, b, and 1 where they are equal."""
+    """Indices of pairs of images, half of them of equal digits: a, b, and 1 if they are equal."""
     a = generator.integers(len(y), size=batch)
     b = generator.integers(len(y), size=batch)
     for i in range(0, batch, 2):

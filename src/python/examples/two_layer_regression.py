@@ -1,7 +1,7 @@
 """A regression of two layers with NumPy arrays: gradients compared with a net written in NumPy, and both trained.
 
-64 samples of 1000 random numbers, 100 rectifiers, 10 numbers out: what introductions to PyTorch begin with. The sum
-of the squared errors falls, as the data stay the same. Picture: two_layer_regression.
+64 samples of 1000 random numbers, 100 ReLUs, 10 numbers out: the first example in introductions to PyTorch. The sum
+of the squared errors falls, because the data stay the same. Picture: two_layer_regression.
 """
 
 import numpy as np

@@ -1,5 +1,5 @@
-"""What makes layers (net_spec.layers) under the name of a package, so that modules can be imported from it, as those of
-NVIDIA's Caffe: caffe.layers.detectnet.clustering.
+"""net_spec.layers as a package, so that modules can be imported from it, such as those of NVIDIA's Caffe:
+caffe.layers.detectnet.clustering.
 """
 import sys
 

@@ -1,4 +1,5 @@
-"""The messages of nets, solvers and data, caffe_pb2, and what they mean: describe(caffe_pb2.PoolingParameter)."""
+"""The messages of nets, solvers and data, caffe_pb2, and their documentation:
+describe(caffe_pb2.PoolingParameter)."""
 from . import caffe_pb2
 from .comments import describe
 

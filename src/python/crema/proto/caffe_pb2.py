@@ -7,8 +7,7 @@ They are ordinary protocol buffer messages:
     google.protobuf.text_format.Merge(open('net.prototxt').read(), net)
     weights = caffe_pb2.NetParameter.FromString(open('net.caffemodel', 'rb').read())
 
-Messages of one module or of another are different classes, so those of a caffe_pb2 generated elsewhere do not mix
-with these.
+Messages of different modules are different classes, so those of a caffe_pb2 generated elsewhere do not mix with these.
 """
 import os as _os
 import sys as _sys
@@ -35,8 +34,8 @@ def _read_schema():
 
 
 def _separate_json_names(messages):
-    """Lets fields that differ in underscores only (forks' param_str and param_str_) have names of their own in JSON:
-    protobuf refuses them from 4.22 on."""
+    """Gives fields that differ only in underscores (forks' param_str and param_str_) distinct JSON names: protobuf refuses
+    them from 4.22 on."""
     for message in messages:
         _separate_json_names(message.nested_type)
         taken = set()
@@ -54,7 +53,7 @@ def _class_maker(pool):
 
 
 def _name_class(cls, prefix):
-    """Gives a class the module and name under which pickle finds it again."""
+    """Gives a class the module and name that pickle needs to find it."""
     cls.__module__ = __name__
     cls.__qualname__ = prefix + cls.DESCRIPTOR.name
 

@@ -1,4 +1,4 @@
-"""What the schema says of its messages and fields."""
+"""The schema's comments on its messages and fields."""
 import functools
 
 from google.protobuf import descriptor_pb2
@@ -48,7 +48,7 @@ def _kind(field):
 
 
 def describe(message):
-    """Returns what a message is, and its fields with their types, defaults and meaning, as text.
+    """Describes a message and its fields with their types, defaults and meaning, as text.
 
     `message` is a class of caffe_pb2, such as caffe_pb2.PoolingParameter, or a message.
     """

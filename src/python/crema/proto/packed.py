@@ -1,4 +1,5 @@
-"""Packed fields as arrays: millions of weights pass as bytes, not one by one as Python's numbers."""
+"""Packed fields as arrays: millions of weights are copied as bytes, not one by one as Python
+numbers."""
 import numpy as np
 
 __all__ = ['add_packed', 'read_packed']

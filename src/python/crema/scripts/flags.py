@@ -1,4 +1,4 @@
-"""What classify and detect have in common."""
+"""Common code of classify and detect."""
 import sys
 
 import crema
@@ -26,7 +26,7 @@ def numbers(text):
 
 
 def preprocessing(args):
-    """The keywords of Classifier and Detector that the flags give."""
+    """The keywords of Classifier and Detector from the flags."""
     mean = io.load_mean(args.mean_file) if args.mean_file else None
     if mean is not None and mean.ndim == 3:
         mean = mean.mean((1, 2))
@@ -45,7 +45,7 @@ def set_mode(gpu):
 
 
 def run(main):
-    """Runs a script; what goes wrong for a reason that its user can mend is one line and the exit status 1."""
+    """Runs a script; an error that the user can fix prints one line and exits with status 1."""
     try:
         return main()
     except (crema.Error, OSError, ValueError, ImportError) as error:

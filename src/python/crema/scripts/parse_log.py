@@ -1,4 +1,4 @@
-"""Writes the tables in a training's log as CSV: LOG.train and LOG.test in the given folder, as `crema parse_log`
+"""Converts a training log to CSV: LOG.train and LOG.test in the given folder, as `crema parse_log`
 does."""
 import argparse
 import csv

@@ -13,9 +13,9 @@ __all__ = ['ClusterDetections', 'ClusterGroundtruth', 'group_rectangles']
 
 def group_rectangles(rectangles, group_threshold, eps):
     """Groups similar rectangles (left, top, width, height), as OpenCV's groupRectangles: returns the mean of each group
-    with more than group_threshold rectangles, and how many these are. A small group inside of a large one is left out.
+    with more than group_threshold rectangles, and their number. Leaves out a small group inside a large one.
 
-    Rectangles are similar if none of their sides is further away than eps times the mean of the smaller width and the
+    Rectangles are similar if none of their sides are further apart than eps times the mean of the smaller width and the
     smaller height.
     """
     boxes = np.asarray(rectangles, dtype=int).reshape(-1, 4)
@@ -34,7 +34,7 @@ def group_rectangles(rectangles, group_threshold, eps):
 
 
 def _groups(boxes, eps):
-    """The number of each box's group: those that similar ones link."""
+    """The number of each box's group; similar boxes are linked into groups."""
     sides = np.concatenate([boxes[:, :2], boxes[:, :2] + boxes[:, 2:]], axis=1)
     delta = eps * 0.5 * np.minimum(boxes[:, None, 2:], boxes[None, :, 2:]).sum(axis=2)
     similar = (np.abs(sides[:, None] - sides[None]) <= delta[..., None]).all(axis=2)
@@ -52,7 +52,7 @@ def _groups(boxes, eps):
 
 
 def _inside(box, count, other, others, eps):
-    """Whether a group lies inside of another one that has more members."""
+    """Whether a group is inside another one with more members."""
     if others <= max(3, count) and count >= 3:
         return False
     margin = np.rint(other[2:] * eps).astype(int)
@@ -97,7 +97,7 @@ class _Cluster(Layer):
         pass
 
     def candidates(self, coverage, corners):
-        """The boxes, in pixels of the image, of the cells that are covered enough."""
+        """The boxes, in image pixels, of cells with enough coverage."""
         rows, columns = self.image_size_y // self.stride, self.image_size_x // self.stride
         y, x = np.nonzero(self.covered(coverage[:rows, :columns]))
         # The size of a cell in whole pixels, as Python 2 divided.

@@ -1,4 +1,4 @@
-"""How well the boxes of a DetectNet are: which were found, and precision and recall in percent."""
+"""Scores the boxes of a DetectNet: which were found, and precision and recall in percent."""
 import numpy as np
 
 from ..._crema import Layer
@@ -10,7 +10,7 @@ _FOUND, _WRONG, _MISSED = 1, 2, 3
 
 
 def _overlap(a, b):
-    """The area that two boxes share, divided by the area of both."""
+    """The intersection over union of two boxes."""
     width, height = np.minimum(a[2:4], b[2:4]) - np.maximum(a[:2], b[:2])
     if width <= 0 or height <= 0:
         return 0
@@ -20,7 +20,7 @@ def _overlap(a, b):
 
 class ScoreDetections(Layer):
     """Bottoms: the true boxes, and those that were found, each (images, boxes, 5). Top: (images, 50, 5), corners and 1
-    for a box that was rightly found, 2 for a wrong one, 3 for a true one that was missed. param_str: the least overlap,
+    for a correct detection, 2 for a false one, 3 for a missed true box. param_str: the least overlap,
     0.7 if it is empty.
     """
 
