@@ -1,5 +1,5 @@
-// DividedBatch: layers that make up tops for the samples of other sources, whose batch several ranks may
-// divide among themselves.
+// DividedBatch: layers that create tops for the samples of other sources, whose batch several ranks
+// may divide.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +13,9 @@ class DividedBatch {
  public:
   virtual ~DividedBatch() = default;
   // Before setup: the samples in the net's batch. An axis of another extent has no samples. 0: the
-  // net's sources give each rank a batch of its own.
+  // net's sources give each rank its own batch.
   void set_divided_batch(int64_t samples) { batch_ = samples; }
-  // Where ranks share batches: changes this rank's tops to those of twice as many samples.
+  // If ranks share batches: changes this rank's tops to those of twice as many samples.
   virtual void double_samples(std::vector<Shape>& tops) const = 0;
 
  protected:

@@ -1,8 +1,8 @@
-// Edge: what may pass along an edge of the graph besides a blob and its gradient, so that a layer
-// does in its own pass over memory what would otherwise need another pass. An edge leads from top 0
-// of its writer to a bottom of its reader. The same struct says what a layer can do
-// (LayerHooks::top_edge, bottom_edge), what the plan requests of it (Preparation), and what its
-// kernels will do (Prepared).
+// Edge: what may pass along an edge of the graph in addition to a blob and its gradient, so that a
+// layer's own pass over memory replaces another one. An edge leads from top 0 of its writer to a
+// bottom of its reader. The same struct says what a layer can do (LayerHooks::top_edge,
+// bottom_edge), what the plan requests of it (Preparation), and what its kernels will do
+// (Prepared).
 #pragma once
 
 #include <vector>
@@ -35,7 +35,8 @@ struct Edge {
 struct EdgeTensors {
   Tensor statistics;  // (2, C) float32: sums of values, sums of squares
   Tensor affine;      // (2, C) float16: scale, shift
-  // Further parts of the gradient, besides top_diff[0]. Unlike it they must not be overwritten.
+  // Further parts of the gradient, in addition to top_diff[0]. Unlike it they must not be
+  // overwritten.
   std::vector<Tensor> gradient_parts;
 };
 

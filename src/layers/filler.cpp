@@ -141,8 +141,8 @@ void fill_dirac(const Filling& f) {
   });
 }
 
-// Until a training net has seen data (net/whitening.h): filters for data that are white already, one
-// input each, and their negatives.
+// Used until a training net has seen data (net/whitening.h): filters for data that are already
+// white, one input each, and their negatives.
 void fill_whitening(const Filling& f) {
   require(f.shape.axes() >= 2, "filler \"whitening\" fills weights, not biases");
   const int64_t inputs = f.shape.count(1), half = f.shape[0] / 2;

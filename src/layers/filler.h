@@ -14,7 +14,7 @@ void check_filler(const FillerParameter& filler);
 // Fills the tensor, whatever its device and format, from the random stream `random`. Values are
 // generated in row-major order, so the same seed gives the same weights on every device. Error for
 // an unknown type or a shape that the type cannot fill. samples: the tensor is this part of a batch
-// along its first axis, and gets those values of the whole.
+// along its first axis, and gets the values of that part.
 void fill(Context& context, const FillerParameter& filler, const Random& random,
           const Tensor& tensor, const BatchShare& samples = {});
 

@@ -15,7 +15,7 @@ void Layer::backward(Context&, const Backward&) {
   fail("type ", type(), " has no gradient: nothing that learns may depend on its output");
 }
 
-// Allocates nothing: layers ask in each pass.
+// Allocates nothing, because layers call it in each pass.
 bool Layer::fuses(std::string_view member) const {
   std::string_view rest = type_;
   if (rest.find('+') == rest.npos) return false;

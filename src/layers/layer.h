@@ -23,7 +23,7 @@ namespace crema {
 
 class LayerParameter;
 
-// The field of LayerParameter that holds this type of message; Error unless there is exactly one.
+// The field of LayerParameter with this type of message; Error unless there is exactly one.
 const google::protobuf::FieldDescriptor* params_field(const google::protobuf::Descriptor* type);
 
 class Layer : public LayerHooks {
@@ -34,13 +34,13 @@ class Layer : public LayerHooks {
   // A loss has loss_weight 1 on its first top unless the file says otherwise, and may have an
   // unnamed top.
   virtual bool is_loss() const { return false; }
-  // How the parts of top 0 and of the gradients that start from it are combined where several ranks
-  // share a batch. Every loss says so (tests/layers/loss_parts_test.cpp); called after setup.
+  // How the parts of top 0 and of its gradients combine if several ranks share a batch. Every loss
+  // declares it (tests/layers/loss_parts_test.cpp); called after setup.
   virtual LossParts loss_parts(const std::vector<Shape>& /*bottoms*/) const { return {}; }
-  // Where these parts are PartsRule::counted, from what forward has saved: two values of the net's
-  // real type, the divisor of top 0, which backward divides by as well, and the count that it is,
-  // which may be below 1 where the divisor is not. The solver writes the divisor of all ranks before
-  // backward.
+  // For PartsRule::counted, from what forward has saved: two values of the net's real type. The
+  // first is the divisor of top 0, which backward also divides by. The second is the count behind
+  // it, which may be below 1 when the divisor is not. The solver writes the divisor of all ranks
+  // before backward.
   virtual Tensor loss_count(const std::vector<Tensor>& /*saved*/) const { return {}; }
   // False: no gradient ever flows to this bottom (labels); asking for one with force_backward is
   // ignored.
@@ -60,8 +60,8 @@ class Layer : public LayerHooks {
   virtual Prepared prepare(Context& context, const Preparation& preparation);
   virtual void forward(Context& context, const Forward& pass) = 0;
   virtual void backward(Context& context, const Backward& pass);
-  // Called where the host reads results anyway: Error for what forward passes on a GPU since the
-  // last check could only flag (a label out of range). Clears the flag.
+  // Called when the host reads results anyway: throws Error for mistakes that forward passes on a
+  // GPU since the last check could only flag (a label out of range). Clears the flag.
   virtual void check(Context& context, const Forward& pass) const;
 
   // --- set by the net before setup ---
@@ -69,7 +69,7 @@ class Layer : public LayerHooks {
   const std::string& name() const { return name_; }
   const std::string& type() const { return type_; }
   bool training() const { return training_; }  // phase TRAIN
-  // Of the prototxt: relative paths are also resolved from it.
+  // The prototxt's folder: relative paths are also resolved from it.
   const std::string& folder() const { return folder_; }
   // Depends on the name only; selects the stream of random numbers.
   uint64_t id() const { return id_; }
@@ -89,7 +89,7 @@ class Layer : public LayerHooks {
   bool has_params() const {
     return has_params_of(field_of<Message>());
   }
-  // Of a fused layer, whose type joins its members' types with '+': whether `member` is one of
+  // For a fused layer, whose type joins its members' types with '+': whether `member` is one of
   // them.
   bool fuses(std::string_view member) const;
   void add_parameter(Shape shape, const FillerParameter& filler, bool learned = true) {
@@ -123,8 +123,8 @@ struct LayerMaker {
 struct LayerTag {};
 using LayerRegistry = Registry<LayerTag, LayerMaker>;
 
-// Of a type whose fields say which class it is ("Python"): makes that layer, and may turn the message
-// into that of another type. nullptr: the type's own class is meant.
+// For a type whose fields select its class ("Python"): creates that layer, and may turn the message
+// into that of another type. nullptr: use the type's own class.
 using LayerChooser = std::unique_ptr<Layer> (*)(LayerParameter& message, bool training);
 struct ChooserTag {};
 using ChooserRegistry = Registry<ChooserTag, LayerChooser>;

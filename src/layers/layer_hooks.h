@@ -1,5 +1,5 @@
-// LayerHooks: what only some layers tell the plan, each with a default that suits all others. A new
-// layer needs none of these; layer.h has what it does need.
+// LayerHooks: what only some layers tell the plan, each with a default for all others. A new layer
+// needs none of these; layer.h has the required functions.
 #pragma once
 
 #include <cstdint>
@@ -20,14 +20,14 @@ class LayerHooks {
   virtual bool as_many_tops_as_bottoms() const { return false; }
   // Every top is bottom[0] with another shape: nothing is computed, memory is shared.
   virtual bool is_view() const { return false; }
-  // Top 0 can be produced in whatever order, real type and channel padding the plan wants.
+  // Top 0 can be produced in any order, real type and channel padding that the plan wants.
   virtual bool makes_any_format() const { return false; }
   // The tops must keep their content between passes (inputs set by the user, constant data).
   virtual bool keeps_tops() const { return false; }
-  // False: neither pass reads this bottom's values; only its shape matters. It comes in whatever
-  // order and real type it has.
+  // False: neither pass reads this bottom's values; only its shape matters. It comes in any order
+  // and real type.
   virtual bool reads_values(int bottom) const { return bottom >= 0; }
-  // How many channels bottom 0 should have in memory when it is channels-last, stored in this type
+  // The channels that bottom 0 should have in memory if it is channels-last, stored in this type
   // and has no gradient; 0: no padding.
   virtual int64_t padded_channels(DType) const { return 0; }
   // Multiply-adds of one forward pass; each gradient costs as many. 0: so few that memory traffic
@@ -41,9 +41,9 @@ class LayerHooks {
   virtual Tensor given_parameter(size_t /*index*/) const { return {}; }
 
   // --- batches that ranks share ---
-  // The positions of this axis of that bottom do not depend on each other, so that they may be
-  // samples of which each rank has only some. The gradients of a loss also combine as loss_parts()
-  // says where the samples are along this axis.
+  // Positions along this axis of that bottom do not depend on each other, so they may be samples,
+  // and each rank may have only some of them. The gradients of a loss also combine as loss_parts()
+  // says if the samples are along this axis.
   virtual bool independent_along(int /*bottom*/, int axis,
                                  const std::vector<Shape>& /*bottoms*/) const {
     return axis == 0;
@@ -56,7 +56,7 @@ class LayerHooks {
   // The top consists of the bottoms' elements (as that of a view does), and the bottoms' gradients
   // are slices of its gradient.
   virtual bool concatenates() const { return is_view(); }
-  // Of a fused layer after setup: false if its members are faster unfused.
+  // For a fused layer after setup: false if its members are faster unfused.
   virtual bool is_profitable(const Context&, const std::vector<Shape>& /*bottoms*/,
                              Precision) const {
     return true;
@@ -76,42 +76,42 @@ class LayerHooks {
   virtual void open(Context&) {}
   // Forward does work on the host that a CUDA graph would not replay (reading a database).
   virtual bool works_on_host() const { return false; }
-  // Of a source, called before each forward: true if the tops of this pass have new shapes, which
+  // For a source, called before each forward: true if the tops of this pass have new shapes, which
   // infer then returns.
   virtual bool reshapes(uint64_t /*pass*/) { return false; }
-  // Of a source: its records per epoch; 0: not a source, or unknown.
+  // For a source: its records per epoch; 0: not a source, or unknown.
   virtual int64_t records() const { return 0; }
   // The same; a source that must read through itself to know does so.
   virtual int64_t count_records() { return records(); }
-  // Of a source, called before setup: no batch of it crosses the end of an epoch (for tests).
+  // For a source, called before setup: no batch crosses the end of an epoch (for tests).
   virtual void read_whole_epochs() {}
   // Then: how many records the batch of a pass has; 0: the source has no epochs.
   virtual int64_t records_in(uint64_t /*pass*/) { return 0; }
-  // Of a source in a training by several ranks: this one's part of each batch. all 0: it has none, as
-  // each rank makes its own tops.
+  // For a source with several training ranks: this one's part of each batch. all 0: it has none,
+  // because each rank creates its own tops.
   virtual BatchShare share() const { return {}; }
-  // Of a source: so many samples, of all ranks, come before pass 0, as passes were counted with another
-  // number of ranks before.
+  // For a source: the number of samples, of all ranks, before pass 0, if earlier passes ran with
+  // another number of ranks.
   virtual void skip_samples(int64_t /*samples*/) {}
-  // Its passes ask the other ranks something, so all of them must run it.
+  // Its passes communicate with the other ranks, so all of them must run it.
   virtual bool asks_ranks() const { return false; }
-  // Of a source: a hash of its first record, so that ranks notice that their data differ; 0: none.
+  // For a source: a hash of its first record, so that ranks notice when their data differ; 0: none.
   virtual uint64_t hash_of_first() const { return 0; }
-  // Bytes of device memory held besides blobs and parameters: cached records.
+  // Bytes of device memory in addition to blobs and parameters: cached records.
   virtual size_t resident_bytes() const { return 0; }
   // Frees them: the records are then read from the host, more slowly.
   virtual void release_resident() {}
   // Total seconds that all forward passes have waited for a source's data.
   virtual double waited() const { return 0; }
-  // Which setting of the source would make these waits shorter. May take a second.
+  // Which setting of the source would shorten these waits. May take a second.
   virtual std::string waiting_hint() const { return ""; }
 
   // --- shapes that depend on data ---
-  // The tops' sizes depend on the bottoms' values: infer() gives the maximum, the shape in which
-  // forward gets its tops, and dynamic_tops() gives what the last forward filled from the front of
-  // their memory. Later steps, and the layer's own backward, get tensors of those shapes. No step
-  // of such a net is in a CUDA graph. If dynamic_tops() needs more memory than forward was given, the
-  // tops are enlarged to those shapes and forward is called once more.
+  // The tops' sizes depend on the bottoms' values: infer() gives the maximum, the shape of the tops
+  // in forward, and dynamic_tops() the shapes that the last forward filled, from the front of their
+  // memory. Later steps, and the layer's own backward, get tensors of those shapes. No step of such
+  // a net is in a CUDA graph. If dynamic_tops() needs more memory than forward had, the tops are
+  // enlarged to those shapes and forward is called once more.
   virtual bool dynamic() const { return false; }
   virtual std::vector<Shape> dynamic_tops() const { return {}; }
 };

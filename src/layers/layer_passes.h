@@ -1,4 +1,4 @@
-// The arguments of Layer's functions: what a layer and the plan tell each other.
+// The arguments of Layer's functions: the interface between a layer and the plan.
 #pragma once
 
 #include <optional>
@@ -52,17 +52,17 @@ struct Inference {
   std::vector<TensorSpec> saved;
 };
 
-// How the loss of a batch follows from those of its parts, where ranks share the batch: each rank
+// How the loss of a batch follows from those of its parts, if ranks share the batch: each rank
 // computes the loss of its part and the gradient of that.
 enum class PartsRule {
   mean,     // the mean over the parts, weighted with their samples
   sum,      // their sum
   counted,  // the mean over the parts, weighted with what each counts (Layer::loss_count)
-  cannot,   // none of these: each part would have to know the others
+  cannot,   // none of these: each part would need the others
 };
 struct LossParts {
   PartsRule loss = PartsRule::cannot, gradient = PartsRule::cannot;
-  const char* why = nullptr;  // of cannot: the reason and the remedy; null: the layer is no loss
+  const char* why = nullptr;  // why `cannot`, and the remedy; null: not a loss
   static LossParts all(PartsRule parts) { return {parts, parts}; }
   static LossParts none(const char* why) { return {PartsRule::cannot, PartsRule::cannot, why}; }
   bool combine() const { return loss != PartsRule::cannot && gradient != PartsRule::cannot; }
@@ -71,11 +71,11 @@ struct LossParts {
 // A blob that a layer owns: learned, or measured (statistics).
 struct ParameterSpec {
   Shape shape;
-  const FillerParameter* filler;  // of the layer's message or a default: outlives the layer
+  const FillerParameter* filler;  // from the layer's message or a default: outlives the layer
   bool learned = true;            // false: no gradient, no update (running statistics)
 };
 
-// What is known once a plan's shapes, formats and gradients are decided.
+// Known once a plan's shapes, formats and gradients are decided.
 struct Preparation {
   std::vector<Shape> bottoms, tops;
   std::vector<Order> bottom_orders, top_orders;
@@ -83,15 +83,15 @@ struct Preparation {
   std::vector<bool> bottom_needs_diff;
   std::vector<bool> parameter_needs_diff;
   bool backward = false;       // false: forward only
-  DType dtype = DType::f32;    // of parameters, their gradients and `saved`: float32 or float64
-  DType storage = DType::f32;  // of bottoms, tops and their gradients, as half_rule() says
+  DType dtype = DType::f32;    // for parameters, their gradients, `saved`: f32 or f64
+  DType storage = DType::f32;  // type of bottoms, tops and their gradients, from half_rule()
   Precision precision = Precision::fp32;
-  Edge bottom_edge, top_edge;  // of bottom 0 and of top 0: what the plan requests
+  Edge bottom_edge, top_edge;  // order of bottom 0 and of top 0: requested by the plan
   // Formats of parameters that another net already owns; none: the layer may choose.
   std::vector<std::optional<Format>> parameter_formats;
 };
 
-// Which data backward reads; the planner frees or overwrites the rest.
+// The data that backward reads; the planner frees or overwrites the rest.
 struct BackwardReads {
   bool bottom = true;
   bool top = true;
@@ -133,13 +133,13 @@ struct Forward {
   // pass that a CUDA graph replays, kernels read it from device memory instead.
   uint64_t pass = 0;
   const uint64_t* live_pass = nullptr;
-  // Where ranks share a batch: this one's part. Random numbers of a sample depend on its place in the
-  // whole batch. all 0: the batch is not shared.
+  // If ranks share a batch: this one's part. Random numbers of a sample depend on its position in
+  // the whole batch. all 0: the batch is not shared.
   BatchShare share;
 };
 
 struct Backward {
-  std::vector<Tensor> bottom, top;  // data; empty where reads() does not ask for it
+  std::vector<Tensor> bottom, top;  // data; empty unless reads() asks for it
   std::vector<Tensor> top_diff;     // empty: that top gets no gradient
   EdgeTensors top_edge;             // gradient parts
   std::vector<Tensor> bottom_diff;  // to be overwritten; empty: not needed

@@ -1,6 +1,6 @@
-// What layers written in Python need from outside. This floor knows nothing of Python: whoever runs an
-// interpreter (the Python module when it is imported, or a tool that starts one) says here how objects
-// of such classes are made.
+// The interface of Python layers to an interpreter. This floor knows nothing of Python: the Python
+// module when imported, or a tool that starts an interpreter, registers here how to create objects
+// of such classes.
 #pragma once
 
 #include <memory>
@@ -17,30 +17,31 @@ namespace crema {
 class Layer;
 class LayerParameter;
 
-// A blob as Python code sees it: float32, row-major, in host memory. Either its own memory, which is
-// allocated and zero when first asked for, or a view of a net's. Python code may keep it and use it from any
-// thread, also while the net runs.
+// A blob as Python code sees it: float32, row-major, in host memory. It is either its own memory,
+// allocated and zeroed on first use, or a view of a net's. Python code may keep it and use it from
+// any thread, also while the net runs.
 class HostBlob {
  public:
   HostBlob(std::shared_ptr<Context> host, Shape shape)
       : host_(std::move(host)), shape_(std::move(shape)) {}
 
   Shape shape() const;
-  // The content is kept where the new shape fits into its memory (a smaller one has the first values),
-  // else zero. Arrays that Python still holds keep the old memory.
+  // Keeps the content if the new shape fits into its memory (a smaller one has the first values),
+  // otherwise zeros it. Arrays that Python still holds keep the old memory.
   void reshape(const Shape& shape);
-  // From now on reshape() to another shape is an Error: of a parameter, which the net has memory for.
+  // From now on reshape() to another shape is an Error, because the net has memory for this
+  // parameter.
   void fix_shape();
 
   // The tensors have the blob's shape.
   Tensor data() { return filled(data_); }
   Tensor diff() { return filled(diff_); }
-  // Whether there is any content: neither asked for nor viewed before is none.
+  // Whether there is any content: false before it is first used or viewed.
   bool has_data() const { return has(data_); }
   bool has_diff() const { return has(diff_); }
 
-  // From now on the content is this memory (host, float32, row-major). An empty tensor, or one that is
-  // smaller than the shape: memory of its own again, zero when asked for.
+  // From now on the content is this memory (host, float32, row-major). An empty tensor, or one
+  // smaller than the shape, means own memory again, zeroed on first use.
   void view_data(Tensor memory) { view(data_, std::move(memory)); }
   void view_diff(Tensor memory) { view(diff_, std::move(memory)); }
 
@@ -58,20 +59,20 @@ class HostBlob {
 
 using HostBlobs = std::vector<std::shared_ptr<HostBlob>>;
 
-// Which class, and what its object finds in its attributes.
+// The class, and the attributes of its object.
 struct PythonClass {
   std::string module, layer;  // python_param { module layer }
   std::string param_str;
   std::string name;      // of the layer
   bool training = true;  // phase TRAIN
   int rank = 0, ranks = 1;
-  std::string folder;  // of the prototxt: modules are found there too
+  std::string folder;  // folder of the prototxt: modules are found there too
   std::shared_ptr<Context> host;
 };
 
-// An object of a Python class. Each function calls the method of its name; an exception in it becomes
-// an Error with its type, its text and the last lines of the traceback. Callers need not hold the
-// interpreter's lock.
+// An object of a Python class. Each function calls the method of its name; an exception in it
+// becomes an Error with its type, its text and the last lines of the traceback. Callers do not need
+// the interpreter's lock.
 class PythonObject {
  public:
   virtual ~PythonObject() = default;
@@ -81,9 +82,9 @@ class PythonObject {
   virtual void forward(uint64_t pass, const HostBlobs& bottom, const HostBlobs& top) = 0;
   virtual void backward(const HostBlobs& top, const std::vector<bool>& propagate_down,
                         const HostBlobs& bottom) = 0;
-  // What setup has added with self.blobs.add_blob().
+  // The blobs that setup added with self.blobs.add_blob().
   virtual HostBlobs blobs() = 0;
-  // The attribute of that name: "mean", "sum", or "" where the class has none.
+  // The attribute of that name: "mean", "sum", or "" if the class has none.
   virtual std::string loss_parts() { return ""; }
 };
 
@@ -99,14 +100,15 @@ void set_python_starter(void (*starter)());
 // Starts the interpreter if need be. null: this program runs no Python layers.
 PythonMaker python_maker();
 
-// The file of a Python module, "" where there is none: as Python finds it where an interpreter runs, else in
-// PYTHONPATH, the working directory and the folder of the prototxt. No interpreter is started.
+// The file of a Python module, "" if there is none: found as by Python if an interpreter runs,
+// otherwise in PYTHONPATH, the working directory and the folder of the prototxt. Starts no
+// interpreter.
 std::string find_python_module(const std::string& module, const std::string& folder);
 using PythonFinder = std::string (*)(const std::string& module, const std::string& folder);
 void set_python_finder(PythonFinder finder);
 
-// Says which file of the author's runs in place of what the type's chooser (layer.h) would make: by
-// layers/python for its native versions.
+// Registers which author's file runs instead of what the type's chooser (layer.h) would make; used
+// by layers/python for its native versions.
 struct OverridingTag {};
 using OverridingModule = std::string (*)(const LayerParameter& message, const std::string& folder);
 using OverridingRegistry = Registry<OverridingTag, OverridingModule>;
@@ -114,8 +116,8 @@ using OverridingRegistry = Registry<OverridingTag, OverridingModule>;
 // The object behind a layer; null if it is not a Python layer.
 PythonObject* python_object(Layer& layer);
 
-// While on, forward() gives the tops of the last pass again and does not call the object: for a pass that
-// is repeated with the same bottoms. Nothing happens to other layers.
+// While on, forward() returns the tops of the last pass again and does not call the object: for a
+// repeated pass with the same bottoms. Has no effect on other layers.
 void repeat_python(Layer& layer, bool on);
 
 }  // namespace crema

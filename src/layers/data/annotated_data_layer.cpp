@@ -6,16 +6,16 @@
 //              batch, corners relative to the visible part of its image
 //   where n counts the batches
 //
-// Shapes: no bottoms; tops data (batch_size, C, H, W) and, if a second top is named, label (1, 1,
+// Shapes: no bottoms; tops data (batch_size, C, H, W) and, if there is a second top, label (1, 1,
 // R, 8), or (batch_size) if the records have a class and no objects.
 //
-// Parameters: data_param: source, backend, batch_size, prefetch, shuffle, rand_skip, threads, cache as
-// for Data. annotated_data_param: batch_sampler, how regions of an image are sampled, one of which is
-// used (the whole image if none is found); anno_type, for records without their own.
+// Parameters: data_param: source, backend, batch_size, prefetch, shuffle, rand_skip, threads, cache
+// as for Data. annotated_data_param: batch_sampler, how to sample regions of an image, one of which
+// is used (the whole image if none is found); anno_type, for records without their own.
 // transform_param, in this order: augment's mosaic, which joins the image with three of any other
-// records, distort_param, expand_param, the sampled region, resize_param, the rest of augment, crop,
-// mirror, mean and scale; emit_constraint says which objects count as visible in a part of the image.
-// What augment moves takes the boxes along.
+// records, distort_param, expand_param, the sampled region, resize_param, the rest of augment,
+// crop, mirror, mean and scale; emit_constraint decides which objects count as visible in a part of
+// the image. augment moves the boxes along with the pixels.
 //
 // R grows with the largest number of objects in a batch so far; unused rows are -1, as in a batch
 // without objects. Readers skip rows whose first value is -1.

@@ -1,19 +1,20 @@
-// CoSData: rows of a table with a column for each top (CaffeOnSpark). There the table is a DataFrame of
-// Spark; here it is in HDF5 files.
+// CoSData: rows of a table with a column for each top (CaffeOnSpark). There the table is a
+// DataFrame of Spark; here it is in HDF5 files.
 //
 //   top t [i, ...] = row (n * batch_size + i) mod rows of the dataset with the name of column t
 //   where n counts the batches, and the files of the list are concatenated
 //
-// Shapes: no bottoms; one top for each `top` of the message, (batch_size, channels, height, width) with
-// as many of the last three as its sample_num_axes says; with transpose, for one axis, (channels,
-// batch_size). A row of a dataset has channels * height * width numbers, whatever its axes.
+// Shapes: no bottoms; one top for each `top` of the message, (batch_size, channels, height, width)
+// with as many of the last three as its sample_num_axes says; with transpose, for one axis,
+// (channels, batch_size). A row of a dataset has channels * height * width numbers, whatever its
+// axes.
 //
-// Parameters: cos_data_param: source, a text file with one .h5 file per line; batch_size; for each top
-// its column's name, channels, height and width; transform_param, for the first top, whose
-// out_channels, out_height and out_width then say its shape. `type` says what a column of Spark's table
-// holds and is not needed.
+// Parameters: cos_data_param: source, a text file with one .h5 file per line; batch_size; for each
+// top its column's name, channels, height and width; transform_param, for the first top, whose
+// out_channels, out_height and out_width then give its shape. `type`, the type of a column in
+// Spark's table, is not needed.
 //
-// A DataFrame is written so in Python, images decoded as blue, green, red:
+// This writes a DataFrame in Python, with images decoded as blue, green, red:
 //   with h5py.File("train.h5", "w") as f: f["data"] = images; f["label"] = labels
 // In training several ranks share each batch.
 //

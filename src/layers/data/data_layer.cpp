@@ -4,42 +4,43 @@
 //   label[i]      = label of that record; label[i,k] with several labels, Datum.labels
 //   where n counts the batches, and transform is crop, mirror and (x - mean) * scale
 //
-// Shapes: no bottoms; tops data (batch_size, C, H, W), or the crop's height and width, and, if a
-// second top is named, label (batch_size), or (batch_size, L) for L > 1 labels in each record. Where
-// augment mixes samples (mixup, cutmix; in training) label is (batch_size, classes): the shares of the
-// classes, as SoftmaxWithLoss reads them.
+// Shapes: no bottoms; tops data (batch_size, C, H, W), or the crop's height and width, and, if
+// there is a second top, label (batch_size), or (batch_size, L) for L > 1 labels in each record. If
+// augment mixes samples (mixup, cutmix; in training) label is (batch_size, classes): soft labels,
+// as SoftmaxWithLoss reads them.
 //
 // Parameters: data_param: source, the folder of the database; backend, by default LEVELDB; for TAR
-// the source is a .tar file, a folder of them, a list of them, or "train-{000..146}.tar"; batch_size;
-// prefetch, number of batches prepared ahead; shuffle, a new order in every epoch; rand_skip;
-// threads, 0 for automatic; balance; cache, RAM or DISK, which keeps decoded images for the epochs that
-// follow, up to cache_limit MiB, those on disk in a temporary file in cache_folder. transform_param.
+// the source is a .tar file, a folder of them, a list of them, or "train-{000..146}.tar";
+// batch_size; prefetch, number of batches prepared ahead; shuffle, a new order in every epoch;
+// rand_skip; threads, 0 for automatic; balance; cache, RAM or DISK, which keeps decoded images for
+// the epochs that follow, up to cache_limit MiB, those on disk in a temporary file in cache_folder.
+// transform_param.
 //
-// With transform_param { decoder: GPU } a net on a GPU has the JPEGs among encoded records decoded
-// there, ahead, by nvJPEG: values differ from the CPU's by a unit or a few of 255, all else is the
-// same. It is for machines with few cores: with many, the CPU decodes as fast and leaves the GPU to the
-// net. Progressive JPEGs, those of print's inks and other kinds of images are decoded on the CPU; so
-// is everything, after a warning, where the net is not on a GPU, nvJPEG is missing or batch_size is 1.
-// augment, resizing, distortion and cache are computed on the CPU and do not go with it. A JPEG with
-// data missing in its middle, which converters leave out, has arbitrary pixels there.
+// With transform_param { decoder: GPU } a net on a GPU decodes JPEG records there, ahead of time,
+// with nvJPEG: values differ from the CPU's by a few units of 255, the rest is the same. It helps
+// machines with few cores; with many, the CPU decodes as fast and leaves the GPU to the net.
+// Progressive and CMYK JPEGs and other kinds of images are decoded on the CPU; so is everything,
+// after a warning, if the net is not on a GPU, nvJPEG is missing or batch_size is 1. augment,
+// resizing, distortion and cache run on the CPU and cannot be combined with it. A JPEG with data
+// missing in its middle, which converters skip, has arbitrary pixels there.
 //
-// A record of a tar file is what WebDataset takes for one: members whose names are equal up to the
-// first dot, side by side: an image (0001.jpg, .png, ...) and its label, a number in 0001.cls, or
-// "label" in 0001.json; several numbers are several labels.
+// A record of a tar file is the same as in WebDataset: consecutive members whose names are equal up
+// to the first dot: an image (0001.jpg, .png, ...) and its label, a number in 0001.cls, or "label"
+// in 0001.json; several numbers are several labels.
 //
-// Records come in the order of their keys, those of tar files as they lie there. In training
-// several ranks share each batch: the first one has its first samples. With balance: true all classes
-// come equally often in training: samples come in rounds with one record of each class, in random
-// order; an epoch has as many samples as there are records, and no record comes again before all
-// others of its class. The labels are read when the net is made, which for an LMDB takes a read or
-// two of 4 KiB for each record. Mixed samples (mixup, cutmix) are of one rank's part of a batch. The
-// first record determines the shape; others must have the same, unless they are cropped or batch_size
-// is 1: then the net follows each one's height and width.
+// Records come in the order of their keys, those of tar files in file order. In training several
+// ranks share each batch: the first one has its first samples. With balance: true all classes are
+// equally frequent in training: samples come in rounds with one record of each class, in random
+// order; an epoch has as many samples as there are records, and no record repeats before all others
+// of its class. The labels are read when the net is created, which for an LMDB takes one or two
+// reads of 4 KiB per record. Mixed samples (mixup, cutmix) come from one rank's part of a batch.
+// The first record determines the shape; others must have the same, unless they are cropped or
+// batch_size is 1: then the net follows each one's height and width.
 //
-// Encoded images are decoded for each sample. Of a JPEG that is only cropped no more is decoded than
-// the crop shows, unless cache needs all of it: damage below the crop goes unnoticed. With
-// scaled_decoding a JPEG that augment's resized_crop makes smaller is decoded at a half, a quarter or an
-// eighth of its size first, where that is no smaller than the crop.
+// Encoded images are decoded for each sample. If a JPEG is only cropped, only the crop is decoded,
+// unless cache needs the whole image: damage below the crop goes unnoticed. With scaled_decoding a
+// JPEG that augment's resized_crop makes smaller is decoded at a half, a quarter or an eighth of
+// its size first, if that is not smaller than the crop.
 //
 // Gradient: none.
 #include "base/error.h"

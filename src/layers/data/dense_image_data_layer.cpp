@@ -7,13 +7,13 @@
 //
 // Shapes: no bottoms; tops data (batch_size, C, H, W) and label (batch_size, 1, H, W), or three
 // channels of label with is_label_color. With label_divide_factor f the label map has H / f rows
-// and W / f columns, rounded down, each the nearest pixel of the whole one.
+// and W / f columns, rounded down, each the nearest pixel of the full map.
 //
 // Parameters: dense_image_data_param: source, a list with lines `image label-image`; root_folder,
 // prefixed to every path; new_height and new_width, to which images are resized bilinearly, label
 // images to the nearest pixel; is_color, false for grey; crop_height and crop_width, mirror, scale
-// and mean_file, as in transform_param, which is read too; batch_size, shuffle, rand_skip. Where
-// transform_param { augment } moves an image, what lies outside has the label floor(255 /
+// and mean_file, as in transform_param, which is read too; batch_size, shuffle, rand_skip. If
+// transform_param { augment } moves an image, pixels from outside it have the label floor(255 /
 // label_divider).
 //
 // Images must have one size, unless they are resized or cropped, or batch_size is 1: then the net

@@ -1,10 +1,10 @@
 // DummyData: tops written by fillers, for tests and timing. Constant ones are written once, others
 // in every pass unless `refill: false` keeps the first values.
-// Shapes: one `shape` for all tops or one for each (or num, channels, height, width of old files).
-// Of several ranks that train, each has its own part of random values. Where they share batches
-// (-batch_mode total), the first axis of a shape is the batch of all of them together, unless there are
-// more ranks than that: then each has the same values. Each has them as well in a top whose first axis
-// is not the batch: that of the net's other source, or of the first top.
+// Shapes: one `shape` for all tops or one per top (or num, channels, height, width of old files).
+// With several training ranks, each has its own part of random values. If they share batches
+// (-batch_mode total), the first axis of a shape is the batch of all of them together. With more
+// ranks than that, or in a top whose first axis is not the batch (that of the net's other source,
+// or of the first top), each rank has the same values.
 // Parameters: none.
 // Gradient: none (nothing comes before it).
 #include "layers/divided_batch.h"
@@ -39,8 +39,8 @@ class DummyDataLayer : public Layer, public DividedBatch {
     return inference;
   }
 
-  // This rank's part of a top, of which all ranks have `whole` or, without batch_mode total, as much
-  // each.
+  // This rank's part of a top. `whole` is the top of all ranks or, without batch_mode total, the
+  // size of each rank's.
   BatchShare share_of(const Shape& whole) const {
     if (!world_ || whole.axes() == 0 || !has_samples(whole[0]) ||
         (world_->divides_batches && whole[0] < world_->ranks))

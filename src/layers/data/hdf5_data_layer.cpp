@@ -7,16 +7,16 @@
 // one's height and width are those of transform_param's crop.
 //
 // Parameters: hdf5_data_param: source, a text file with one .h5 file per line; batch_size; shuffle,
-// a new order of the files, and of the rows inside each, in every epoch; prefetch, number of batches
-// prepared ahead; threads, 0 for automatic. transform_param, for the first top if its rows are
-// channels, rows and columns; augment needs whole numbers from 0 to 255.
+// a new order of the files, and of the rows inside each, in every epoch; prefetch, number of
+// batches prepared ahead; threads, 0 for automatic. transform_param, for the first top if its rows
+// are channels, rows and columns; augment needs whole numbers from 0 to 255.
 //
 // Integers and doubles are converted to the net's real type. In training several ranks share each
 // batch. Files need not fit into memory: at most 1 GiB of rows is kept, and a larger file is read
-// in blocks, which its chunks decide. Then shuffle takes the blocks in random order and permutes
-// the rows of those that are in memory together. With balance: true the classes of the second top
-// come equally often in training, as Data describes; as it takes rows from anywhere, files larger
-// than that memory are read slowly.
+// in blocks, chosen by its chunks. Then shuffle takes the blocks in random order and permutes the
+// rows of those that are in memory together. With balance: true the classes of the second top are
+// equally frequent in training, as for Data; since it reads rows in any order, files larger than
+// that memory are slow.
 //
 // Gradient: none.
 #include <algorithm>

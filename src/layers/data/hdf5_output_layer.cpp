@@ -98,7 +98,7 @@ class Hdf5OutputLayer : public Layer {
 
   Log* log_ = &silent_log();
   int64_t rows_ = 0;
-  std::array<Shape, 2> shapes_;  // of the last pass
+  std::array<Shape, 2> shapes_;  // from the last pass
   std::array<std::vector<float>, 2> values_;
 };
 

@@ -5,19 +5,18 @@
 //   where n counts the batches, and transform is crop, mirror and (x - mean) * scale
 //
 // Shapes: no bottoms; tops data (batch_size, C, H, W), or the crop's height and width, and label
-// (batch_size), or (batch_size, labels) if the lines have several. Where augment mixes samples (mixup,
-// cutmix; in training) label is (batch_size, classes): the shares of the classes, as SoftmaxWithLoss
-// reads them.
+// (batch_size), or (batch_size, labels) if the lines have several. If augment mixes samples (mixup,
+// cutmix; in training) label is (batch_size, classes): soft labels, as SoftmaxWithLoss reads them.
 //
 // Parameters: image_data_param: source, a text file with lines `path label` or `path label label
-// ...`, or CSV, labels being any numbers; root_folder, prefixed to every path; new_height and new_width, to
-// which images are resized, or short_side, the length of the smaller side; is_color (or
-// images_in_color), false for grey; batch_size; shuffle, a new order in every epoch; rand_skip;
-// threads, by default automatic; balance (or balance_class), which lets all classes come equally often
-// in training, as Data describes; cache, cache_limit and cache_folder, which keep decoded and resized
-// images as Data does. transform_param, which changes no label; scaled_decoding: JPEGs that new_height and
-// new_width, short_side or resized_crop make smaller are decoded at a half, a quarter or an eighth of their
-// size first.
+// ...`, or CSV, labels being any numbers; root_folder, prefixed to every path; new_height and
+// new_width, to which images are resized, or short_side, the length of the smaller side; is_color
+// (or images_in_color), false for grey; batch_size; shuffle, a new order in every epoch; rand_skip;
+// threads, by default automatic; balance (or balance_class), which makes all classes equally
+// frequent in training, as for Data; cache, cache_limit and cache_folder, which keep decoded and
+// resized images as Data does. transform_param, which changes no label; scaled_decoding: JPEGs that
+// new_height and new_width, short_side or resized_crop make smaller are decoded at a half, a
+// quarter or an eighth of their size first.
 //
 // A path ends with the last word of its line that is not a number. Images must have one size,
 // unless they are resized or cropped, or batch_size is 1: then the net follows each one's size. In

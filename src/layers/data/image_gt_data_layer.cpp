@@ -5,19 +5,19 @@
 //   the position's field, field_h x field_w pixels around ((w + 1/2) * downsample_rate, ...), if
 //   by more than fg_threshold; 0 if there is none, or it is to be ignored; then that overlap. An
 //   object without such a position, but with an overlap of 0.2, gets the position of its centre in
-//   the map that fits best. Where there is no image, and where ignored regions of the list cover a
+//   the map that fits best. Outside the image, and where ignored regions of the list cover a
 //   field by 0.4, the overlap is 1 and the class 0: DetectionLoss skips the position.
 //
 // Shapes: no bottoms; tops data (batch_size, 3, H, W), for each downsample_rate a target
 // (batch_size, 6, H / downsample_rate, W / downsample_rate) and, with output_gt_boxes, boxes (G, 7,
 // 1, 1) of image, left, top, right, bottom, class, whether to ignore it, as many as the batch has;
-// if it has none, one to be ignored.
+// if it has none, one ignored box.
 //
 // Parameters: image_gt_data_param: source, a list (data/lists/field_images.h); root_folder,
 // resize_width and resize_height, crop_width and crop_height, which give H and W; min_gt_width and
 // min_gt_height, below which objects are ignored; do_multiple_scale with min_scale and max_scale,
 // the range to which the chosen object's size is brought in half of the samples, and min_whaspect
-// and max_whaspect; fg_img_multiple, how often images with objects are taken; batch_size, shuffle,
+// and max_whaspect; fg_img_multiple, how often images with objects are chosen; batch_size, shuffle,
 // scale. transform_param: mean_value, mirror.
 //
 // Gradient: none.

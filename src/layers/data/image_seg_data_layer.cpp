@@ -5,17 +5,17 @@
 //   dim[i,0,0,:]   = height and width of the image, at most those of data
 //   where n counts the batches
 //
-// Shapes: no bottoms; tops data (batch_size, C, H, W), label (batch_size, 1, H, W) and, if a third
-// is named, dim (batch_size, 1, 1, 2).
+// Shapes: no bottoms; tops data (batch_size, C, H, W), label (batch_size, 1, H, W) and, if there is
+// a third, dim (batch_size, 1, 1, 2).
 //
 // Parameters: image_data_param: source, a list with lines `image label-image`; label_type: PIXEL,
 // IMAGE if the second column is one class for all pixels, NONE if there is none (all are 255);
 // root_folder, prefixed to every path; new_height and new_width, to which images are resized
 // bilinearly, label images to the nearest pixel; is_color, false for grey; batch_size, shuffle,
-// rand_skip; ignore_label, 255 by default, of pixels whose class is not known; cache, as for
-// ImageData, of both images. transform_param: crop, mirror, mean_value,
-// scale; scale_factors, of which one is chosen at random for each sample: both images are resized
-// by it; augment, which moves both: what lies outside the image has the label 255.
+// rand_skip; ignore_label, 255 by default, of pixels of unknown class; cache, as for ImageData, of
+// both images. transform_param: crop, mirror, mean_value, scale; scale_factors, of which one is
+// chosen at random for each sample: both images are resized by it; augment, which moves both:
+// pixels from outside the image have the label 255.
 //
 // An image smaller than the crop is padded below and on the right with the mean and the label 255.
 // Without a crop images must have one size, or batch_size is 1: then the net follows each one's

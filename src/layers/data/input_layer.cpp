@@ -1,5 +1,5 @@
 // Input: tops that a program fills before each pass (deploy nets).
-// Shapes: one `shape` for all tops or one for each.
+// Shapes: one `shape` for all tops or one per top.
 // Parameters: none.
 // Gradient: none (nothing comes before it).
 #include "layers/layer.h"

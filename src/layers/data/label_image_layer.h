@@ -1,5 +1,5 @@
 // LabelImageLayer: base of DenseImageData, ImageSegData, ImageLabelmapData and SegData, which read
-// lists of images whose labels are images.
+// lists of images with images as labels.
 #pragma once
 
 #include "base/error.h"

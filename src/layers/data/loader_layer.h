@@ -36,7 +36,7 @@ class LoaderLayer : public Layer {
   virtual bool has_classes() const { return false; }
   // Whether the layer's parameters ask for `balance`, and the phase does not forbid it.
   bool balances(Log& log) const;
-  // Whether a traversal comes to an end: samples drawn at random have none.
+  // Whether traversals end: with samples drawn at random they do not.
   virtual bool has_epochs() const { return true; }
   // Batch size, this rank's share, and the random numbers; skips at most rand_skip samples.
   LoaderOptions loader_options(Context& context, int64_t batch_size, int64_t rand_skip) const;
@@ -44,11 +44,11 @@ class LoaderLayer : public Layer {
   LoaderOptions database_options(Context& context) const;
   // The database that data_param names; logs Caffe's line about it.
   std::shared_ptr<const Source> open_source(Context& context) const;
-  // The same for another message, whose name is `where`.
+  // The same for another message with the name `where`.
   std::shared_ptr<const Source> open_source(Context& context, const char* where,
                                             const std::string& database, Backend backend) const;
-  // What `cache` of data_param or image_data_param asks for, for the images of this database or list;
-  // null: nothing.
+  // The `cache` settings of data_param or image_data_param for the images of this database or list;
+  // null: none.
   template <typename Parameter>
   std::unique_ptr<ImageCache> image_cache(Context& context, const Parameter& data,
                                           const std::string& source) const {
@@ -62,16 +62,17 @@ class LoaderLayer : public Layer {
   // The last step of setup. options.workers 0: chosen automatically.
   void start(Context& context, std::shared_ptr<const Dataset> samples,
              const LoaderOptions& options);
-  // Whether this layer knows transform_param { decoder: GPU }.
+  // Whether this layer supports transform_param { decoder: GPU }.
   virtual bool may_decode_on_gpu() const { return false; }
   // The same without a word in the log, as often as there are new samples.
   void fill_from(std::shared_ptr<const Dataset> samples, LoaderOptions options, Device device);
   const LoaderOptions& options() const { return loader_->options(); }
   // Samples in the batch of the current pass.
   int64_t batch_size() const { return batch_size_; }
-  // At the end of a whole epoch there are fewer. True when the number has changed.
+  // Fewer at the end of a whole epoch. Returns true when the number has changed.
   bool set_batch_size(uint64_t pass);
-  // How transform_param { augment } mixes samples; Error says why these cannot be mixed.
+  // How transform_param { augment } mixes samples; throws Error with the reason if these cannot be
+  // mixed.
   Mixture mixture_of(const Dataset& samples, const LoaderOptions& options) const;
   // Waits for the batch of this pass, and logs when a new epoch begins.
   const Batch& batch(uint64_t pass);
@@ -84,7 +85,7 @@ class LoaderLayer : public Layer {
   Log* log_ = nullptr;        // once started
   bool labels_vary_ = false, whole_epochs_ = false;
   int64_t batch_size_ = 0;
-  Shape sample_, labels_;  // of the current pass
+  Shape sample_, labels_;  // in the current pass
   int64_t last_batch_ = -1, last_epoch_ = 0;
 };
 

@@ -5,10 +5,10 @@
 //
 // Shapes: no bottoms; any number of tops (batch_size, C, H, W), as the first name's arrays are.
 //
-// Parameters: mat_read_param: prefix, which begins every path; source, a list whose lines begin with
-// a NAME; strip, how many characters are taken off the end of each name; batch_size. Without a source
-// the names are iter_0, iter_1, ..., as far as there are files. Relative paths are resolved from the
-// working directory, then from the folder of the prototxt.
+// Parameters: mat_read_param: prefix, which begins every path; source, a list whose lines begin
+// with a NAME; strip, the number of characters to remove from the end of each name; batch_size.
+// Without a source the names are iter_0, iter_1, ..., as far as there are files. Relative paths are
+// resolved from the working directory, then from the folder of the prototxt.
 //
 // Arrays of any numeric class are read. In training several ranks share each batch.
 //

@@ -5,14 +5,14 @@
 //
 // Shapes: any number of bottoms, of up to four axes; missing ones are 1. No tops.
 //
-// Parameters: mat_write_param: prefix, which begins every path and usually ends in "/"; source, a list
-// whose lines begin with the NAME of each pass, in the order of the data; strip, how many characters
-// are taken off the end of each name; period, to write only every so manieth pass. Without a source
-// the name is iter_0, iter_1, ... A relative path is resolved from the working directory; a folder
-// that is missing is made.
+// Parameters: mat_write_param: prefix, which begins every path and usually ends in "/"; source, a
+// list whose lines begin with the NAME of each pass, in the order of the data; strip, the number of
+// characters to remove from the end of each name; period, to write only in every period-th pass.
+// Without a source the name is iter_0, iter_1, ... A relative path is resolved from the working
+// directory; a missing folder is created.
 //
-// A test that goes on after the last name begins with the first one again, and says so once. Of
-// several ranks the first one writes. Files appear whole.
+// A test that runs past the last name starts over with the first one, and logs that once. With
+// several ranks the first one writes. Files appear only when complete.
 //
 // Gradient: none; its bottoms get no gradient from it.
 #include <filesystem>
@@ -92,7 +92,7 @@ class MatWriteLayer : public Layer {
   }
 
   std::string list_;                // empty: none
-  std::vector<std::string> names_;  // of its lines, once read
+  std::vector<std::string> names_;  // its lines, once read
   bool repeats_ = false;
 };
 

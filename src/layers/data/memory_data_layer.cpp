@@ -1,11 +1,12 @@
 // MemoryData: images and labels passed by a program (layers/data/memory_data.h), one batch per
 // pass.
 //   y[n] = transform(image (pass * batch_size + n) modulo the number of images)
-// Shapes: images (batch_size, channels, height, width), or as `dim` says (a fork), where the labels
-// are optional; labels (batch_size). With transform_param { crop_size } the images have its size.
-// Parameters: memory_data_param: shuffle, a new order in every epoch. transform_param: crop, mirror,
-// mean, scale; augment, for images whose values are whole numbers from 0 to 255. In training several
-// ranks each have the images that their program passed.
+// Shapes: images (batch_size, channels, height, width), or from `dim` (a fork), which makes the
+// labels optional; labels (batch_size). With transform_param { crop_size } the images have its
+// size.
+// Parameters: memory_data_param: shuffle, a new order in every epoch. transform_param: crop,
+// mirror, mean, scale; augment, for images whose values are whole numbers from 0 to 255. With
+// several ranks each trains on the images that its program passed.
 // Gradient: none (nothing comes before it).
 #include "base/error.h"
 #include "data/databases/memory_rows.h"
@@ -28,7 +29,7 @@ class MemoryDataLayer : public LoaderLayer, public MemoryData {
   }
   Arity tops() const override { return {p().dim_size() > 0 ? 1 : 2, 2}; }
   BackwardReads reads() const override { return {false, false}; }
-  // Which data come is known when the program has passed them.
+  // The data are known only after the program has passed them.
   bool has_epochs() const override { return false; }
   int64_t records_in(uint64_t) override { return 0; }
   bool reshapes(uint64_t pass) override { return set_ && LoaderLayer::reshapes(pass); }
@@ -42,7 +43,7 @@ class MemoryDataLayer : public LoaderLayer, public MemoryData {
     image_ = MemoryRows(image(), transform_, {}, {}).shape();
     options_ = loader_options(context, shape()[0], 0);
     options_.shuffle = p().shuffle();
-    options_.batch_size = shape()[0];  // each rank has data of its own
+    options_.batch_size = shape()[0];  // each rank has its own data
     options_.batch_of_ranks = options_.first_in_batch = 0;
     options_.prefetch = 1;  // a program may have new images for each pass
     device_ = context.device();

@@ -1,10 +1,10 @@
-// Python: a layer written in Python by a net's author, a class that derives from crema.Layer. It runs in
-// programs that use the Python module, and in the tools, which start an interpreter for it; -assume
-// TOP=SHAPE for the layer's tops does without. The classes of well-known public nets need no Python.
-// Shapes: what the class's reshape() gives its tops; its forward() may change them for the pass.
-// Parameters: python_param: module and layer (the class), param_str. The blobs that the class adds in
-// setup() learn like those of any layer, and begin with the values it gives them.
-// Gradient: what the class's backward() writes; zero where it writes nothing.
+// Python: a layer written in Python, a class that derives from crema.Layer. It runs in programs
+// that use the Python module, and in the tools, which start an interpreter for it; -assume
+// TOP=SHAPE for the layer's tops avoids that. The classes of well-known public nets need no Python.
+// Shapes: set by the class's reshape(); its forward() may change them for the pass.
+// Parameters: python_param: module and layer (the class), param_str. The blobs that the class adds
+// in setup() are trained like those of any layer, starting from the values set there.
+// Gradient: written by the class's backward(); zero where it writes nothing.
 #include <algorithm>
 #include <chrono>
 #include <optional>
@@ -230,7 +230,7 @@ class PythonLayer : public Layer {
     if (parts == "sum") parts_ = LossParts::all(PartsRule::sum);
   }
 
-  // The plan's memory has the sum over the ranks by now; the class finds what it has written.
+  // By now the plan's memory has the sum over the ranks; the class expects what it wrote.
   void show_own_loss(size_t j) {
     top_[j]->view_data({});
     std::copy(own_losses_[j].begin(), own_losses_[j].end(), top_[j]->data().data<float>());
@@ -256,7 +256,7 @@ class PythonLayer : public Layer {
     }
   }
 
-  // Shows the tensor's content: its own memory where Python can use that, else a copy.
+  // Shows the tensor's content: its own memory if Python can use that, else a copy.
   static void view(Context& context, const Tensor& tensor, HostBlob& blob,
                    void (HostBlob::*set)(Tensor), Tensor (HostBlob::*get)()) {
     if (is_direct(tensor)) return (blob.*set)(tensor);
@@ -270,7 +270,7 @@ class PythonLayer : public Layer {
       blob.reshape(from.shape());
       if (in_place_[i] < 0) {
         view(context, from, blob, &HostBlob::view_data, &HostBlob::data);
-      } else {  // both are the one blob, but in the plan the top has memory of its own
+      } else {  // both are the same blob, but in the plan the top has its own memory
         const Tensor to = front(pass.top[in_place_[i]], from.shape());
         if (is_direct(to)) blob.view_data(to);
         to_host(context, from, blob.data());
@@ -278,7 +278,8 @@ class PythonLayer : public Layer {
     }
   }
 
-  // What the blob has (of the last pass, or written by setup or reshape) moves into the plan's memory.
+  // Moves the blob's content (from the last pass, or written by setup or reshape) into the plan's
+  // memory.
   void view_top(Context& context, size_t j, const Tensor& to) {
     HostBlob& blob = *top_[j];
     if (!is_direct(to) || blob.shape().count() > to.count()) return;
@@ -286,7 +287,7 @@ class PythonLayer : public Layer {
     blob.view_data(to);
   }
 
-  // A loss begins with its weight, which must stay.
+  // A loss starts with its weight, which must not change.
   void view_top_diff(Context& context, size_t j, const Tensor& diff) {
     HostBlob& blob = *top_[j];
     const bool is_seed = static_cast<int>(j) < message().loss_weight_size() &&
@@ -297,7 +298,8 @@ class PythonLayer : public Layer {
     to_host(context, diff, blob.diff());
   }
 
-  // Of a copy, what was written into it since the last pass counts: a program sees the same blobs.
+  // If the blob is a copy, values written into it since the last pass count: a program sees the
+  // same blobs.
   void view_parameters(Context& context, const std::vector<Tensor>& parameters) {
     for (size_t k = 0; k < blobs_.size(); ++k) {
       if (is_direct(parameters[k])) {
@@ -327,12 +329,12 @@ class PythonLayer : public Layer {
   std::shared_ptr<Context> host_;
   HostBlobs bottom_, top_, blobs_;
   std::optional<std::vector<std::pair<Shape, std::vector<float>>>> repeated_;  // tops
-  // Of blobs_ that are copies, what they held after the last pass.
+  // For blobs_ that are copies, their content after the last pass.
   std::vector<std::vector<float>> known_;
   std::vector<int> in_place_;  // for each bottom the top that is the same blob; or -1
   std::vector<Tensor> given_;  // the first values of blobs_
   LossParts parts_;
-  std::vector<std::vector<float>> own_losses_;  // of several ranks: the tops with a loss_weight
+  std::vector<std::vector<float>> own_losses_;  // with several ranks: the tops with a loss_weight
   bool grows_ = false;                          // the last forward's tops did not fit
   bool waiting_ = false;                        // a source has run, and its tops wait to be fetched
   std::optional<uint64_t> last_pass_;           // set for sources only

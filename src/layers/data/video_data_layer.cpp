@@ -21,8 +21,7 @@
 //
 // Parameters: video_data_param, or image_data_param of C3D: source, root_folder, new_height and
 // new_width, batch_size, shuffle, rand_skip and those above. transform_param; is_flow inverts the x
-// component where a clip is mirrored; mean_file holds an image, or a clip (1, C, frames, H, W) as
-// C3D's do.
+// component of a mirrored clip; mean_file has an image, or a clip (1, C, frames, H, W) as C3D's do.
 //
 // Gradient: none.
 #include "base/error.h"

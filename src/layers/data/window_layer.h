@@ -18,7 +18,7 @@ class WindowLayer : public LoaderLayer {
  protected:
   bool has_epochs() const override { return in_order_; }
   // The last step of setup. `Parameter`: WindowDataParameter or McWindowDataParameter; `where`: its
-  // name. `options` supplies what the message does not give.
+  // name. `options` has the settings that are not in the message.
   template <typename Parameter>
   void start_reading(Context& context, const Parameter& data, const std::string& where,
                      const std::string& root, const TransformationParameter& transform,

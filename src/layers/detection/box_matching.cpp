@@ -104,7 +104,7 @@ class Matcher {
   const std::vector<Object>& objects_;
   int count_;
   std::vector<int> among_;                    // indices of the matched objects
-  std::vector<std::vector<float>> overlaps_;  // of each of them with each box
+  std::vector<std::vector<float>> overlaps_;  // overlap of each of them with each box
   BoxMatches matches_;
 };
 

@@ -13,7 +13,7 @@ struct Object {
   Box box;
   int label = 0;
   bool difficult = false;
-  int row = 0;  // of the blob that it was read from
+  int row = 0;  // the blob that it was read from
 };
 
 struct ObjectRule {
@@ -56,7 +56,7 @@ struct MatchRule {
   // much; above 1: none.
   float threshold = 2;
   bool ignore_crossing = false;   // boxes that cross the border of the image are ignored
-  bool ignore_difficult = false;  // so are those that match difficult objects
+  bool ignore_difficult = false;  // also those that match difficult objects
   int label = -1;                 // only objects of this class; -1: all
 };
 

@@ -172,7 +172,7 @@ class BoxOutputLayer : public Layer {
   std::vector<Shape> dynamic_tops() const override { return tops_; }
 
   std::vector<FieldBoxes> fields_;  // of each map
-  std::vector<Shape> tops_;         // of the last forward pass
+  std::vector<Shape> tops_;         // from the last forward pass
 };
 
 }  // namespace

@@ -3,7 +3,7 @@
 //   region' = decode(region, bbox_std * prediction + bbox_mean)
 //   with the prediction of the object class: values 4 to 7
 // In phase TRAIN drops regions whose corners come out in the wrong order, and with a third bottom
-// those that overlap their object by 0.95 or more: they were made from it.
+// those that overlap their object by 0.95 or more, because they were made from it.
 // Shapes: predictions (R, 8, ...), regions (R, 5, ...) of image and first and last pixels, matched
 // objects (R, 6, ...) of class, box and overlap; the top is (M, 5, 1, 1) with M up to R, depending
 // on the data.
@@ -61,7 +61,7 @@ class DecodeBboxLayer : public Layer {
 
   std::vector<Shape> dynamic_tops() const override { return {top_}; }
 
-  Shape top_;  // of the last forward pass
+  Shape top_;  // from the last forward pass
 };
 
 }  // namespace

@@ -33,7 +33,7 @@ using FindBoxes = std::function<NmsResult(Context&, const std::vector<Tensor>&, 
 NmsResult find_boxes(Context& context, const std::vector<Tensor>& bottoms, const Tensor& workspace,
                      const FindBoxes& find);
 
-// Layout of the workspace where each list has boxes of its own: the boxes, their scores, and the
+// Layout of the workspace if each list has its own boxes: the boxes, their scores, and the
 // workspace of nms.
 struct BoxWorkspace {
   Box* boxes;

@@ -1,11 +1,11 @@
 // DetectionAccuracy: accuracy of the classes and boxes of one map of MS-CNN.
-//   y_0 = share of positions whose class is among its top_k highest scores, y_1 the same of objects
+//   y_0 = fraction of positions with their class among the top_k scores, y_1 the same for objects
 //   z   = mean overlap of the boxes predicted for objects with these objects
 //   Positions with the label ignore_label of loss_param do not count, nor does background that
 //   overlaps an object by bg_threshold or more. Boxes are decoded as in BoxOutput, not clipped. A
-//   value for which nothing counts is -1.
-// Shapes: predictions (N, cls_num + 4, H, W), targets (N, 6, H, W) of ImageGtData; tops y
-// (1, 1, 1, 2) and z (1, 1, 1, 1).
+//   value without counted positions is -1.
+// Shapes: predictions (N, cls_num + 4, H, W), targets (N, 6, H, W) of ImageGtData; tops y (1, 1, 1,
+// 2) and z (1, 1, 1, 1).
 // Parameters: none.
 // Gradient: none.
 #include "kernels/core/reduce.h"

@@ -4,9 +4,9 @@
 //   detection: image, class, score, whether it is right (1 or 0), whether it is wrong (1 or 0)
 //   Within an image and class, detections are ordered by score. One is right if no earlier one has
 //   found the object that it overlaps most, by at least overlap_threshold. With
-//   evaluate_difficult_gt: false difficult objects do not count; what finds one is neither right
-//   nor wrong. name_size_file lists "name height width" of the images in the order of the data:
-//   boxes are then compared in pixels of the images before resize_param.
+//   evaluate_difficult_gt: false difficult objects do not count: a detection that finds one is
+//   neither right nor wrong. name_size_file lists "name height width" of the images in the order of
+//   the data: boxes are then compared in pixels of the images before resize_param.
 // Shapes: detections (1, 1, K, 7): image, class, score, x1, y1, x2, y2, class -1: unused; objects
 // (1, 1, G, 8) of AnnotatedData, image -1: unused; the top is (1, 1, classes - 1 + K, 5). Unused
 // rows have class -1 and zeros.
@@ -29,7 +29,7 @@ struct Found {
 };
 using ByClass = std::map<int, std::vector<Found>>;
 
-// Converts to pixels of an image of this size, before it was resized; clips at its border.
+// Converts to pixels of an image of this size, before resizing; clips at its border.
 Box in_pixels(const Box& box, float height, float width, const ResizeParameter* resize) {
   Box shares = box;
   if (resize && resize->resize_mode() == ResizeParameter::FIT_LARGE_SIZE_AND_PAD) {

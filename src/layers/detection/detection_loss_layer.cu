@@ -1,4 +1,4 @@
-// DetectionLoss: the loss of one map of MS-CNN, of classes and boxes together.
+// DetectionLoss: the loss of one map of MS-CNN, for classes and boxes together.
 //   loss = 1 / P * sum of w * -log(softmax(scores)[class]) + lambda / (4 K) * sum of f(z)
 //   P positions count: those of the K objects, and background that overlaps objects by less than
 //   bg_threshold, of which sample_mode selects, per image: "random": as many as there are objects,

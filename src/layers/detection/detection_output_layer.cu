@@ -6,12 +6,12 @@
 // With nms_param.eta below 1, each box kept multiplies a threshold above 0.5 by eta.
 // Shapes: predictions (N, P*L*4) for P priors and L = 1 box for all classes (share_location) or one
 // per class; scores (N, P*num_classes); priors (1, 2, P*4), boxes and then their variances, which
-// variance_encoded_in_target makes unused; with normalized: false (OpenVINO) (1, 2, P*5): before its
-// box a prior has the number of an image, which is not read, and the box is in pixels of an image of
-// input_width x input_height. A fourth bottom, the image, is not read. The top is (1,
-// 1, M, 7), for each object image, class, score, left, top, right, bottom, the last four relative
-// to the image and not clipped; if no image has any, N rows of image and -1. With
-// save_output_param, files of VOC, COCO or ILSVRC are written after num_test_image images.
+// variance_encoded_in_target makes unused; with normalized: false (OpenVINO) (1, 2, P*5): before
+// its box a prior has the number of an image, which is not read, and the box is in pixels of an
+// image of input_width x input_height. A fourth bottom, the image, is not read. The top is (1, 1,
+// M, 7), for each object image, class, score, left, top, right, bottom, the last four relative to
+// the image and not clipped; if no image has any, N rows of image and -1. With save_output_param,
+// files of VOC, COCO or ILSVRC are written after num_test_image images.
 // Parameters: none.
 // Gradient: none.
 #include <algorithm>
@@ -36,7 +36,7 @@ struct PredictedBoxes {
   int64_t count, positions;
   const T *predictions, *priors;
   Box* boxes;
-  int64_t numbers;  // of a prior: 4, or 5 with the box behind the number of an image
+  int64_t numbers;  // numbers per prior: 4, or 5 if the image number comes before the box
   float width, height;
   CREMA_HD static Box box_at(const T* at) {
     return {static_cast<float>(at[0]), static_cast<float>(at[1]), static_cast<float>(at[2]),
@@ -203,7 +203,7 @@ class DetectionOutputLayer : public Layer {
   float threshold_ = 0;
   Suppression suppression_;
   std::unique_ptr<DetectionFiles> files_;
-  Shape top_;  // of the last forward pass
+  Shape top_;  // from the last forward pass
 };
 
 }  // namespace

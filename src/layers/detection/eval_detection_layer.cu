@@ -1,7 +1,7 @@
 // EvalDetection (forks): which detections of a YOLO version 2 detector find an object, for average
 // precision.
-//   boxes, classes and scores as in YoloDetectionOutput; score_type says which score ranks: the
-//   box's (OBJ), its class's (PROB) or their product
+//   boxes, classes and scores as in YoloDetectionOutput; score_type selects the score for ranking:
+//   the box's (OBJ), its class's (PROB) or their product
 //   if nms is at least 0: NMS across all classes, at an overlap of nms or more, of boxes that
 //   score at least 0.005
 // Within an image and class, detections are ordered by score. One is right if no earlier one found

@@ -1,4 +1,4 @@
-// Feature maps of the multi-scale detector (MS-CNN): each position stands for a box of fixed size
+// Feature maps of the multi-scale detector (MS-CNN): each position represents a box of fixed size
 // around it, its field. Predictions are class scores and the object's box relative to the field;
 // targets are what ImageGtData writes.
 #pragma once
@@ -8,7 +8,7 @@
 
 namespace crema {
 
-// Fields, and what the four values of a prediction mean: shift of the centre in units of the
+// Fields, and the meaning of the four values of a prediction: shift of the centre in units of the
 // field's size and logarithm of the size ratio, minus a mean, over a standard deviation.
 struct FieldBoxes {
   float height, width, step;  // of the field; step: pixels between positions

@@ -61,7 +61,7 @@ struct DeviceMatcher {
     return count;
   }
 
-  // Notes a row of the image whose label is out of range.
+  // Records a row of the image whose label is out of range.
   __device__ void note_unknown(int64_t image, int64_t row) const {
     const T* object = rows + row * 8;
     if (static_cast<int64_t>(object[0]) == image && !is_known(object[1]))

@@ -165,8 +165,8 @@ class ProposalLayer : public Layer {
   std::vector<Shape> dynamic_tops() const override { return tops_; }
 
   std::vector<Box> anchors_;
-  Tensor corners_;           // of the anchors, on the device
-  std::vector<Shape> tops_;  // of the last forward pass
+  Tensor corners_;           // the anchors, on the device
+  std::vector<Shape> tops_;  // from the last forward pass
 };
 
 }  // namespace

@@ -2,17 +2,17 @@
 //   Candidates are the regions and the objects themselves. From an overlap of fg_thr on they count
 //   as objects, unless the object is to be ignored; from bg_thr_lw to below bg_thr_hg as
 //   background. Up to fg_fraction * batch_size of the former are sampled, and background up to
-//   batch_size; if that is too little, other regions in order, and then random boxes that match no
-//   object. With batch_size -1 all objects and all background are taken, and one random box if
+//   batch_size; if there are too few, other regions in order, and then random boxes that match no
+//   object. With batch_size -1 all objects and all background are used, and one random box if
 //   there are none. Each of several ranks samples batch_size regions of its own images.
 //   target = (encode(region, object) - bbox_mean) / bbox_std, at the values of the object's class,
 //   or with cls_aware: false of class 1; inside and outside weights are 1 there, 0 elsewhere
 // Shapes: regions (R, 5, ...) of image and first and last pixels, objects (G, 7, ...) of image,
 // box, class and whether to ignore it. Tops, B = batch_size rows of each (1 to R + G with -1),
-// objects first: regions (B, 5, 1, 1), classes (B, 1, 1, 1), targets and weights
-// (B, 4 * cls_num, 1, 1), or (B, 8, 1, 1) with cls_aware: false, matched objects (B, 6, 1, 1) of
-// class, box and overlap, zero for background; a seventh top (B, 1, 1, 1) has weights that give
-// objects fg_fraction of the sum, by their overlap with iou_weighted.
+// objects first: regions (B, 5, 1, 1), classes (B, 1, 1, 1), targets and weights (B, 4 * cls_num,
+// 1, 1), or (B, 8, 1, 1) with cls_aware: false, matched objects (B, 6, 1, 1) of class, box and
+// overlap, zero for background; a seventh top (B, 1, 1, 1) has weights that give objects
+// fg_fraction of the sum, by their overlap with iou_weighted.
 // Parameters: none.
 // Gradient: none.
 #include <numeric>
@@ -237,7 +237,7 @@ class ProposalTargetLayer : public Layer {
   }
 
   static constexpr uint32_t kSide = 32;  // minimum side of random boxes
-  std::vector<Shape> tops_;              // of the last forward pass
+  std::vector<Shape> tops_;              // from the last forward pass
 };
 
 }  // namespace

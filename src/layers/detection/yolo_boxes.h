@@ -50,7 +50,7 @@ template <typename T>
 struct Assign {
   Objects<T> objects;
   int64_t side, boxes;
-  const T *sizes, *mask;  // of all boxes, relative to the image; which ones the scale has
+  const T *sizes, *mask;  // sizes of all boxes, relative to the image; which ones the scale has
   int64_t all;
   LabelNote note;  // of an object with a wrong coordinate; its classes are kOfCoordinate
   T* belongs;
@@ -89,8 +89,8 @@ struct CellBox {
   }
 };
 
-// What boxes need to know of the objects: the maximum overlap, and the last object that belongs to
-// the box, or -1. Each index takes a part of an image's objects, so that few boxes keep a GPU busy.
+// What boxes need from the objects: the maximum overlap, and the last object that belongs to the
+// box, or -1. Each index takes a part of an image's objects, so that few boxes keep a GPU busy.
 // Boxes has box(image, position), position = box of the scale * S * S + cell.
 template <typename T, typename Boxes>
 struct Closest {
@@ -173,7 +173,7 @@ void check_objects(const Objects<T>& objects, int64_t images, int64_t classes) {
   }
 }
 
-// The same for what a GPU has recorded.
+// The same for errors that a GPU has recorded.
 inline void check_object_note(Context& context, const Tensor& note) {
   const std::optional<NotedLabel> bad = take_label_note(context, note);
   if (!bad) return;

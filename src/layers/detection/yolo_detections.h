@@ -47,7 +47,7 @@ class YoloDetector {
   // bottoms: the maps, followed by the boxes' sizes.
   NmsResult found(Context& context, const std::vector<Tensor>& bottoms, char* workspace) const;
   NmsInput nms_input(int64_t images, int64_t boxes) const;
-  Tensor sizes_;  // of the boxes of all scales, on the device
+  Tensor sizes_;  // boxes of all scales, on the device
 };
 
 // Bottoms: maps, one per scale; the top is that of write_detections, classes counted from 1. A
@@ -67,7 +67,7 @@ class YoloOutputLayer : public Layer {
   YoloDetector detector_;
 
  private:
-  Shape top_;  // of the last forward pass
+  Shape top_;  // from the last forward pass
 };
 
 // Error for a threshold that is not a valid overlap; `field` names it.

@@ -1,4 +1,5 @@
-// AccuracyDecode (MyCaffe): the share of examples whose label is the nearest by Decode's distances.
+// AccuracyDecode (MyCaffe): the fraction of examples whose label is the nearest by Decode's
+// distances.
 //   y = (number of examples whose label alone has the smallest distance) /
 //       (number of examples, without those of ignore_label), 0 if there are none
 // Shapes: distances (N, K), labels (N) or (N, D...), of which the first of each example counts; y

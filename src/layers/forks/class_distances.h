@@ -1,4 +1,4 @@
-// Shared code of a fork's losses whose scores are distances to the centres of all classes. For .cu
+// Common code of a fork's losses whose scores are distances to the centres of all classes. For .cu
 // files only, like device/parallel.h.
 #pragma once
 

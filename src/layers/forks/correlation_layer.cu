@@ -1,19 +1,19 @@
 // Correlation (FlowNet): compares each patch of one blob with displaced patches of another.
 //   y[n,d,h,w] = 1 / (C * K^2) * sum over c and the K x K patch of a[n,c,i,j] * b[n,c,i+p,j+q]
-//   the patch begins at row stride_1 * h + max_displacement - pad, and at such a column; d runs over
-//   the displacements (p, q), rows first: multiples of stride_2 up to max_displacement
-//   correlation_type: SUBTRACT has |a - b| in place of the product. Outside of a and b there are
+//   the patch begins at row stride_1 * h + max_displacement - pad, and at such a column; d runs
+//   over the displacements (p, q), rows first: multiples of stride_2 up to max_displacement
+//   correlation_type: SUBTRACT has |a - b| instead of the product. Outside of a and b there are
 //   zeros.
 // Correlation1D (DispNet): the same along rows only. The patch begins at row stride_1 * h, and
 // single_direction displaces to the right only (1: from 0 on) or to the left only (-1: from
 // -stride_2 on, one step beyond max_displacement, as in that fork).
 // Shapes: a and b (N, C, H, W), K = kernel_size, an odd number; R = max_displacement + (K - 1) / 2
 // and r = max_displacement / stride_2 rounded down give y (N, (2r + 1)^2, (H + 2 pad - 2R) /
-// stride_1, (W + 2 pad - 2R) / stride_1), rounded up; of Correlation1D (N, 2r + 1 or r + 1, (H - K +
-// 1) / stride_1, ...).
+// stride_1, (W + 2 pad - 2R) / stride_1), rounded up; of Correlation1D (N, 2r + 1 or r + 1, (H - K
+// + 1) / stride_1, ...).
 // Parameters: none.
-// Gradient: da[n,c,i,j] = 1 / (C * K^2) * sum of dy * b over all patches and displacements that read
-// it, db likewise; SUBTRACT has the sign of a - b, or of b - a, in place of the other factor.
+// Gradient: da[n,c,i,j] = 1 / (C * K^2) * sum of dy * b over all patches and displacements that
+// read it, db likewise; SUBTRACT has the sign of a - b, or of b - a, instead of the other factor.
 #include "base/ceil_div.h"
 #include "kernels/core/pointwise.h"
 #include "layers/layer.h"

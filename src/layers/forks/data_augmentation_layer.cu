@@ -1,12 +1,12 @@
-// DataAugmentation (FlowNet), as trained nets use it: the middle of an image less the mean that the
-// training measured.
+// DataAugmentation (FlowNet), as trained nets use it: the centre of an image minus the mean
+// measured in training.
 //   y[n,c,h,w] = x[n,c] at row h + (H - crop_height) / 2 and column w + (W - crop_width) / 2 - m
 // Shapes: x (N, C, H, W), y (N, C, crop_height, crop_width); both are H and W unless given.
 // Parameters: with recompute_mean m, not learned: (1, C, 1, 1), or (1, C, crop_height, crop_width)
-// with mean_per_pixel. A weight file of FlowNet's has it behind a count of iterations. Without
+// with mean_per_pixel. FlowNet's weight files have it after a count of iterations. Without
 // recompute_mean m is `mean`, one number for each channel, or 0.
-// Gradient: none: it works on data. The phase TRAIN is refused: transform_param { augment { } } of a
-// data layer changes images at random.
+// Gradient: none, because it works on data. The phase TRAIN is refused: transform_param { augment {
+// } } of a data layer changes images at random.
 #include "kernels/core/pointwise.h"
 #include "layers/layer.h"
 #include "proto/filler.pb.h"

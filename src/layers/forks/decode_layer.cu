@@ -1,18 +1,18 @@
 // Decode and AccuracyEncoding (MyCaffe): distances of vectors to the mean vector of each label.
-//   training: c[l] += (x[n] - c[l]) / min(m, M) for each vector of label l in turn, where m counts
+//   training: c[l] += (x[n] - c[l]) / min(m, M) for each vector of label l in order, where m counts
 //   l's vectors from the beginning and M = N cache_size
-//   d[n,l] = sum over i of (x[n,i] - c[l,i])^2, with c as it is after the batch; 3.4e38 for labels
+//   d[n,l] = sum over i of (x[n,i] - c[l,i])^2, with c after the batch; 3.4e38 for labels
 //   of ignore_label and those not seen yet
 //   target PREGEN: c is a fixed lattice: c[l,i] = s (digit i of l in base b), with
 //   s^2 slightly above 2 pregen_alpha and the smallest b that gives enough points
 // Decode gives d and, on a second top, c: zeros in training before centroid_output_iteration and
 // while a label seen so far has had fewer than M vectors. AccuracyEncoding moves c in testing too
-// and gives the share of vectors whose label is the nearest.
+// and gives the fraction of vectors whose label is the nearest.
 // Shapes: x (N, K...), labels (N) or (N, D...), of which the first of each vector counts; testing
-// Decode needs none. d (N, L), c (L, K, 1, 1), the share a scalar. L is label_count of
+// Decode needs none. d (N, L), c (L, K, 1, 1), the fraction a scalar. L is label_count of
 // decode_param, for PREGEN pregen_label_count.
-// Parameters, measured, not learned: c (L, K, 1, 1), of each label whether it has had M vectors (L,
-// 1, 1, 1), and m (L, 1, 1, 1).
+// Parameters, measured, not learned: c (L, K, 1, 1), whether each label has had M vectors (L, 1, 1,
+// 1), and m (L, 1, 1, 1).
 // Gradient: none.
 #include <cfloat>
 #include <cmath>

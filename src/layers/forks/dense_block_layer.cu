@@ -7,8 +7,8 @@
 // Parameters, in groups of one for each of the T = numTransition steps: filters (growthRate,
 // channels, 3, 3) of Filter_Filler; scales and biases of BN_Scaler_Filler (default 1) and
 // BN_Bias_Filler, sums of means and of variances, (1, channels, 1, 1) each; with use_BC the same
-// five of the 1 x 1 convolutions; the number by which the sums are divided. Those from the sums on
-// are measured.
+// five of the 1 x 1 convolutions; the number by which the sums are divided. The sums and what
+// follows are measured, not learned.
 // Gradient: through all steps. Each reads its x_t from y, and recomputes its normalization.
 #include "kernels/conv/conv.h"
 #include "kernels/core/add.h"
@@ -40,7 +40,7 @@ struct DropBody {
 struct DenseStep {
   BatchNormCase norm;
   std::unique_ptr<LinearKernel> conv;
-  Shape x, y;  // of the whole step
+  Shape x, y;  // in the whole step
   // Parameter indices.
   int filter = 0, scale = 0, shift = 0, mean = 0, variance = 0;
   size_t saved = 0;  // index of mean and inverse among the saved tensors
@@ -162,8 +162,7 @@ class DenseBlockLayer : public Layer {
     return prepared;
   }
 
-  // The workspace holds five tensors of at most the top's size, a scalar, and the kernels'
-  // workspace.
+  // The workspace has five tensors of at most the top's size, a scalar, and the kernels' workspace.
   Tensor space(const Tensor& workspace, int index, const Shape& shape, DType dtype) const {
     return part_of(workspace, index * whole_, shape, dtype);
   }

@@ -14,10 +14,10 @@ struct DetectNetChange {
   double hue = 0, saturation = 1;  // hue: degrees to add; saturation: factor
   bool flip = false;
   double scale_x = 1, scale_y = 1;    // after that
-  double width = 0, height = 0;       // of the scaled image
+  double width = 0, height = 0;       // in the scaled image
   double cosine = 1, sine = 0;        // of the angle by which it is then rotated, clockwise
-  double middle_x = 0, middle_y = 0;  // where its centre is moved to
-  double left = 0, top = 0;           // of the crop taken of this
+  double middle_x = 0, middle_y = 0;  // where its centre moves to
+  double left = 0, top = 0;           // of the crop of this image
 
   // Maps the scaled image to the result, and back.
   CREMA_HD void turn(double& x, double& y) const {

@@ -22,8 +22,8 @@ CREMA_HD bool has_boxes(const T* header, int64_t rows) {
 struct TargetBox {
   double left, top, right, bottom;                          // pixels of the result
   double cover_left, cover_top, cover_right, cover_bottom;  // the centre region that it covers
-  double share;                                             // of the object weight
-  int channel;                                              // of the class; -1: not trained
+  double share;                                             // the object weight
+  int channel;                                              // the class; -1: not trained
 };
 
 struct TargetRule {
@@ -42,7 +42,7 @@ struct MoveBoxes {
   const T* boxes;
   int64_t rows;
   const DetectNetChange* changes;
-  int64_t width;  // of the input images
+  int64_t width;  // the input images
   TargetRule rule;
   const float* classes;  // pairs: class in the labels, its channel
   int64_t class_count;

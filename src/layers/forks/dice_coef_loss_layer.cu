@@ -1,9 +1,9 @@
 // DiceCoefLoss (forks): one minus the overlap of predicted and true masks, the mean over images.
 //   loss = 1 / N * sum over n of
 //          1 - (2 * sum of x * t + smooth) / (sum of x^2 + sum of t^2 + smooth)
-// Shapes: x (N, C, ...), t with as many values, 0 to 1 (others are an error); or labels, one per position, whose t is 1 in the
-// label's channel and else 0. The channel of dice_coef_loss_param.ignore_label does not count. The
-// loss is a scalar.
+// Shapes: x (N, C, ...), t with as many values, 0 to 1 (others are an error); or labels, one per
+// position, whose t is 1 in the label's channel and otherwise 0. The channel of
+// dice_coef_loss_param.ignore_label does not count. The loss is a scalar.
 // Parameters: none.
 // Gradient: dx = 2 / N * (x * u - t * v) / v^2 with u the numerator and v the denominator, times
 // the loss weight; none for t.

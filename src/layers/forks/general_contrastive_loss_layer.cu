@@ -8,10 +8,10 @@
 // Shapes: distances x (N, C) to the centres of C classes, labels y (N); the loss is a scalar, a
 // second top has the mean of pull and that of max(0, negative_margin - x[n,k]) over all others.
 // Parameters: none.
-// Gradient: that of the loss, except for two rules of that fork: the own distance counts only below
-// positive_outlier_thresh, but above positive_upper_bound always (with positive_first). With
-// normalize_negative r, the others' gradients are divided by s = |sum of their slopes| / (r * N)
-// where s > positive_weight. None for labels, none from the second top.
+// Gradient: that of the loss, except for two rules of that fork: the distance to the own class
+// counts only below positive_outlier_thresh, but above positive_upper_bound always (with
+// positive_first). With normalize_negative r, the others' gradients are divided by s = |sum of
+// their slopes| / (r * N) where s > positive_weight. None for labels, none from the second top.
 #include "layers/forks/class_distances.h"
 #include "proto/params/forks_face.pb.h"
 

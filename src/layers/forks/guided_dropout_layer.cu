@@ -1,5 +1,5 @@
-// GuidedDropout: dropout of whole channels chosen by a second bottom, the guidance; for nets that
-// learn several domains at once, each of which is to use the units useful to it.
+// GuidedDropout: dropout of whole channels chosen by a second bottom, the guidance; for nets
+// trained on several domains, each with its own useful units.
 //   y[n,c,i] = x[n,c,i] * m[n,c] * C / s[n]; no division where s[n] is 0
 //   deterministic: m = 1 where g[n,c] > guidance_threshold, else 0; s[n] = sum over c of m[n,c];
 //                  in training and in testing

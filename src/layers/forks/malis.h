@@ -19,9 +19,9 @@ struct VoxelLinks {
 enum class VoxelPairs { of_one_segment, of_different_segments };
 
 // Returns the mean over all pairs of (target - affinity of the pair)^2, where target is 1 for pairs
-// of one segment and else 0. `pull` is overwritten with (target - affinity) * share of the pairs
-// for each link; like the affinities it is (kinds, voxels). Segments: one value per voxel, 0: none.
-// Ties between affinities are broken by index; without pairs the result is 0.
+// of one segment and otherwise 0. `pull` is overwritten with (target - affinity) * fraction of the
+// pairs for each link; like the affinities it is (kinds, voxels). Segments: one value per voxel, 0:
+// none. Ties between affinities are broken by index; without pairs the result is 0.
 double malis(const VoxelLinks& links, const double* affinity, const double* segments,
              VoxelPairs pairs, double* pull);
 

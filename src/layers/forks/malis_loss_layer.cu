@@ -6,14 +6,14 @@
 //   where the affinity of two voxels is the weakest link of the path between them whose weakest
 //   link is strongest
 // Shapes: affinities a (N, K, (Z,) (Y,) X) from 0 to 1, one for each of K links of a voxel, the
-// true ones t likewise (others are an error), segments (N, 1 or 2, (Z,) (Y,) X), integers, 0 for none; of 2 channels
-// `apart` takes the first, `together` the second. A fourth bottom has K * 3 steps z, y, x to the
-// linked voxel; without it they are +X, of K = 2 +Y and +X, of 3 +Z, +Y and +X. The loss is a
-// scalar; a second top is a.
+// true ones t likewise (others are an error), segments (N, 1 or 2, (Z,) (Y,) X), integers, 0 for
+// none; of 2 channels `apart` takes the first, `together` the second. A fourth bottom has K * 3
+// steps z, y, x to the linked voxel; without it they are +X, of K = 2 +Y and +X, of 3 +Z, +Y and
+// +X. The loss is a scalar; a second top is a.
 // Parameters: none.
-// Gradient: as in the forks, for a link, whether a or t decided it: the share of the pairs that it
-// connects times (affinity - 1 or 0) / 2 / N, times the loss weight; half the derivative by a. None
-// for the other bottoms, none from the second top.
+// Gradient: as in the forks, for a link, whether a or t decided it: the fraction of the pairs that
+// it connects times (affinity - 1 or 0) / 2 / N, times the loss weight; half the derivative by a.
+// None for the other bottoms, none from the second top.
 #include "kernels/core/pointwise.h"
 #include "kernels/core/targets.h"
 #include "kernels/core/threads.h"

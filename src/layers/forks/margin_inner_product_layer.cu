@@ -72,7 +72,7 @@ template <typename T>
 struct LabelScore {
   ClassLabels<T> labels;
   int type;
-  const T* squares;  // of the lengths of x
+  const T* squares;  // lengths of x
   const T* lambda;
   LabelNote note;
   T *cosines, *y;

@@ -10,22 +10,22 @@
 //   shuffle the windows of a batch are chosen as in WindowData.
 //
 // Shapes: no bottoms; tops data (batch_size, C, crop_size, crop_size), mask (batch_size, M,
-// mask_crop_size, mask_crop_size), where each image has M masks, and label (batch_size).
+// mask_crop_size, mask_crop_size), with M masks per image, and label (batch_size).
 //
 // Parameters: mcwindow_data_param: source, a window file with masks (data/lists/window_file.h);
 // batch_size; crop_size and mask_crop_size; fg_threshold, the overlap from which a window shows an
 // object; bg_threshold, below which it shows background, of class 0; a window between keeps the
-// class of the list; fg_fraction, the share of objects in a randomly chosen batch; context_pad, how
-// many of the crop_size pixels surround the box on each side; crop_mode "warp" stretches the box,
-// "square" takes the smallest square around it; mirror, scale and mean_file, as in transform_param,
-// which is read too.
+// class of the list; fg_fraction, the fraction of objects in a randomly chosen batch; context_pad,
+// the number of the crop_size pixels around the box on each side; crop_mode "warp" stretches the
+// box, "square" takes the smallest square around it; mirror, scale and mean_file, as in
+// transform_param, which is read too.
 //
-// Pixels outside the image are 0, also in a mask, where they take the same share of the window as
+// Pixels outside the image are 0, also in a mask, where they cover the same part of the window as
 // in data: the fork stretches a mask over its whole sample and then shifts it by rows and columns
 // of data, beyond the end of the sample.
 //
-// The windows are a function of the seed and the pass. Of several ranks each takes its share of the
-// list, or draws its own.
+// The windows are a function of the seed and the pass. With several ranks each takes its part of
+// the list, or draws its own.
 //
 // Gradient: none.
 #include "data/loader/to_tensor.h"

@@ -140,7 +140,7 @@ struct Parts {
   size_t bytes() const { return static_cast<size_t>(at - begin); }
 };
 
-// What an iteration saves for its gradient; (pixels, classes) each.
+// Saved by an iteration for its gradient; (pixels, classes) each.
 template <typename T>
 struct Iteration {
   T *probabilities, *spatial, *bilateral, *message;

@@ -2,8 +2,8 @@
 //   y = x + n
 //   gaussian_std: n ~ N(bias, gaussian_std^2); uniform_range: n from bias - uniform_range to bias +
 //   uniform_range; neither: y = x
-//   filler_param (another fork): "gaussian", N(mean, std^2), or "uniform", from min to max; in
-//   testing too
+//   filler_param (another fork): "gaussian", N(mean, std^2), or "uniform", from min to max; also in
+//   testing
 // Shapes: y as x, any.
 // Parameters: none.
 // Gradient: dx = dy. The noise is a function of seed, layer and pass.

@@ -18,7 +18,7 @@ struct Thresholds {
   NotedLabels<T> labels;  // classes: K + 1
 
   CREMA_HD int64_t pair(int64_t n, int64_t k) const { return 2 * (n * (labels.classes - 1) + k); }
-  // By how much the wrong answer exceeds the correct one.
+  // The amount by which the wrong answer exceeds the correct one.
   CREMA_HD T lead(int64_t n, int64_t k) const {
     const int label = labels.at(n);
     const T* scores = x + pair(n, k);

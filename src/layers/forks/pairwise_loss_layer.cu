@@ -8,9 +8,9 @@
 //   <a, b>^2 / (|a|^2 |b|^2), or 1/4 if the two share nothing.
 // Shapes: codes u (N, K), labels a (N, L), codes v (N, K), labels b (N, L); the loss is a scalar.
 // Parameters: none.
-// Gradient: du[i] = l_lambda * sigmoid_param / W * sum over j of w * (sigmoid(t) - s) * v[j], dv
-// likewise; none for labels. (HashNet's program has twice that gradient: loss_weight: 2 has its
-// steps. Its gradient, but not its loss, has 4 c.)
+// Gradient: du[i] = l_lambda * sigmoid_param / W * sum over j of w * (sigmoid(t)
+// - s) * v[j], dv likewise; none for labels. (HashNet's program has twice that gradient: use
+// loss_weight: 2 for the same steps. Its gradient, but not its loss, has 4 c.)
 #include "kernels/core/pointwise_math.h"
 #include "layers/loss/loss_layer.h"
 #include "proto/params/forks_hashing.pb.h"
@@ -31,7 +31,7 @@ struct CodePairs {
   int64_t batch, codes, labels;  // N, K, L
   T steepness, similar, lambda;
   bool shares;      // continous_similarity
-  const T* slopes;  // of the loss with respect to the product of each pair
+  const T* slopes;  // gradient of the loss with respect to the product of each pair
   bool second;      // gradient: of v
 
   CREMA_HD T overlap(int64_t i, int64_t j) const {

@@ -1,10 +1,12 @@
-// Resample (FlowNet): resizes images, each pixel being a weighted mean of those around its place.
+// Resample (FlowNet): resizes images, each pixel being a weighted mean of those around its
+// position.
 //   y[n,c,h,w] = sum over i and j of wy[h,i] * wx[w,j] * x[n,c,i,j], weights of sum 1
-//   the place of column w is (w + 1/2) * W / W' - 1/2, that of a row likewise. The weight at distance
-//   d is LINEAR 1 - |d|; CUBIC the cubic convolution with a = -1/2; NEAREST takes the nearest pixel.
-//   With antialias distances are divided by the factor where images become smaller. (FlowNet's
-//   program adds half of the other axis' factor, which is the same where both are.)
-// Downsample (FlowNet): the same with corners on corners: the place of column w is w * (W - 1) /
+//   the position of column w is (w + 1/2) * W / W' - 1/2, that of a row likewise. The weight at
+//   distance d is LINEAR 1 - |d|; CUBIC the cubic convolution with a = -1/2; NEAREST takes the
+//   nearest pixel.
+//   With antialias distances are divided by the factor if images become smaller. (FlowNet's
+//   program adds half of the other axis' factor, which is the same if both factors are.)
+// Downsample (FlowNet): the same with aligned corners: the position of column w is w * (W - 1) /
 // (W' - 1), the weight 1 - |d| / ((W - 1) / (W' - 1)). NaN is an unknown value: it does not count,
 // and a pixel whose unknown weight is more than half of the known one is NaN.
 // Shapes: x (N, C, H, W), y (N, C, H', W'): height and width (Downsample: top_height and top_width)
@@ -21,13 +23,13 @@
 namespace crema {
 namespace {
 
-// What the pixels along one axis of the top are made of.
+// The pixels of the bottom that a pixel of the top combines along one axis.
 struct AxisWeights {
   int64_t taps = 0;            // per pixel of the top
   std::vector<float> firsts;   // for each pixel of the top the first that it reads
   std::vector<float> weights;  // taps of each
   std::vector<float> begins;   // for each pixel of the bottom the first of the top that reads it
-  std::vector<float> ends;     // and the one after the last
+  std::vector<float> ends;     // and one past the last
 };
 
 using Filter = double (*)(double);
@@ -246,7 +248,7 @@ class ResampleLayer : public Layer {
     });
   }
 
-  Tensor numbers_;  // of both axes, one after the other: firsts, weights, begins, ends
+  Tensor numbers_;  // for both axes, one after the other: firsts, weights, begins, ends
   int64_t taps_[2] = {0, 0};
   const bool corners_;  // Downsample
 };

@@ -15,7 +15,7 @@ namespace {
 
 struct Steepness {
   uint64_t pass;
-  const uint64_t* live;  // where a CUDA graph replays the pass
+  const uint64_t* live;  // when a CUDA graph replays the pass
   uint32_t step;
   double first, gamma, power;
   CREMA_HD double get() const {

@@ -15,12 +15,12 @@
 // and crop are drawn, at most ten times; batch_size, 1 unless transform_param has a crop_size.
 // transform_param: stride; scale_ratios, two numbers, 1 and 1 by default; upper_size, or
 // upper_height and upper_width; crop_size, of other versions of this layer, instead of stride and
-// upper sizes; mirror, mean_value, scale; augment, which moves both images first: what lies outside
-// has the label 255.
+// upper sizes; mirror, mean_value, scale; augment, which moves both images first: pixels from
+// outside have the label 255.
 //
 // The crop is random in training and central in testing, as in all layers here; the fork draws it
-// in both, and stops where mirror is off. An image smaller than crop_size is padded below and on
-// the right with the mean and the label 255; one smaller than the stride is an error.
+// in both, and aborts if mirror is off. An image smaller than crop_size is padded below and on the
+// right with the mean and the label 255; one smaller than the stride is an error.
 //
 // Other forks use this name for other layers, which read a database or a list of names without
 // extensions: DenseImageData and ImageSegData can read their lists, written out.

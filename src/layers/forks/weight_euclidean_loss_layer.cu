@@ -3,7 +3,8 @@
 //   w: contour_weight for landmarks 0 to 16, main_weight for the others, coarse_weight (if it is
 //   not 0) for 17, 21, 22, 26, 27, 31, 35, 36, 39, 42, 45, 48 and 54. s: 1, or with normalized: 1
 //   the size of the face b: with normalized_type 0 the distance of (x of landmark 36, y of 39) from
-//   (x of 42, y of 45), else that of (min x, min y), at most 1, from (max x, max y), at least 0.
+//   (x of 42, y of 45), otherwise that of (min x, min y), at most 1, from (max x, max y), at least
+//   0.
 // Shapes: a and b (N, 136), all x and then all y; m has as many, and is 1 without a third bottom;
 // the loss is a scalar.
 // Parameters: none.

@@ -1,10 +1,10 @@
-// BatchNorm+Scale+GELU: a normalization and the activation behind it, on a GPU whose kernels take
-// packs of channels (kernels/norm/batch_norm.h). Elsewhere, as in tests, the members run one after
+// BatchNorm+Scale+GELU: a normalization and the activation after it, on a GPU with kernels for
+// packs of channels (kernels/norm/batch_norm.h). Otherwise, as in tests, the members run one after
 // the other.
 //   y = gelu(norm(x) * scale + bias)    norm: see BatchNorm; gelu: the exact one of GELU
 // Shapes: y as x (N, C, H, W).
 // Parameters: BatchNorm's, then Scale's.
-// Gradient: through GELU at the value that is computed again from x, then as BatchNorm's.
+// Gradient: through GELU at the value recomputed from x, then as BatchNorm's.
 #include "kernels/core/implementation.h"
 #include "layers/fused/fused_layer.h"
 #include "layers/norm/batch_norm_base.h"

@@ -1,6 +1,6 @@
 // BatchNorm+Scale+BatchNorm+Scale+Sum+ReLU: fuses the end of a residual block whose two branches
-// both end in BatchNorm and Scale. The planner makes it where one kernel
-// (kernels/norm/batch_norm_pair.h) implements it. Elsewhere, as in tests, its members run one after
+// both end in BatchNorm and Scale. The planner creates it if one kernel
+// (kernels/norm/batch_norm_pair.h) implements it. Otherwise, as in tests, its members run one after
 // the other.
 //   y = relu(norm(x) * scale + bias + norm(z) * scale' + bias')    norm: see BatchNorm
 // Shapes: x and z (N, C, ...), y the same.

@@ -60,7 +60,7 @@ class BatchNormPoolLayer : public FusedLayer {
     return prepared;
   }
 
-  // saved: the BatchNorm's mean and inverse, the pooling's index, what the kernels saved.
+  // saved: the BatchNorm's mean and inverse, the pooling's index, and the kernels' data.
   static BatchNormPoolSaved unpack(const std::vector<Tensor>& saved) {
     const Tensor kept = saved.size() > 3 ? saved[3] : Tensor();
     return {{saved[0], saved[1], Tensor()}, saved[2], kept};

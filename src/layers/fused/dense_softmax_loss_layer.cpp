@@ -1,5 +1,5 @@
-// InnerProduct+SoftmaxWithLoss: fuses the two. The planner makes it where a classifier is small and
-// kernels/softmax/dense_softmax_loss.h implements it. Elsewhere, as in tests, the members run one
+// InnerProduct+SoftmaxWithLoss: fuses the two. The planner creates it if a classifier is small and
+// kernels/softmax/dense_softmax_loss.h implements it. Otherwise, as in tests, the members run one
 // after the other.
 //   loss = softmax loss of x w' + b
 // Shapes: x (N, ...), labels (N); the loss is a scalar.

@@ -14,7 +14,7 @@ namespace crema {
 
 class FusedLayer : public Layer {
  public:
-  // What the members save, concatenated, and the tops of the last one to run.
+  // The members' saved tensors, concatenated, and the tops of the last one to run.
   Inference infer(const std::vector<Shape>& bottoms) const override;
   Prepared prepare(Context& context, const Preparation& preparation) override;
   void forward(Context& context, const Forward& pass) override;
@@ -49,8 +49,8 @@ class FusedLayer : public Layer {
   // The shapes of member k's bottoms, and of its top.
   std::vector<Shape> bottoms_of(size_t k, const std::vector<Shape>& bottoms) const;
   Shape top_of(size_t k, const std::vector<Shape>& bottoms) const;
-  // From a list with one entry per parameter, those of member k; and its part of what infer()
-  // saves.
+  // Member k's entries of a list with one entry per parameter, and its part of infer()'s saved
+  // tensors.
   template <typename T>
   std::vector<T> parameters_of(size_t k, const std::vector<T>& list) const {
     if (list.empty()) return {};
@@ -63,7 +63,7 @@ class FusedLayer : public Layer {
     std::unique_ptr<Layer> layer;
     std::vector<Source> bottoms;
     size_t first_parameter = 0;
-    // Of the chain prepared last: indices of its own saved tensors, of its top, and, at value + 1,
+    // In the chain prepared last: indices of its saved tensors, of its top, and, at value + 1,
     // of the top's gradient (not for the last member).
     std::vector<size_t> saved;
     size_t value = 0;

@@ -1,10 +1,10 @@
-// Accuracy: the share of examples whose label is among the top_k highest scores, or with
+// Accuracy: the fraction of examples whose label is among the top_k highest scores, or with
 // min_is_better (a fork) the lowest. Scores that equal the label's rank before it.
 //   y = (number of hits) / (number of labels other than ignore_label), 0 if there are none
 // Shapes: scores (N, C, H, W) with classes along `axis`, labels (N, H, W) or any shape with as many
-// values, integers from 0 to C - 1 or ignore_label; y is a scalar, a second top (C) has the share
-// per class. Labels of the scores' shape are shares of the classes, as augment's mixup and cutmix make
-// them: the class with the largest share counts, the first of equal ones.
+// values, integers from 0 to C - 1 or ignore_label; y is a scalar, a second top (C) has the
+// accuracy per class. Labels of the scores' shape are soft labels, as from augment's mixup and
+// cutmix: the class with the largest value counts, the first of equal ones.
 // Parameters: none.
 // Gradient: none. EltwiseAccuracy (a fork's, older than Accuracy's support for label images) is the
 // same.

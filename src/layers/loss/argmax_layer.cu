@@ -3,8 +3,8 @@
 //   with axis:    y holds indices along it, or the values with out_max_val
 //   without axis: each image is one list; y[n,0,j] is an index, and with out_max_val y[n,1,j] its
 //                 value
-// Shapes: x (N, C, H, W) gives y (N, 1, top_k, 1), or (N, 2, top_k, 1) with out_max_val; with
-// axis: 1 it gives (N, top_k, H, W).
+// Shapes: x (N, C, H, W) gives y (N, 1, top_k, 1), or (N, 2, top_k, 1) with out_max_val; with axis:
+// 1 it gives (N, top_k, H, W).
 // Parameters: none.
 // Gradient: none.
 #include <algorithm>
@@ -20,7 +20,7 @@ namespace {
 template <typename T>
 struct ArgMaxBody {
   const T* x;
-  int64_t extent, inner;  // of the list, and the stride of its entries
+  int64_t extent, inner;  // entries of the list, and their stride
   int64_t top_k;
   // Null: not needed. Entry j goes to list * list_step + j * entry_step.
   T *positions, *values;

@@ -22,7 +22,7 @@ struct PairTerms {
   T margin;
   bool legacy;
 
-  // How far the pair is within the margin.
+  // The distance by which the pair is within the margin.
   CREMA_HD T gap(int64_t pair) const {
     const T gap = margin - (legacy ? squares[pair] : sqrt(squares[pair]));
     return gap > 0 ? gap : T(0);

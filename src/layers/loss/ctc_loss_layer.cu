@@ -1,5 +1,5 @@
-// CtcLoss, WarpCTCLoss (forks): the cost of label sequences whose alignment with the steps is not
-// known (connectionist temporal classification).
+// CtcLoss, WarpCTCLoss (forks): the cost of label sequences without a known alignment to the steps
+// (connectionist temporal classification).
 //   loss = 1 / N * sum over n of -log p(labels[n] | softmax(x[:,n]))
 //   p sums over all paths of one class per step that give the labels once repeats are merged and
 //   blanks dropped
@@ -9,9 +9,9 @@
 //   with -1, counted from 1 if the blank is 0; or the numbers of steps (N) and of labels (N), and
 //   labels (L, N).
 // Parameters: none. blank_label or blank_index is the blank, by default 0.
-// Gradient: that of the sum of the costs, softmax(x) - share of the paths, not divided by N: this
-// keeps these forks' learning rates valid. loss_param { normalization } divides both alike. Labels
-// that do not fit into the steps cost nothing.
+// Gradient: that of the sum of the costs, softmax(x) - fraction of the paths, not divided by N:
+// this keeps these forks' learning rates valid. loss_param { normalization } divides both alike.
+// Labels that do not fit into the steps cost nothing.
 #include "kernels/core/labels.h"
 #include "kernels/core/pointwise.h"
 #include "kernels/core/reduce.h"
@@ -210,7 +210,7 @@ class CtcLossLayer : public Layer {
     });
   }
 
-  // On the CPU a wrong label or length is an Error at once.
+  // On the CPU a wrong label or length throws Error immediately.
   template <typename T>
   void check_targets(const CtcTargets& target, const Source<T>& from) const {
     if (target.lengths.device() != Device::cpu) return;

@@ -1,4 +1,4 @@
-// What a message says of labels that do not fit the scores: how they usually came to be so.
+// Hints for messages about labels that do not fit the scores: the usual causes.
 #pragma once
 
 #include <string>

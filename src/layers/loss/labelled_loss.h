@@ -1,6 +1,6 @@
 // Base of losses whose bottom 1 has labels, which must be classes. For .cu files only, like
-// device/parallel.h. A LabelledLoss is a TermLoss; loss_layer.h says what its file has. Its labels
-// are checked on the CPU, and kernels note bad ones on a GPU (kernels/core/labels.h). The layer has
+// device/parallel.h. A LabelledLoss is a TermLoss; loss_layer.h describes its file. Its labels are
+// checked on the CPU, and kernels record bad ones on a GPU (kernels/core/labels.h). The layer has
 //   shapes(bottoms)   instead of infer(), which adds the note
 //   range(x)          the valid labels, unless an image has one label and a score for each class
 // and its terms have labels<T>(in), of which loss() calls note() or noted(). hinge_loss_layer.cu is

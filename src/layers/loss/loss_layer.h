@@ -10,8 +10,7 @@
 //   class AbsoluteLossLayer : public TermLoss<AbsoluteLossLayer> {
 //    public:
 //     Inference infer(const std::vector<Shape>& bottoms) const override;  // checks the shapes
-//     template <typename T>
-//     Absolute<T> terms(const LossInput& in) const;
+//     template <typename T> Absolute<T> terms(const LossInput& in) const;
 //   };
 // The terms are one row with a term for each value of bottom 0, unless the layer has an extent().
 // Instead of that gradient() they may have
@@ -31,7 +30,7 @@
 
 namespace crema {
 
-// What a layer makes its terms of, in both passes.
+// The inputs of a layer's terms, in both passes.
 struct LossInput {
   const std::vector<Tensor>&bottom, &saved;
   uint64_t pass;

@@ -26,8 +26,8 @@ inline constexpr const char* kSoftmaxOverBatch =
     "its softmax is along axis 0, over the samples of the batch, and each rank has only some of "
     "them; train with -batch_mode per_gpu";
 
-// `images`: batch size; `examples`: all that a loss is summed over. `when_absent`: the mode if the
-// file gives none. `counting`: VALID needs counting even without ignore_label.
+// `images`: batch size; `examples`: all examples of the sum. `when_absent`: the mode if the file
+// gives none. `counting`: VALID needs counting even without ignore_label.
 inline LossNormalizer loss_normalizer(const LossParameter& p,
                                       LossParameter::NormalizationMode when_absent, int64_t images,
                                       int64_t examples, bool counting = false) {

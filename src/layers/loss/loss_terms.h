@@ -1,13 +1,12 @@
-// What kernels do with the terms of a loss (loss_layer.h). For .cu files only, like
-// device/parallel.h.
+// Kernels over the terms of a loss (loss_layer.h). For .cu files only, like device/parallel.h.
 #pragma once
 
 #include "layers/loss/loss_sum.h"
 
 namespace crema {
 
-// What a gradient is multiplied by: value(), or, in losses whose results were rounded so from the
-// start, first share and then weight.
+// The factor of a gradient: value(), or, in losses whose results were always rounded in that order,
+// first share and then weight.
 template <typename T>
 struct LossScale {
   T share, weight;  // 1 / divisor, loss weight; or, if the divisor is counted, 1 and their quotient

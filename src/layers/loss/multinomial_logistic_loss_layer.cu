@@ -3,7 +3,7 @@
 //   loss = -1 / N * sum of log(p[n,label])    p is clamped to at least 1e-20, as in Caffe
 // Shapes: p (N, K...), labels (N); the loss is a scalar.
 // Parameters: none.
-// Gradient: dp[n,label] = -1 / (N * p[n,label]), times the loss weight, else 0; none for the
+// Gradient: dp[n,label] = -1 / (N * p[n,label]), times the loss weight, 0 elsewhere; none for the
 // labels.
 #include "layers/loss/labelled_loss.h"
 

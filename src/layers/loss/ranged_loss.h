@@ -1,6 +1,6 @@
-// Base of losses whose bottom 1 or 2 has targets from a range (kernels/core/targets.h). For .cu files
-// only, like device/parallel.h. A RangedLoss is a TermLoss; loss_layer.h says what its file has. The
-// layer has
+// Base of losses whose bottom 1 or 2 has targets from a range (kernels/core/targets.h). For .cu
+// files only, like device/parallel.h. A RangedLoss is a TermLoss; loss_layer.h describes its file.
+// The layer has
 //   shapes(bottoms)   instead of infer(), which adds the record of a bad target
 //   range()           the valid targets
 // and its terms have ranged<T>(in), of which loss() calls note(i).

@@ -6,15 +6,15 @@
 //   mean: sigmoid(input) of BINARY units, input of GAUSSIAN ones, whose variance is 1
 //   loss = 1 / N * sum of (x - r)^2, the reconstruction error: r is the mean of v given h, and h is
 //   drawn given x, or, in testing and with sampling: NONE, its mean
-// Shapes: x (N, V...), values from 0 to 1 if visible units are BINARY; the loss is a scalar, a second
-// top has the means of h given x (N, num_output), the bottom of the next RBM.
-// Parameters: w (num_output, V), b (num_output), which an InnerProduct of the same name loads; a (V);
-// with persistent_chains the hidden units of the chains, which are measured, not learned.
-// Gradient: the difference of what model and data expect, which is not the slope of the loss, times
-// the loss weight: dw[j,i] = <h[j] v[i]>model - <h[j] v[i]>data, db[j] = <h[j]>model - <h[j]>data, da
-// likewise. Data: means over the batch, h its mean given x. Model: the same after cd_steps Gibbs steps
-// from the data, or of the persistent chains, moved on by as many. None for x; what reads the
-// second top gives none.
+// Shapes: x (N, V...), values from 0 to 1 if visible units are BINARY; the loss is a scalar, a
+// second top has the means of h given x (N, num_output), the bottom of the next RBM.
+// Parameters: w (num_output, V), b (num_output), which an InnerProduct of the same name loads; a
+// (V); with persistent_chains the hidden units of the chains, which are measured, not learned.
+// Gradient: the difference of the expectations of model and data, which is not the derivative of
+// the loss, times the loss weight: dw[j,i] = <h[j] v[i]>model - <h[j] v[i]>data, db[j] =
+// <h[j]>model - <h[j]>data, da likewise. Data: means over the batch, h its mean given x. Model: the
+// same after cd_steps Gibbs steps from the data, or of the persistent chains, moved on by as many.
+// None for x, and none from the second top.
 #include <cmath>
 
 #include "device/aligned.h"
@@ -31,7 +31,7 @@
 namespace crema {
 namespace {
 
-// From the products of weights and units to the means, in place.
+// Converts the products of weights and units to the means, in place.
 template <typename T>
 struct UnitMeans {
   const T* bias;
@@ -82,7 +82,7 @@ struct ReconstructionError {
   }
 };
 
-// What statistics are multiplied by: weight is on the device.
+// Factor of the statistics: weight is on the device.
 template <typename T>
 struct StatisticsScale {
   const T* weight;
@@ -110,7 +110,7 @@ struct ScaledColumn {
   }
 };
 
-// Ranks that share the chains have a part each and zeros elsewhere, so that the mean over the ranks,
+// Ranks that share the chains have a part each and zeros elsewhere, so the mean over the ranks,
 // which snapshots store, is positive where a unit is on.
 template <typename T>
 struct ReadChains {
@@ -226,8 +226,8 @@ class RBMLayer : public Layer {
     });
   }
 
-  // Draws units with these means. number: of the draw in this pass; those of the hidden units are
-  // even. samples: whose units these are.
+  // Draws units with these means. number: the index of the draw in this pass; even for the hidden
+  // units. samples: the samples of these units.
   template <typename Pass>
   void draw(Context& context, const Pass& pass, const BatchShare& samples, int number,
             const Tensor& means, const Tensor& units) const {
@@ -387,9 +387,9 @@ class RBMLayer : public Layer {
     return 2 * bottoms[0].count() * hidden_;
   }
 
-  FillerParameter small_weights_;  // of weights without a filler
+  FillerParameter small_weights_;  // weights without a filler
   int64_t hidden_ = 0, visible_ = 0, chains_ = 0;
-  int64_t rows_ = 0;  // of the workspace's parts
+  int64_t rows_ = 0;  // sizes of the workspace's parts
   Precision precision_ = Precision::fp32;
 };
 

@@ -1,6 +1,6 @@
 // SegAccuracy (forks): classification accuracy of positions, such as pixels.
-//   y = (share of correct positions,
-//        mean over the classes that occur of their share of correct positions,
+//   y = (fraction of correct positions,
+//        mean over the classes that occur of their fraction of correct positions,
 //        mean over all classes of intersection over union: correct positions / positions that have
 //        or are predicted the class (1 if none))
 // The prediction is the class with the highest score; with one channel it is 1 above 0.5, else 0.
@@ -71,7 +71,7 @@ struct Confusion {
   }
 };
 
-// The counts on the CPU: many positions at once.
+// The counts on the CPU, many positions at a time.
 template <typename T>
 void count_positions(const Confusion<T>& of, int64_t images, int64_t bins, int32_t* counts) {
   std::fill(counts, counts + bins, 0);

@@ -1,5 +1,5 @@
-// SoftmaxWithLoss: softmax of the scores and its cross-entropy with integer labels, or with shares of
-// the classes.
+// SoftmaxWithLoss: softmax of the scores and its cross-entropy with integer labels, or with soft
+// labels.
 //   loss = 1 / D * sum of -log(p[label])    p = softmax(x) along softmax_param's axis
 // D, by loss_param's normalization:
 //   VALID (the default)  labels that are not ignore_label, at least 1
@@ -13,15 +13,15 @@
 // or softmax_param.class_weight, multiplies each loss by its label's weight. A third bottom, which
 // WeightedSoftmaxWithLoss needs, multiplies it by a weight per position; VALID then divides by the
 // sum of these weights (times those of the classes), at least 1. With softmax_param.hard_ratio r in
-// addition, only the share r of positions with the largest losses (ties included) has a gradient,
-// divided by their number or weights. The loss is that of all positions.
+// addition, only the fraction r of positions with the largest losses (ties included) has a
+// gradient, divided by their number or weights. The loss is that of all positions.
 // Shapes: x (N, C, ...), labels with one value per position, such as (N), (N, 1) or (N, H, W); the
-// loss is a scalar, a second top has the probabilities, like x. Labels are the integers from 0 to C
-// - 1; others are an error. Labels with a value q[k] from 0 to 1 for each score, as (N, C), are
-// shares of the classes, as augment's mixup and cutmix make them: the loss and gradient of label k
-// count with q[k], VALID counts each position once, and there is no ignore_label. A third top
-// (R-FCN, also as SoftmaxWithLossOHEM) has the loss of each position before the division, with the
-// labels' shape, 0 where the label is ignore_label.
+// loss is a scalar, a second top has the probabilities, like x. Labels are the integers from 0 to
+// C - 1; others are an error. Labels with a value q[k] from 0 to 1 for each score, as (N, C), are
+// soft labels, as from augment's mixup and cutmix: the loss and gradient of label k count with
+// q[k], VALID counts each position once, and there is no ignore_label. A third top (R-FCN, also as
+// SoftmaxWithLossOHEM) has the loss of each position before the division, with the labels' shape, 0
+// where the label is ignore_label.
 // Parameters: none.
 // Gradient: dx = (p - target) / D, times the loss weight; none for labels and ignored positions,
 // none from the second top.
@@ -88,7 +88,7 @@ class SoftmaxWithLossLayer : public Layer {
     }
   }
 
-  // What is saved: that of infer(), then, with hard_ratio, that of prepare(), from a second forward
+  // Saved: the data of infer(), then, with hard_ratio, those of prepare(), from a second forward
   // with the weights that hard_ratio keeps.
   enum Saved {
     kPositions,
@@ -142,7 +142,7 @@ class SoftmaxWithLossLayer : public Layer {
   // Of SoftmaxLossSaved::positions.
   int64_t rows() const { return shares_ ? 4 : 3; }
 
-  // With hard_ratio, backward reads what the second forward has saved.
+  // With hard_ratio, backward reads the data that the second forward saved.
   Prepared prepare(Context& context, const Preparation& preparation) override {
     if (!weights_.empty()) {
       class_weights_ = Tensor(context, Shape{preparation.bottoms[0][axis_]}, preparation.dtype);
@@ -241,7 +241,7 @@ class SoftmaxWithLossLayer : public Layer {
   float smoothing_ = 0;
   bool shares_ = false;  // the labels are shares of the classes
   bool hard_ = false;
-  std::vector<float> weights_;  // of the classes, or none
+  std::vector<float> weights_;  // weights of the classes, or none
   Tensor class_weights_;
   const bool weighted_;  // WeightedSoftmaxWithLoss: the third bottom is required
 };

@@ -1,7 +1,7 @@
-// TripletLoss (forks): an anchor must be nearer to its positive than to its negative by a margin.
+// TripletLoss (forks): an anchor must be closer to its positive than to its negative by a margin.
 //   loss = 1 / (2N) * sum over n of max(0, margin + |a[n] - p[n]|^2 - |a[n] - q[n]|^2)
 // Shapes: anchors a, positives p and negatives q, all (N, C) or (N, C, 1, 1); the loss is a scalar.
-// A fourth bottom, which one fork has, is not read.
+// One fork has a fourth bottom, which is not read.
 // Parameters: none.
 // Gradient: da = (q - p) / N, dp = (p - a) / N, dq = (a - q) / N where the loss of n is positive,
 // times the loss weight.

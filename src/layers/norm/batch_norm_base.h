@@ -32,19 +32,19 @@ class BatchNormBase : public Layer {
   // The kernel's case, and the parameters in its form.
   BatchNormCase case_of(const Shape& x, const Format& format) const;
   BatchNormParameters blobs(const std::vector<Tensor>& parameters) const;
-  // Of scale and shift if learned. further: add to what is there already.
+  // Scale and shift, if learned. further: adds to the existing values.
   void parameter_gradients(const Backward& pass, bool further, BatchNormGradients& gradients) const;
 
  protected:
   static int64_t channels_of(const Shape& x) { return x.axes() == 1 ? 1 : x[1]; }
   // To be called by setup() if the file says sync_bn.
   void synchronize(const Context& context);
-  // 1: scale factors whose filler the file does not give.
+  // 1: initial scale factors without a filler in the file.
   static const FillerParameter& ones();
 
   // Set by setup: statistics, eps and storage. The rest is filled in for each pass.
   BatchNormCase settings_;
-  // With batch statistics: images per group with statistics of its own; 0: the whole batch.
+  // With batch statistics: images per group with its own statistics; 0: the whole batch.
   int64_t images_together_ = 0;
   // Indices of the parameters; -1: absent.
   struct {
@@ -53,7 +53,7 @@ class BatchNormBase : public Layer {
 
  private:
   bool plain() const { return position_.scale < 0 && position_.shift < 0 && !fuses("ReLU"); }
-  // Number of groups of images with statistics of their own.
+  // Number of groups of images with their own statistics.
   int64_t parts(const Shape& x) const;
   // Forward, or recomputing its top: calls kernel(case, parameters, x, added, y, saved) for each
   // part.

@@ -1,5 +1,5 @@
-// Which factors a BatchNorm learns itself: forks say it by several fields, some of them only by
-// giving the first values.
+// Which factors a BatchNorm learns itself: forks use several fields for that, some of which only
+// set the initial values.
 #pragma once
 
 #include "proto/params/normalization.pb.h"

@@ -7,15 +7,14 @@
 //   number          = 1 + f * number
 // With stats_batch_size (a fork) each group of that many consecutive images has its own mean and
 // variance, and updates the stored ones. In testing, or with use_global_stats: true, it uses the
-// stored ones divided by `number`.
-// Where several ranks train together, each has the statistics of its own part of the batch; with
-// sync_bn: true all have those of the whole batch, also where the parts differ in size. The ranks'
-// means and sums of squared differences are merged, so that a large mean costs no digits. It costs
-// one exchange of a few values per channel forward and one backward. All ranks' stored statistics
-// are then the same. Not together with stats_batch_size.
-// Scale (with bias_term: true) usually follows. scale_bias: true learns the same two blobs in this
-// layer. So does a scale_filler or bias_filler, as in NVCaffe; Intel's fork calls them filler,
-// shift_filler, use_weight_bias and bias_term.
+// stored ones divided by `number`. With several ranks, each has the statistics of its own part of
+// the batch; with sync_bn: true all have those of the whole batch, even if the parts differ in
+// size. The ranks' means and sums of squared differences are merged, so that a large mean loses no
+// precision. It costs one exchange of a few values per channel forward and one backward. All ranks'
+// stored statistics are then the same. It cannot be combined with stats_batch_size. Scale (with
+// bias_term: true) usually follows. scale_bias: true learns the same two blobs in this layer. So
+// does a scale_filler or bias_filler, as in NVCaffe; Intel's fork calls them filler, shift_filler,
+// use_weight_bias and bias_term.
 // Shapes: x (N, C, ...), y the same.
 // Parameters: sums of means (C) and variances (C), number (1), which are measured, not learned;
 // with scale_bias also scale (C) and bias (C). Old param blocks that set an lr_mult for the first

@@ -4,15 +4,16 @@
 //   stored = momentum * stored + (1 - momentum) * (mean or variance of the batch)
 // In testing, and with frozen: true, it uses the stored ones; frozen also keeps slope and bias
 // unchanged. Files that name scale_filler, shift_filler, bn_mode or variance_eps come from a
-// segmentation fork (SegNet), which stores no statistics: bn_mode LEARN uses the batch's in testing
-// too, and INFERENCE is y = x * slope + bias. moving_average: false is like LEARN.
-// sync_bn: true: where several ranks train together, the batch is that of all (see BatchNorm).
-// Shapes: x (N, C, ...), y the same. In SegNet's form two more tops may follow, mean and variance of the
-// batch, each (1, C, 1, 1): SegNet's compute_bn_statistics.py averages them for an INFERENCE net.
+// segmentation fork (SegNet), which stores no statistics: bn_mode LEARN uses the batch's also in
+// testing, and INFERENCE is y = x * slope + bias. moving_average: false is like LEARN. sync_bn:
+// true: with several ranks the batch is that of all (see BatchNorm).
+// Shapes: x (N, C, ...), y the same. In SegNet's form two more tops may follow, mean and variance
+// of the batch, each (1, C, 1, 1): SegNet's compute_bn_statistics.py averages them for an INFERENCE
+// net.
 // Parameters: slope (1 unless a filler is given) and bias; mean and variance, which are measured,
 // unless none are stored. Each is (1, C), or (1, C, 1, 1) in SegNet.
-// Gradient: as of BatchNorm followed by Scale; none from mean and variance. The planner fuses it into "BN+ReLU" and
-// "BN+Sum+ReLU".
+// Gradient: as of BatchNorm followed by Scale; none from mean and variance. The planner fuses it
+// into "BN+ReLU" and "BN+Sum+ReLU".
 #include "kernels/core/pointwise.h"
 #include "layers/norm/batch_norm_base.h"
 #include "proto/layer.pb.h"
@@ -28,7 +29,7 @@ struct BnMean {
   }
 };
 
-// From 1 / sqrt(variance + eps).
+// Computed from 1 / sqrt(variance + eps).
 struct BnVariance {
   float eps;
   template <typename T>

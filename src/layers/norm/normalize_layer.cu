@@ -9,7 +9,7 @@
 // Parameters: a with norm_param, filled by scale_filler, 1 by default; else none.
 // Gradient: dx = (g - d * sum(g * x) / |x|) / |x| with g = a * dy and d = x / |x|, sign(x) for L1;
 // da[c] = sum of dy * x / |x|. fix_gradient omits the last division; with bp_norm the norms'
-// gradient adds d times itself to dx, without it the norms pass no gradient on.
+// gradient adds d times itself to dx, without it the norms pass no gradient.
 #include "kernels/core/channel.h"
 #include "kernels/core/pointwise.h"
 #include "kernels/core/reduce.h"

@@ -46,7 +46,7 @@ class AxpyLayer : public Layer {
     return {{x}, {}};
   }
 
-  // The channels of all images, each with a factor of its own.
+  // The channels of all images, each with its own factor.
   static ChannelView view(const Shape& x, Order order) {
     if (order == Order::channels_last) return {x[0], x.count(2), x[1], 1};
     return {1, 1, x.count(0, 2), x.count(2)};

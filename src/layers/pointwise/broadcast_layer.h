@@ -8,7 +8,7 @@
 namespace crema {
 
 struct BroadcastAxes {
-  int first = 0, count = 0;  // axes [first, first + count) of x have values of their own
+  int first = 0, count = 0;  // axes [first, first + count) of x have their own values
   Shape shape;               // of the values
   OrderRule order_rule = OrderRule::row_major;
 
@@ -88,7 +88,7 @@ class BroadcastLayer : public Layer {
   }
 
   ChannelView view(const Tensor& x) const { return axes_.view(x.shape(), x.format()); }
-  // Of two lists of tensors, the one with the values or their gradient.
+  // Selects from two lists of tensors the one with the values or their gradient.
   const Tensor& values(const std::vector<Tensor>& parameters,
                        const std::vector<Tensor>& bottoms) const {
     return learned_ ? parameters[0] : bottoms[1];

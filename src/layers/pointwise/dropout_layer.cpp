@@ -1,13 +1,13 @@
-// Dropout: in training a random share of the values is set to zero, so that no unit relies on a
+// Dropout: in training sets a random fraction of the values to zero, so that no unit relies on a
 // single other one.
 //   training: y = x * mask / (1 - dropout_ratio); mask is 0 with probability dropout_ratio, else 1
-//   testing:  y = x
-//   with scale_train: false (a fork) instead y = x * mask and y = x * (1 - dropout_ratio)
+//   testing:  y = x with scale_train: false (a fork) instead y = x * mask and y = x * (1 -
+//   dropout_ratio)
 // Shapes: y as x, any.
 // Parameters: none.
 // Gradient: dx = dy with the same mask and factor. The mask is a function of seed, layer and pass:
-// backward recomputes it. Ranks that share a batch have the masks of its samples on one rank, where
-// samples are the first axis of x.
+// backward recomputes it. Ranks that share a batch use the masks that one rank would, if samples
+// are the first axis of x.
 #include "layers/layer.h"
 #include "layers/pointwise/dropout_params.h"
 

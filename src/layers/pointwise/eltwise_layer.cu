@@ -7,8 +7,8 @@
 // Gradient:
 //   SUM:  dx[i] = coeff[i] * dy
 //   PROD: dx[i] = dy * product of the others, or dy * y / x[i] with stable_prod_grad: false
-//   MAX:  dx[i] = dy where x[i] was taken, else 0; of equal values the second of the first two
-//         bottoms is taken, after them the earlier one
+//   MAX:  dx[i] = dy where x[i] was chosen, else 0; of equal values the second of the first two
+//         bottoms wins, after them the earlier one
 #include "kernels/core/pointwise.h"
 #include "layers/layer.h"
 #include "proto/params/pointwise.pb.h"
@@ -52,7 +52,7 @@ struct MaxBody {
   const T *before, *x;
   T* y;
   uint8_t* choice;  // null: not needed
-  uint8_t index;    // of x among the bottoms
+  uint8_t index;    // index of x among the bottoms
   CREMA_HD void operator()(int64_t i) const {
     const bool take = index == 1 ? !(before[i] > x[i]) : x[i] > before[i];
     y[i] = take ? x[i] : before[i];

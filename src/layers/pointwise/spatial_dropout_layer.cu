@@ -1,4 +1,4 @@
-// SpatialDropout: in training a random share of the channels of each image is set to zero.
+// SpatialDropout: in training sets a random fraction of the channels of each image to zero.
 //   training: y = x * mask / (1 - dropout_ratio); mask is 0 with probability dropout_ratio, else 1,
 //             one for each channel of each image
 //   testing:  y = x

@@ -1,5 +1,5 @@
-// pyloss.EuclideanLossLayer (Caffe's example of a loss in Python): the layer "EuclideanLoss". It counts
-// only where the file gives a loss_weight, like any layer in Python; gradients are multiplied by it.
+// pyloss.EuclideanLossLayer (Caffe's example of a loss in Python): the layer "EuclideanLoss". Like
+// any Python layer it counts only with a loss_weight in the file, which multiplies the gradients.
 #include "layers/python/native.h"
 #include "proto/layer.pb.h"
 

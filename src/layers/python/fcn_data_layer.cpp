@@ -31,7 +31,7 @@ void FcnDataLayer::setup(Context& context, const std::vector<Shape>&) {
   const std::string names = list(params);
   const bool random = params.flag("randomize", true);
   LoaderOptions options = loader_options(context, 1, 0);
-  // Evaluation goes through the list in its order, whatever is asked for.
+  // Evaluation goes through the list in order, whatever the settings.
   options.shuffle = random && params.needed_word("split").find("train") != std::string::npos;
   const ParamValue* seed = params.value().find("seed");
   if (seed && seed->kind != ParamValue::Kind::none)

@@ -18,8 +18,8 @@ class FcnDataLayer : public LoaderLayer, public UsualTops {
   int64_t records() const override { return images_->size(); }
   std::vector<Shape> usual_tops() const override;
   bool dynamic() const override { return true; }
-  // (1, channels, H, W) each, with the largest H and W so far: a plan for every size would cost more
-  // than the training. What a pass has of them is in dynamic_tops().
+  // (1, channels, H, W) each, with the largest H and W so far, because a plan for every size would
+  // cost more than training. The sizes in a pass are in dynamic_tops().
   bool reshapes(uint64_t pass) override;
   Inference infer(const std::vector<Shape>& bottoms) const override;
   void forward(Context& context, const Forward& pass) override;
@@ -45,7 +45,7 @@ class FcnDataLayer : public LoaderLayer, public UsualTops {
 
   std::vector<int64_t> channels_;  // of each top
   int64_t height_ = 0, width_ = 0;
-  std::vector<Shape> tops_;  // of the last forward pass
+  std::vector<Shape> tops_;  // from the last forward pass
 };
 
 }  // namespace crema

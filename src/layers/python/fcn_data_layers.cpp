@@ -1,20 +1,21 @@
-// The data layers of FCN: voc_layers.VOCSegDataLayer and SBDDSegDataLayer, nyud_layers.NYUDSegDataLayer,
-// siftflow_layers.SIFTFlowSegDataLayer and pascalcontext_layers.PASCALContextSegDataLayer. Each pass
-// has one image, whole, and its label maps.
+// The data layers of FCN: voc_layers.VOCSegDataLayer and SBDDSegDataLayer,
+// nyud_layers.NYUDSegDataLayer, siftflow_layers.SIFTFlowSegDataLayer and
+// pascalcontext_layers.PASCALContextSegDataLayer. Each pass has one whole image and its label maps.
 //
 //   data  = image - mean
 //   label = the class of each pixel, 255 for none
 //
-// Shapes: no bottoms; tops (1, 3, H, W) for an image, (1, 1, H, W) for a label map or a depth map, where
-// H and W change from image to image. All but SIFTFlow's and NYUD's have data and label; SIFTFlow has data,
-// semantic and geometric labels; NYUD has those that `tops` lists: color, depth, hha, label.
+// Shapes: no bottoms; tops (1, 3, H, W) for an image, (1, 1, H, W) for a label map or a depth map,
+// where H and W change from image to image. All but SIFTFlow's and NYUD's have data and label;
+// SIFTFlow has data, semantic and geometric labels; NYUD has those that `tops` lists: color, depth,
+// hha, label.
 //
-// Parameters, in param_str: the folder of the data set, voc_dir, sbdd_dir, nyud_dir, siftflow_dir, or
-// voc_dir and context_dir; split, the name of the list of images; mean, of VOC and SBDD; tops, of NYUD;
-// randomize (True): a new order in every epoch, for splits with `train` in their name; seed, of that
-// order, instead of the solver's.
+// Parameters, in param_str: the folder of the data set, voc_dir, sbdd_dir, nyud_dir, siftflow_dir,
+// or voc_dir and context_dir; split, the name of the list of images; mean, of VOC and SBDD; tops,
+// of NYUD; randomize (True): a new order in every epoch, for splits with `train` in their name;
+// seed, of that order, instead of the solver's.
 //
-// Every image comes once an epoch; the originals draw each anew, so that some come twice.
+// Every image comes once per epoch; the originals draw each at random, so some come twice.
 //
 // Gradient: none.
 #include <algorithm>
@@ -113,7 +114,7 @@ class SiftFlowSegDataLayer : public FcnDataLayer {
   std::vector<NamedFile> files(const ParamStr& params) const override {
     const std::string root = find(params, "siftflow_dir"),
                       set = "/spatial_envelope_256x256_static_8outdoorcategories/";
-    // Here -1, too, stands for none.
+    // Here -1 also means none.
     const auto geometric = [](double number) { return one_less(number == -1 ? 0 : number); };
     return {{Kind::bgr, root + "/Images" + set, ".jpg", {114.578f, 115.294f, 108.353f}, ""},
             {Kind::mat_labels, root + "/SemanticLabels" + set, ".mat", {}, "S", one_less},
@@ -157,7 +158,7 @@ class PascalContextSegDataLayer : public FcnDataLayer {
     return names;
   }
 
-  // Which of the 59 classes a number of the full list is; 0 for any other.
+  // Maps a number of the full list to one of the 59 classes; 0 for any other.
   static std::function<float(double)> classes_of(const std::string& context) {
     static const std::map<std::string, std::string> other_names = {
         {"diningtable", "table"}, {"bedcloth", "bedclothes"}, {"clothes", "cloth"}};

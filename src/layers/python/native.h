@@ -1,13 +1,13 @@
-// Native versions of Python layers that public nets name: make_layer asks here for a layer of type
-// "Python" before an interpreter is asked. README.md in this folder has the list.
+// Native versions of well-known Python layers: for type "Python", make_layer looks here before it
+// uses an interpreter. README.md in this folder has the list.
 //
-// A module that is found on Python's path runs instead, since its author may have changed it; the log
-// says so. param_str with 'native': True asks for the native version.
+// A module that is found on Python's path runs instead, since its author may have changed it; the
+// log reports that. param_str with 'native': True selects the native version.
 //
-// A version is known by its class and by the last parts of its module's name: "rpn.proposal_layer" is
-// also found as "lib.rpn.proposal_layer". It stands in only where it takes as many bottoms and tops as
-// the layer has, because forks kept the names of classes that they changed; param_str with
-// 'native': False asks for the Python class.
+// A version is identified by its class and the last parts of its module's name:
+// "rpn.proposal_layer" also matches "lib.rpn.proposal_layer". It is used only if it takes as many
+// bottoms and tops as the layer has, because forks kept the names of classes that they changed;
+// param_str with 'native': False selects the Python class.
 #pragma once
 
 #include <memory>
@@ -30,8 +30,8 @@ using NativeRegistry = Registry<NativeTag, NativeMaker>;
 // nullptr: only Python can run the layer.
 const NativeMaker* find_native(const LayerParameter& message);
 
-// The file of the Python module that runs although a native version is known: the module is found on
-// the path, and may have been changed. "": there is no such file, or param_str has 'native': True.
+// The file of a Python module that runs instead of a native version: it is on the path, and may
+// have been changed. "": there is no such file, or param_str has 'native': True.
 std::string overriding_module(const LayerParameter& message, const std::string& folder);
 // The same layer for make_layer, but as the native version.
 LayerParameter as_native(LayerParameter message);

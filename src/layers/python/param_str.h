@@ -1,7 +1,7 @@
-// param_str: the text from which a Python layer reads its settings. Authors pass it to eval, to a YAML
-// or JSON reader, or take it as it is; this reads what they write without evaluating anything:
+// param_str: the text from which a Python layer reads its settings. Authors pass it to eval, to a
+// YAML or JSON reader, or use it unchanged; this reads all of these without evaluating anything:
 //   {'scale': 2, "sizes": (8, 16), 'name': None}   literals of Python, JSON
-//   'feat_stride': 16                              YAML, a line for each key; nested by indentation
+//   'feat_stride': 16                              YAML, one line per key; nested by indentation
 //   'scales': !!python/tuple [4, 8]                tags are ignored
 //   train_10                                       any other text
 #pragma once
@@ -23,11 +23,11 @@ struct ParamValue {
   Kind kind = Kind::none;
   bool boolean = false;
   int64_t integer = 0;
-  double real = 0;                 // of an integer, too
+  double real = 0;                 // also set for an integer
   std::string text;                // as written, without quotes; of a number or a name, too
-  std::vector<ParamValue> items;   // of a list or tuple
-  std::vector<ParamField> fields;  // of a dict; each key once
-  size_t at = 0;                   // where in the text it starts
+  std::vector<ParamValue> items;   // elements of a list or tuple
+  std::vector<ParamField> fields;  // entries of a dict; each key once
+  size_t at = 0;                   // where it starts in the text
 
   // nullptr: the dict has no such key, or this is no dict.
   const ParamValue* find(std::string_view key) const;
@@ -47,7 +47,7 @@ ParamValue read_param_str(std::string_view text);
 // "line 2, column 7" of the byte `at`.
 std::string place_in(std::string_view text, size_t at);
 
-// The settings of one layer. Errors name the key, where it stands and what was found.
+// The settings of one layer. Errors name the key, its position and the value found.
 class ParamStr {
  public:
   // Reads param_str (or param_str_) of the layer's python_param.
@@ -58,7 +58,7 @@ class ParamStr {
   const ParamValue& value() const { return value_; }
   bool has(const std::string& key) const;
 
-  // Each with what the setting is when the text does not give it.
+  // Each takes the default for a setting that is not in the text.
   int64_t integer(const std::string& key, int64_t absent) const;
   double number(const std::string& key, double absent) const;
   bool flag(const std::string& key, bool absent) const;  // True, False, 1 or 0
@@ -69,7 +69,7 @@ class ParamStr {
   int64_t needed_integer(const std::string& key) const;
   std::string needed_word(const std::string& key) const;
 
-  // Error for a key that none of the calls above asked for: a native version that ignored it could
+  // Error for a key that none of the calls above read: a native version that ignored it could
   // compute something else than the Python class.
   void refuse_others() const;
 

@@ -21,13 +21,13 @@ namespace {
 
 using ValueKind = ParamValue::Kind;
 
-constexpr int kDeepest = 50;  // of lists and dicts within each other
+constexpr int kDeepest = 50;  // nesting depth of lists and dicts
 
 bool is_one_of(std::string_view word, std::initializer_list<const char*> words) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-// What a word without quotes means.
+// The meaning of a word without quotes.
 ParamValue meaning(std::string_view word, size_t at) {
   ParamValue value;
   value.at = at;
@@ -110,7 +110,7 @@ class Reader {
   void skip_lines() {
     for (skip_blanks(); here() == '\n'; skip_blanks()) ++at_;
   }
-  // !!python/tuple and the like.
+  // Tags such as !!python/tuple.
   void skip_tag() {
     if (here() != '!') return;
     while (!ended() && !std::isspace(static_cast<unsigned char>(text_[at_]))) ++at_;
@@ -125,7 +125,7 @@ class Reader {
 
   bool begins_structure() const { return here() == '{' || here() == '[' || here() == '('; }
   bool begins_item() const { return here() == '-' && (is_blank(next()) || next() == '\n'); }
-  // Also behind a prefix of Python: u'text', b"text".
+  // Also after a prefix of Python: u'text', b"text".
   bool is_quoted(size_t at) const {
     const auto is_quote = [&](size_t i) {
       return i < text_.size() && (text_[i] == '\'' || text_[i] == '"');
@@ -227,7 +227,7 @@ class Reader {
     dict.fields.push_back({std::move(name), std::move(value)});
   }
 
-  // A value between brackets, or one behind a colon that begins with a bracket or a quote.
+  // A value between brackets, or one after a colon that begins with a bracket or a quote.
   ParamValue flow(int depth) {
     if (depth > kDeepest) complain("fewer lists within lists");
     skip_lines();
@@ -305,7 +305,7 @@ class Reader {
     return value;
   }
 
-  // What stands behind a key or a dash.
+  // The value after a key or a dash.
   ParamValue line_value(size_t column, int depth) {
     skip_blanks();
     skip_tag();

@@ -1,15 +1,16 @@
-// pascal_multilabel_datalayers.PascalMultilabelDataLayerSync and ...Async (Caffe's notebook on several
-// labels): images of Pascal VOC and the classes that each of them shows.
+// pascal_multilabel_datalayers.PascalMultilabelDataLayerSync and ...Async (Caffe's notebook on
+// several labels): images of Pascal VOC and the classes in each of them.
 //
-//   data[i]  = image, resized, mirrored or not at random, minus 128
+//   data[i]  = image, resized, randomly mirrored, minus 128
 //   label[i] = 1 for each class that an object of the image has, else 0
 //
 // Shapes: no bottoms; tops data (batch_size, 3, H, W) and label (batch_size, 20).
 //
-// Parameters, in param_str: batch_size; im_shape, H and W; pascal_root, the folder of VOC2007 or VOC2012;
-// split, such as 'train', the name of a list in its ImageSets/Main.
+// Parameters, in param_str: batch_size; im_shape, H and W; pascal_root, the folder of VOC2007 or
+// VOC2012; split, such as 'train', the name of a list in its ImageSets/Main.
 //
-// The first epoch is in the list's order, each later one in a new one. Several ranks share each batch.
+// The first epoch is in the list's order, each later one in a new one. Several ranks share each
+// batch.
 //
 // Gradient: none.
 #include <cmath>

@@ -1,5 +1,5 @@
-// What the native versions of py-faster-rcnn's and R-FCN's layers share: boxes by their first and last
-// pixels (one from pixel 3 to pixel 3 is one pixel wide), computed in double as NumPy does there.
+// Common code of the native versions of py-faster-rcnn's and R-FCN's layers: boxes by their first
+// and last pixels (from pixel 3 to pixel 3 is one pixel wide), computed in double as in NumPy.
 #pragma once
 
 #include <cstddef>
@@ -21,8 +21,8 @@ struct PixelBox {
 // Intersection over union.
 double overlap_of(const PixelBox& a, const PixelBox& b);
 
-// What a box regression predicts to turn `region` into `object`: the shift of the centre in widths and
-// heights of the region, and the logarithms of the ratios of the sizes.
+// The box regression targets that turn `region` into `object`: the shift of the centre in widths
+// and heights of the region, and the logarithms of the size ratios.
 struct BoxShift {
   double v[4];
 };
@@ -41,7 +41,7 @@ struct LabelledBox {
 void require_objects(const Shape& shape);
 std::vector<LabelledBox> objects_of(Context& context, const Tensor& rows);
 
-// The object that overlaps a box most, the first of equals; -1 where there are no objects.
+// The object that overlaps a box most, the first of equals; -1 if there are no objects.
 struct BestObject {
   int object = -1;
   double overlap = 0;

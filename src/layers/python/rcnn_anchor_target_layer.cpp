@@ -1,18 +1,19 @@
-// rpn.anchor_target_layer.AnchorTargetLayer (py-faster-rcnn, R-FCN): what the region proposal network is
-// to predict at each anchor.
+// rpn.anchor_target_layer.AnchorTargetLayer (py-faster-rcnn, R-FCN): the targets of the region
+// proposal network at each anchor.
 //   anchors as in Proposal, at each position of the map; only those within the image count
-//   label 1: an overlap with an object of rpn_positive_overlap or more, or the largest one (or equal to
-//   it) that any anchor has with some object; 0: below rpn_negative_overlap with all; else -1
-//   Of objects rpn_fg_fraction * rpn_batchsize are kept at random, of the rest as many as make up
+//   label 1: an overlap with an object of rpn_positive_overlap or more, or the largest one (or
+//   equal to it) that any anchor has with some object; 0: below rpn_negative_overlap with all; else
+//   -1 Keeps rpn_fg_fraction * rpn_batchsize objects at random, and as many of the rest as make up
 //   rpn_batchsize; labels of others become -1.
 //   targets = (shift of the centre / size, log of the size ratio) to the object that overlaps most
 //   inside weights: rpn_bbox_inside_weights where the label is 1, else 0
-//   outside weights: 1 / number of labels that are not -1, at those; with rpn_positive_weight p above 0
-//   p / number of ones and (1 - p) / number of zeros
-// An object that no anchor touches makes every anchor that does not touch it a positive one, as there.
-// Shapes: the map's scores (1, ..., H, W); objects (G, 5) of left, top, right, bottom and class; image size
-// (1, 3 or more) of height and width; a fourth bottom (the image) is not read. Tops: labels
-// (1, 1, A * H, W) for A anchors, targets, inside and outside weights (1, 4 * A, H, W).
+//   outside weights: 1 / number of labels that are not -1, at those; with rpn_positive_weight p
+//   above 0 p / number of ones and (1 - p) / number of zeros
+// An object that no anchor touches makes every anchor that does not touch it positive, as in the
+// original.
+// Shapes: the map's scores (1, ..., H, W); objects (G, 5) of left, top, right, bottom and class;
+// image size (1, 3 or more) of height and width; a fourth bottom (the image) is not read. Tops:
+// labels (1, 1, A * H, W) for A anchors, targets, inside and outside weights (1, 4 * A, H, W).
 // Computed on the host.
 // Parameters: none.
 // Gradient: none.
@@ -72,7 +73,7 @@ class AnchorTargetLayer : public Layer {
     return {{{1, 1, anchors * map[2], map[3]}, four, four, four}, {}};
   }
 
-  // Of the anchors within the image.
+  // Indices of the anchors within the image.
   struct Anchors {
     std::vector<int64_t> which;  // position * anchors + anchor
     std::vector<PixelBox> boxes;

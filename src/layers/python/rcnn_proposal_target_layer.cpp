@@ -1,19 +1,19 @@
-// rpn.proposal_target_layer.ProposalTargetLayer (py-faster-rcnn, R-FCN): samples regions for training and
-// gives them classes and box regression targets.
-//   Candidates are the regions and, behind them, the objects. From an overlap of fg_thresh on they are of
-//   their object's class; from bg_thresh_lo to below bg_thresh_hi background, class 0. Up to
+// rpn.proposal_target_layer.ProposalTargetLayer (py-faster-rcnn, R-FCN): samples regions for
+// training and gives them classes and box regression targets.
+//   Candidates are the regions and, after them, the objects. From an overlap of fg_thresh on they
+//   have their object's class; from bg_thresh_lo to below bg_thresh_hi background, class 0. Up to
 //   round(fg_fraction * batch_size) of the former are drawn, background up to batch_size. With
-//   batch_size -1 (online hard example mining) all of both are taken.
+//   batch_size -1 (online hard example mining) all of both are used.
 //   target = (shift of the centre / size, log of the size ratio), minus bbox_normalize_means, over
 //   bbox_normalize_stds, at the four values of the class; inside weights bbox_inside_weights there,
 //   outside weights 1 where those are positive
 //   With num_classes 2, or 'agnostic': True, all objects have their targets at values 4 to 7.
-// The settings are those of its end2end configuration, where bg_thresh_lo is 0 and targets are normalized
-// (bbox_normalize_targets_precomputed); param_str may give each by its name in lower case.
-// Shapes: regions (R, 5) of image and first and last pixels, all of image 0; objects (G, 5) of box and class.
-// Tops of M up to batch_size rows, or R + G with -1, objects first: regions (M, 5, 1, 1), classes
-// (M, 1, 1, 1), targets, inside and outside weights (M, 4 * num_classes, 1, 1), as R-FCN has them.
-// Computed on the host.
+// The settings come from its end2end configuration, where bg_thresh_lo is 0 and targets are
+// normalized (bbox_normalize_targets_precomputed); param_str may set each by its lower-case name.
+// Shapes: regions (R, 5) of image and first and last pixels, all of image 0; objects (G, 5) of box
+// and class. Tops of M up to batch_size rows, or R + G with -1, objects first: regions (M, 5, 1,
+// 1), classes (M, 1, 1, 1), targets, inside and outside weights (M, 4 * num_classes, 1, 1), as
+// R-FCN has them. Computed on the host.
 // Parameters: none.
 // Gradient: none.
 #include <cmath>
@@ -69,7 +69,7 @@ class RcnnProposalTargetLayer : public Layer {
     require(bottoms[0].axes() >= 2 && bottoms[0].count(1) == 5, "the regions are ",
             bottoms[0].brief(), ", but must be Rx5: image, left, top, right, bottom");
     require_objects(bottoms[1]);
-    // Where the thresholds overlap a region may be drawn twice: as an object and as background.
+    // If the thresholds overlap, a region may be drawn twice: as an object and as background.
     const int64_t times = s_.thresh < s_.background_high ? 2 : 1,
                   candidates = times * (bottoms[0][0] + bottoms[1][0]);
     return {tops_of(s_.batch < 0 ? candidates : std::min(candidates, s_.batch)), {}};
@@ -159,7 +159,7 @@ class RcnnProposalTargetLayer : public Layer {
   std::vector<Shape> dynamic_tops() const override { return tops_; }
 
   RegionSettings s_{};
-  std::vector<Shape> tops_;  // of the last forward pass
+  std::vector<Shape> tops_;  // from the last forward pass
 };
 
 REGISTER_PYTHON(RcnnProposalTargetLayer, "rpn.proposal_target_layer", "ProposalTargetLayer");

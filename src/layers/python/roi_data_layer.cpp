@@ -6,19 +6,20 @@
 //   im_info  = (height, width, scale) of the resized image
 //   gt_boxes = (x1, y1, x2, y2, class) of each object, in pixels of the resized image
 //
-// Shapes: no bottoms; tops data (1, 3, H, W), im_info (1, 3), gt_boxes (G, 5), where H, W and G change
-// from image to image.
+// Shapes: no bottoms; tops data (1, 3, H, W), im_info (1, 3), gt_boxes (G, 5), where H, W and G
+// change from image to image.
 //
-// Parameters, in param_str: num_classes, with the background; source, a database that convert_annoset
-// made: the original has it from its command line; backend, 'lmdb' (the default) or 'leveldb'; scales
-// (600), max_size (1000), mean or pixel_means (102.9801, 115.9465, 122.7717) of blue, green and red;
-// flipped or use_flipped (True): each image comes a second time in an epoch, mirrored; difficult
-// (False): objects that are marked so count, in COCO crowds; first_pixel, the number of the first
-// pixel in the annotations: 1 (VOC) or 0 (COCO); shuffle (True): a new order in every epoch; threads.
-// In phase TEST flipped and shuffle are off unless given.
+// Parameters, in param_str: num_classes, with the background; source, a database from
+// convert_annoset (on the command line in the original); backend, 'lmdb' (the default) or
+// 'leveldb'; scales (600), max_size (1000), mean or pixel_means (102.9801, 115.9465, 122.7717) of
+// blue, green and red; flipped or use_flipped (True): each image comes a second time in an epoch,
+// mirrored; difficult (False): includes objects marked difficult, which are crowds in COCO;
+// first_pixel, the number of the first pixel in the annotations: 1 (VOC) or 0 (COCO); shuffle
+// (True): a new order in every epoch; threads. In phase TEST flipped and shuffle are off unless
+// given.
 //
-// In training a record without an object is passed over; in phase TEST it has no row in gt_boxes. The
-// order depends on the seed alone. Each rank reads images of its own.
+// Training skips records without objects; in phase TEST it has no row in gt_boxes. The order
+// depends only on the seed. Each rank reads its own images.
 //
 // Gradient: none.
 #include <algorithm>
@@ -89,7 +90,7 @@ class RoiDataLayer : public LoaderLayer, public UsualTops {
 
   int64_t records() const override { return records_; }
 
-  // The largest image and so many boxes; what a pass has of them is in dynamic_tops().
+  // The largest image and its number of boxes; the sizes in a pass are in dynamic_tops().
   Inference infer(const std::vector<Shape>&) const override {
     return {{{1, largest_[0], largest_[1], largest_[2]}, {1, kInfo}, {rows_, kNumbers}}, {}};
   }
@@ -141,7 +142,7 @@ class RoiDataLayer : public LoaderLayer, public UsualTops {
   std::shared_ptr<const Source> source_;
   int64_t records_ = 0, rows_ = 32;
   Shape largest_;
-  std::vector<Shape> tops_;  // of the last forward pass
+  std::vector<Shape> tops_;  // from the last forward pass
 };
 
 REGISTER_PYTHON(RoiDataLayer, "roi_data_layer.layer", "RoIDataLayer");

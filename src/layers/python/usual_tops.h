@@ -1,5 +1,5 @@
-// What the tops of a native data layer look like before its files are there: for tools that put inputs
-// in the place of sources (-assume).
+// The shapes of a native data layer's tops before its files are there, for tools that replace
+// sources by inputs (-assume).
 #pragma once
 
 #include <vector>
@@ -18,7 +18,7 @@ class UsualTops {
   virtual std::vector<Shape> usual_tops() const = 0;
 };
 
-// Empty for a layer that is no such one, or whose param_str is wrong.
+// Empty for any other layer, or for a wrong param_str.
 std::vector<Shape> usual_tops_of(const LayerParameter& message);
 
 }  // namespace crema

@@ -1,8 +1,8 @@
 // ContinuationIndicator (forks): marks the first step of every batch as the beginning of a
 // sequence, for the second bottom of LSTM and RNN.
 //   y[t,n] = t > 0 ? 1 : 0
-// Shapes: y (time_step, batch_size); if batch_size is absent a bottom gives it, along its `axis`. Where
-// ranks share batches (-batch_mode total), batch_size is that of all of them together.
+// Shapes: y (time_step, batch_size); if batch_size is absent a bottom gives it, along its `axis`.
+// If ranks share batches (-batch_mode total), batch_size is that of all of them together.
 // Parameters: none.
 // Gradient: none.
 #include "kernels/core/pointwise.h"

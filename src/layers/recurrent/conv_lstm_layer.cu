@@ -4,16 +4,16 @@
 //     w_x * x[t] + w_s * x_static + w_h * (cont[t] h[t-1]) + b + w_c c[t-1]
 //   c[t] = cont[t] f c[t-1] + i g;  h[t] = o tanh(c[t])
 // w_c (unless disable_hadamard) has one weight per position, shared by all channels, and none for
-// g; it sees c[t-1] also where a sequence begins.
+// g; it also reads c[t-1] where a sequence begins.
 // Shapes: x (T, N, C, spatial...), cont (T, N), 0 where a sequence begins, else 1, and x_static (N,
 // C, spatial...) if given; y = h (T, N, num_output, spatial...). With expose_hidden: h and c before
 // the first step are two more bottoms and those after the last two more tops, (1, N, num_output,
 // spatial...); otherwise they are kept from one forward pass to the next, initially zero. With
 // ignore_x only the shape of x matters.
-// Parameters, for i, f, o and g in turn: w_x (num_output, C/group, kernel...); w_s likewise; then
-// w_h and b of each; then w_c of i, f and o (the state's axes from axis_hadamard on), initially 1.
-// lstm_conv_param describes both kinds of convolutions, or there is one with type "input" and one
-// with type "hidden".
+// Parameters, for i, f, o and g in that order: w_x (num_output, C/group, kernel...); w_s likewise;
+// then w_h and b of each; then w_c of i, f and o (the state's axes from axis_hadamard on),
+// initially 1. lstm_conv_param describes both kinds of convolutions, or there is one with type
+// "input" and one with type "hidden".
 // Gradient: back along the steps of this batch; none for cont and the states.
 #include <algorithm>
 
@@ -388,7 +388,7 @@ class ConvLstmLayer final : public LstmLayer {
   GateIndices biases_;
   FillerParameter ones_;
   Kind input_, fixed_, hidden_kind_;
-  // Of the current plan.
+  // Belongs to the current plan.
   Shape unit_;
   PeepholeIndices positions_;
   std::unique_ptr<LinearKernel> hidden_gradient_;

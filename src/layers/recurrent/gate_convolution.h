@@ -1,4 +1,4 @@
-// The convolutions of an LSTM's four gates, each with parameters of its own, computed as one: their
+// The convolutions of an LSTM's four gates, each with its own parameters, computed as one: their
 // weights are concatenated before a pass, and the gradient is split after it.
 #pragma once
 

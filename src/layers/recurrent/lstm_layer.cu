@@ -51,7 +51,7 @@ struct StepBackward {
   const T *sums, *c_before;
   Continues<T> continues, continues_next;
   const T *dy, *dh_next;  // dh_next: null at the last step
-  T* dc;                  // of this step, then of the previous one
+  T* dc;                  // state of this step, then of the previous one
   T* diff;
   T bound;  // 0: none
   CREMA_HD T bounded(T value) const {

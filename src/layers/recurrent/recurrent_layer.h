@@ -48,7 +48,7 @@ class RecurrentLayer : public Layer {
   int64_t multiply_adds(const std::vector<Shape>& bottoms,
                         const std::vector<Shape>& tops) const override;
 
-  // From the pre-activations of step t to its h, which goes to the top, and into
+  // Computes h of step t from its pre-activations, and writes it to the top and into
   // saved[kHiddenBefore] of step t + 1 or, at the last step, into state_after(); c likewise.
   virtual void step(Context& context, const Forward& pass, int64_t t) = 0;
   // Writes the gradient of the pre-activations of step t. At the last step no gradient flows back
@@ -63,7 +63,7 @@ class RecurrentLayer : public Layer {
   virtual void input_sums(Context& context, const Forward& pass);
   virtual void hidden_sums(Context& context, const Forward& pass, int64_t t);
   // From the gradient of the pre-activations of step t to the parts kHiddenDiff and kCellDiff of
-  // the step before; the latter already holds the gradient through the cell.
+  // the step before; the latter already has the gradient through the cell.
   virtual void hidden_gradient(Context& context, const Backward& pass, int64_t t);
   // Gradients of bottoms and parameters, once the part kSumsDiff has all steps.
   virtual void outer_gradients(Context& context, const Backward& pass);
@@ -73,7 +73,7 @@ class RecurrentLayer : public Layer {
   // Error if x or x_static have other extents than the weights were made for.
   virtual void check_inputs(const std::vector<Shape>& bottoms) const;
 
-  // What infer() saves. kCells only with two states: c before each step and after the last. kState,
+  // Saved by infer(). kCells only with two states: c before each step and after the last. kState,
   // followed by that of c: h from one pass to the next, unless states are exposed.
   enum Saved { kSums, kHiddenBefore, kCells, kState = 3 };
   std::vector<TensorSpec> saved(const Extents& x, int64_t hidden) const;
@@ -122,11 +122,11 @@ class RecurrentLayer : public Layer {
   int64_t hidden_ = 0, fixed_inputs_ = 0;
   // Indices of parameters.
   int input_weights_ = 0, bias_ = 1, fixed_weights_ = -1, hidden_weights_ = 2;
-  // Of the current plan.
+  // Belongs to the current plan.
   Extents x_ = {};
   DType dtype_ = DType::f32;
 
-  // Of products: their operands are float32.
+  // For products: their operands are float32.
   static Precision product_precision(const Preparation& preparation) {
     return is_half(preparation.precision) ? Precision::tf32 : preparation.precision;
   }

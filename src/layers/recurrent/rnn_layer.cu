@@ -104,7 +104,7 @@ class RnnLayer : public RecurrentLayer {
   }
 
   void begin_backward(Context& context, const Backward& pass) override {
-    // Holds the gradient of the outputs' pre-activations, which is used up before the steps begin.
+    // Stores the gradient of the outputs' pre-activations, which is used up before the steps begin.
     const Tensor diff = part(pass.workspace, kSumsDiff), dh = part(pass.workspace, kOutputDiff);
     pointwise(context, SquashGradient{}, diff, pass.top_diff[0], pass.top[0]);
     if (const Tensor& dw = pass.parameter_diff[output_weights()])

@@ -37,7 +37,7 @@ class BatchReductionLayer : public Layer {
       require(level > 0, "level is ", level, ", but must be at least 1");
   }
 
-  // x as (outer, entries, position, inner); position is the next axis with pos, else 1.
+  // x as (outer, entries, position, inner); position is the next axis with pos, otherwise 1.
   struct View {
     int64_t outer, entries, positions, inner;
     std::vector<int64_t> groups;  // number of entries per group

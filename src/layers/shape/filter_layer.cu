@@ -14,7 +14,7 @@ namespace {
 template <typename T>
 struct PackRows {
   const T* x;
-  const int32_t* positions;  // of each item in y; -1: dropped
+  const int32_t* positions;  // position of each item in y; -1: dropped
   T* y;
   int64_t columns;
   CREMA_HD void operator()(int64_t row, int64_t column) const {
@@ -102,7 +102,7 @@ class FilterLayer : public Layer {
     }
   }
 
-  std::vector<Shape> tops_;  // of the last forward pass
+  std::vector<Shape> tops_;  // from the last forward pass
 };
 
 }  // namespace

@@ -55,7 +55,7 @@ struct ReductionGradient {
 };
 
 class ReductionLayer : public Layer {
-  // Where the samples are reduced, they are gone from the top's shape; a loss counts them anywhere.
+  // If the samples are reduced, the top's shape no longer has them; a loss counts them anyway.
   bool independent_along(int, int, const std::vector<Shape>&) const override { return true; }
   const ReductionParameter& p() const { return params<ReductionParameter>(); }
   Op::ReductionOp op() const { return p().operation(); }

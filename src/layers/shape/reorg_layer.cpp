@@ -1,8 +1,8 @@
 // Reorg: space-to-depth: blocks of s x s pixels become channels (the passthrough of YOLO version
 // 2), s = `stride`; with reverse, depth-to-space.
 //   reverse:  y[n, c, h*s + i, w*s + j] = x[n, (i*s + j)*C/s^2 + c, h, w]   for c < C/s^2; i, j < s
-//   else:     the same formula read from right to left, where y is taken as (N, C, H, W) and x as
-//             (N, C/s^2, H*s, W*s), whatever their shapes. Darknet does so, so trained weights
+//   else:     the same formula read from right to left, with y viewed as (N, C, H, W) and x as
+//             (N, C/s^2, H*s, W*s), whatever their shapes. Darknet does this, so trained weights
 //             need it.
 // Shapes: x (N, C, H, W), y (N, C*s*s, H/s, W/s), or with reverse (N, C/(s*s), H*s, W*s); s divides
 // H and W and s*s divides C.

@@ -1,6 +1,6 @@
 // Reshape: gives the same values another shape, without moving them.
 //   y = x with num_axes axes from `axis` on replaced by `shape`, where 0 keeps the bottom's extent
-//   and one -1 takes what is left
+//   and one -1 takes the rest
 // Shapes: x (N, 8) with shape { dim: 0 dim: -1 dim: 2 } gives y (N, 4, 2).
 // Parameters: none.
 // Gradient: dx = dy.

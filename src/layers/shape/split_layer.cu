@@ -1,5 +1,5 @@
-// Split: gives the same values to several readers. Inserted automatically where a blob has more
-// than one reader.
+// Split: gives the same values to several readers. Inserted automatically if a blob has more than
+// one reader.
 //   y0 = x, y1 = x, ...
 // Shapes: all tops as x.
 // Parameters: none.

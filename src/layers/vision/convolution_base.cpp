@@ -171,7 +171,8 @@ void ConvolutionBase::backward(Context& context, const Backward& pass) {
       continue;
     }
     const Tensor db = bias_ ? pass.parameter_diff[1] : Tensor();
-    // A pass over dy does what the kernel does not fuse. If db is left to it, so is the ReLU.
+    // A pass over dy does the rest of what the kernel does not fuse. If that includes db, it also
+    // includes the ReLU.
     const bool fuses_db = features.bias_gradient && pass.parameter_diff[0];
     const Tensor fused_db = fuses_db ? db : Tensor(), separate_db = fuses_db ? Tensor() : db;
     const bool separate_relu =

@@ -46,8 +46,8 @@ class ConvolutionBase : public Layer {
 
   // The tensor with all axes before the channels flattened into one.
   Tensor view(const Tensor& tensor) const;
-  // True if the gradient of top i must be added to a parameter's diff, which holds that of an
-  // earlier top, step or pass, or zeros.
+  // True if the gradient of top i must be added to a parameter's diff, which has that of an earlier
+  // top, step or pass, or zeros.
   static bool accumulates(const Backward& pass, size_t parameter, size_t i);
 
   const bool depthwise_;  // a group for each channel, whatever the file says

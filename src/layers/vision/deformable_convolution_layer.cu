@@ -6,9 +6,10 @@
 //   likewise.
 // Shapes: x (N, C, H, W), offsets (N, 2 * deformable_group * K, H', W') for the K = kernel_h *
 // kernel_w taps, y (N, num_output, H', W') as for Convolution; group splits channels as there.
-// Parameters: w (num_output, C/group, kernel_h, kernel_w), b (num_output) unless bias_term is false.
-// Gradient: of y = w * columns + b, where a column has the values at all taps of a position. Those of
-// columns go back to the pixels they were read from, and times the derivatives of x there to the
+// Parameters: w (num_output, C/group, kernel_h, kernel_w), b (num_output) unless bias_term is
+// false.
+// Gradient: of y = w * columns + b, where a column has the values at all taps of a position. Those
+// of columns go back to the pixels they were read from, and times the derivatives of x there to the
 // offsets.
 #include "kernels/core/bias.h"
 #include "kernels/core/pixel_between.h"
@@ -29,7 +30,7 @@ struct Taps {
   CREMA_HD int64_t count() const { return kernel[0] * kernel[1]; }
   CREMA_HD int64_t positions() const { return out_height * out_width; }
   CREMA_HD int64_t pixels() const { return height * width; }
-  // Where a tap reads; offsets: of an image.
+  // Where a tap reads; offsets: those of an image.
   template <typename T>
   CREMA_HD PixelBetween<T> source(const T* offsets, int64_t group, int64_t tap,
                                   int64_t position) const {
@@ -42,7 +43,7 @@ struct Taps {
   }
 };
 
-// Of one image; a row is a channel and a tap.
+// For one image; a row is a channel and a tap.
 template <typename T>
 struct ColumnsBody {
   Taps taps;

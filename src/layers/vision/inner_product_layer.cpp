@@ -36,7 +36,7 @@ class InnerProductLayer : public Layer {
     return axis_ == 1 && !transposed_ && !normalized_ && !given_ ? OrderRule::any
                                                                  : OrderRule::row_major;
   }
-  // Of given weights, only the input's rows are samples.
+  // With given weights, only the input's rows are samples.
   bool independent_along(int bottom, int axis, const std::vector<Shape>&) const override {
     return bottom == 0 && axis < axis_;
   }

@@ -1,14 +1,14 @@
 // Interp: resizes images by bilinear interpolation with aligned corners.
 //   y[h, w] = x between rows i, i+1 and columns j, j+1   with i = h * (H-1) / (H'-1), j likewise
 // The size is that of the second bottom (use_blob_size), or height and width, or
-//   shrink_factor: H' = (H - 1) / shrink_factor + 1     then or alone
+//   shrink_factor: H' = (H - 1) / shrink_factor + 1     then, or alone
 //   zoom_factor:   H' = H + (H - 1) * (zoom_factor - 1)
 // pad_beg and pad_end, zero or negative, first cut rows and columns off x. BilinearInterpolation is
 // the same: interpolation_factor times as large, or of the second bottom's size.
 // Shapes: x (N, C, H, W), y (N, C, H', W').
 // Parameters: none.
-// Gradient: each dy is distributed with the interpolation weights to the pixels it was made of;
-// none for the second bottom.
+// Gradient: each dy is distributed with the interpolation weights to the pixels it came from; none
+// for the second bottom.
 #include "kernels/move/interpolate.h"
 #include "layers/layer.h"
 #include "proto/params/forks_segmentation.pb.h"

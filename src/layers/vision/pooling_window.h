@@ -1,4 +1,4 @@
-// What fused layers and the net know of a Pooling.
+// What fused layers and the net need from a Pooling.
 #pragma once
 
 #include <optional>
@@ -11,8 +11,8 @@ namespace crema {
 // The window of a Pooling after setup. None if it is not implemented by kernels/pool/pool.h.
 std::optional<PoolWindow> pool_window(const Layer& pooling, const Shape& bottom);
 
-// After setup, of any layer: which window of a Pooling is outside of the image, and what to do. Empty
-// where there is none.
+// After setup, for any layer: which window of a Pooling is outside of the image, and what to do
+// about it. Empty if there is none.
 std::string empty_windows(const Layer& layer, const std::vector<Shape>& bottoms);
 
 }  // namespace crema

@@ -1,9 +1,8 @@
-// PSROIPooling: the mean over each cell of a grid on each RoI, every cell from channels of its own
+// PSROIPooling: the mean over each cell of a grid on each RoI, every cell from its own channels
 // (R-FCN).
 //   y[r,c,i,j] = mean of x[n, (c * group_size + i) * group_size + j, h, w] over the cell, 0 where
-//   the cell is empty
-//   The RoI from its rounded x1, y1 to x2 + 1, y2 + 1, times spatial_scale, at least 0.1 wide,
-//   is cut into group_size x group_size cells, with borders rounded outwards.
+//   the cell is empty The RoI from its rounded x1, y1 to x2 + 1, y2 + 1, times spatial_scale, at
+//   least 0.1 wide, is cut into group_size x group_size cells, with borders rounded outwards.
 // Shapes: x (N, output_dim * group_size^2, H, W); RoIs (R, 5) with n, x1, y1, x2, y2 in pixels of
 // the image; y (R, output_dim, group_size, group_size). A RoI with n = -1 gives zeros.
 // Parameters: none.

@@ -2,7 +2,7 @@
 //   y[r,c,i,j] = max of x[n,c,h,w] over the cell, 0 where the cell is empty
 //   The RoI's corners, times spatial_scale, are rounded to pixels of the map; its rows and columns
 //   of pixels, at least one, are cut into pooled_h x pooled_w cells with borders rounded outwards.
-//   pad_ratio first widens the RoI by that share of its size on each side.
+//   pad_ratio first widens the RoI by that fraction of its size on each side.
 // Shapes: x (N, C, H, W); RoIs (R, 5) with n, x1, y1, x2, y2 in pixels of the image; y (R, C,
 // pooled_h, pooled_w). A RoI with n = -1 gives zeros.
 // Parameters: none.

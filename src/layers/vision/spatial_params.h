@@ -11,7 +11,7 @@ namespace crema {
 class ConvolutionParameter;
 
 struct SpatialParams {
-  int axis = 1;  // of the channels; later axes are spatial, earlier ones are batch axes
+  int axis = 1;  // axis of the channels; later axes are spatial, earlier ones are batch axes
   std::vector<int64_t> kernel, stride, pad, dilation;
 };
 
