@@ -50,14 +50,14 @@ class Blobs : public testing::TestWithParam<Device> {
     settings.scale = 0.25f;
   }
 
-  void load(UpdateRule rule) {
+  void load(const RuleTraits& rule) {
     const auto arena = [&](const Numbers& values) {
       Tensor tensor(*context, Shape{kCount}, DType::f64);
       from_doubles(*context, values.data(), tensor);
       return tensor;
     };
     arenas = {arena(w), arena(g), {arena(h)}, {}, {}, {}};
-    if (history_count(rule) > 1) arenas.history.push_back(arena(k));
+    if (rule.histories > 1) arenas.history.push_back(arena(k));
   }
   void expect_weights(const Numbers& wanted, double tolerance = 1e-7) {
     const Numbers got = to_doubles(*context, arenas.data);
@@ -66,8 +66,8 @@ class Blobs : public testing::TestWithParam<Device> {
   // SGD by hand with a factor on the gradient and a rate for each segment.
   void expect_sgd(const FactorRules& rules,
                   const std::function<std::pair<double, double>(const Segment&)>& factor) {
-    load(UpdateRule::sgd);
-    const Update update(*context, UpdateRule::sgd, segments(), rules);
+    load(update_rule("SGD"));
+    const Update update(*context, update_rule("SGD"), segments(), rules);
     update.run(*context, settings, arenas);
     Numbers wanted = w;
     for (const Segment& s : segments()) {
@@ -146,21 +146,21 @@ TEST_P(Blobs, ClippingByValue) {
   for (double& value : g) value = value > 0.3 ? 7 : value;  // above the limit: as the limit
   const Numbers large = g;
   for (double& value : g) value = value == 7 ? static_cast<double>(settings.limit) * 4 : value;
-  load(UpdateRule::sgd);
-  const Update update(*context, UpdateRule::sgd, segments());
+  load(update_rule("SGD"));
+  const Update update(*context, update_rule("SGD"), segments());
   update.run(*context, settings, arenas);
   const Numbers wanted = to_doubles(*context, arenas.data);
   g = large;
-  load(UpdateRule::sgd);
+  load(update_rule("SGD"));
   update.run(*context, settings, arenas);
   expect_weights(wanted);
 }
 
 TEST_P(Blobs, Lamb) {
-  load(UpdateRule::lamb);
+  load(update_rule("LAMB"));
   settings.at = {0.1f, 0.5f, 0.9f, 0, 0.02f};
   settings.delta = 1e-3f;
-  const Update update(*context, UpdateRule::lamb, segments());
+  const Update update(*context, update_rule("LAMB"), segments());
   for (int repeat = 0; repeat < 3; ++repeat) {
     update.run(*context, settings, arenas);
     for (const Segment& s : segments()) {
@@ -219,13 +219,13 @@ const std::pair<MuonOptions, float> kMuons[] = {
 TEST_P(Blobs, Muon) {
   for (const auto& [options, limit] : kMuons) {
     SetUp();
-    load(UpdateRule::muon);
+    load(update_rule("Muon"));
     settings.at = {0.1f, 0.5f, 0.9f, 0, 0.02f, true, 0.7f};
     std::vector<Segment> all = segments();
     all.push_back({2840, 60, 3, 1, 3, Shape{6, 10}, {}, false, true});  // a matrix like a vector
     FactorRules rules;
     rules.clip_blob = limit;
-    const Update update(*context, UpdateRule::muon, all, rules, DType::f64, options);
+    const Update update(*context, update_rule("Muon"), all, rules, DType::f64, options);
     for (int repeat = 0; repeat < 2; ++repeat) {
       update.run(*context, settings, arenas);
       for (const Segment& s : all) {
@@ -264,11 +264,11 @@ TEST_P(Blobs, Muon) {
 }
 
 TEST_P(Blobs, AverageOfTheWeights) {
-  load(UpdateRule::sgd);
+  load(update_rule("SGD"));
   arenas.average = Tensor(*context, Shape{kCount}, DType::f64);
   copy(*context, arenas.data, arenas.average);
   settings.keep = 0.75f;
-  const Update update(*context, UpdateRule::sgd, segments());
+  const Update update(*context, update_rule("SGD"), segments());
   Numbers average = w;
   for (int repeat = 0; repeat < 3; ++repeat) {
     update.run(*context, settings, arenas);

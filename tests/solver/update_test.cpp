@@ -5,19 +5,21 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <set>
 
 #include "base/random.h"
+#include "proto/solver.pb.h"
 #include "support.h"
 
 namespace crema::tests {
 namespace update_test {
 
-UpdateArenas arenas_of(Context& context, UpdateRule rule, int64_t count, DType dtype) {
+UpdateArenas arenas_of(Context& context, const RuleTraits& rule, int64_t count, DType dtype) {
   const auto arena = [&] { return Tensor(context, Shape{count}, dtype); };
   UpdateArenas arenas;
   arenas.data = arena();
   arenas.diff = arena();
-  for (int i = 0; i < history_count(rule); ++i) arenas.history.push_back(arena());
+  for (int i = 0; i < rule.histories; ++i) arenas.history.push_back(arena());
   return arenas;
 }
 
@@ -31,55 +33,53 @@ std::vector<double> normals(int64_t count, uint64_t stream) {
 // One element by the formulas of update.h; LAMB and Muon are in update_norms_test.cpp.
 struct Element {
   double w, h = 0, k = 0;
-  void step(UpdateRule rule, const UpdateSettings& s, double diff, double lr_mult,
+  void step(const RuleTraits& rule, const UpdateSettings& s, double diff, double lr_mult,
             double decay_mult) {
     const double penalty = static_cast<double>(s.at.penalty) * decay_mult,
                  rate = static_cast<double>(s.at.rate) * lr_mult;
     w -= rate * static_cast<double>(s.at.shrink) * decay_mult * w;
     const double g = s.scale * diff + penalty * (s.l1 ? (w > 0) - (w < 0) : w);
     const double m = s.at.momentum, m2 = s.momentum2, d = s.delta, r = s.rms_decay, old = h;
-    switch (rule) {
-      case UpdateRule::sgd:
-        h = rate * g + m * h;
-        w -= h;
-        break;
-      case UpdateRule::nesterov:
-        h = rate * g + m * h;
-        w -= (1 + m) * h - m * old;
-        break;
-      case UpdateRule::adagrad:
-        h += g * g;
-        w -= rate * g / (std::sqrt(h) + d);
-        break;
-      case UpdateRule::rmsprop:
-        h = r * h + (1 - r) * g * g;
-        w -= rate * g / (std::sqrt(h) + d);
-        break;
-      case UpdateRule::adadelta: {
-        h = m * h + (1 - m) * g * g;
-        const double u = g * std::sqrt((d + k) / (d + h));
-        k = m * k + (1 - m) * u * u;
-        w -= rate * u;
-        break;
-      }
-      case UpdateRule::adam:
-      case UpdateRule::adamw:
-        h = m * h + (1 - m) * g;
-        k = m2 * k + (1 - m2) * g * g;
-        w -= rate * s.at.correction * h / (std::sqrt(k) + d);
-        break;
-      case UpdateRule::lion: {
-        const double u = m * h + (1 - m) * g;
-        w -= rate * ((u > 0) - (u < 0));
-        h = m2 * h + (1 - m2) * g;
-        break;
-      }
-      case UpdateRule::lamb:
-      case UpdateRule::muon:
-        FAIL() << "not element by element";
+    const std::string name = rule.name;
+    if (name == "SGD") {
+      h = rate * g + m * h;
+      w -= h;
+    } else if (name == "Nesterov") {
+      h = rate * g + m * h;
+      w -= (1 + m) * h - m * old;
+    } else if (name == "AdaGrad") {
+      h += g * g;
+      w -= rate * g / (std::sqrt(h) + d);
+    } else if (name == "RMSProp") {
+      h = r * h + (1 - r) * g * g;
+      w -= rate * g / (std::sqrt(h) + d);
+    } else if (name == "AdaDelta") {
+      h = m * h + (1 - m) * g * g;
+      const double u = g * std::sqrt((d + k) / (d + h));
+      k = m * k + (1 - m) * u * u;
+      w -= rate * u;
+    } else if (name == "Adam" || name == "AdamW") {
+      h = m * h + (1 - m) * g;
+      k = m2 * k + (1 - m2) * g * g;
+      w -= rate * s.at.correction * h / (std::sqrt(k) + d);
+    } else if (name == "Lion") {
+      const double u = m * h + (1 - m) * g;
+      w -= rate * ((u > 0) - (u < 0));
+      h = m2 * h + (1 - m2) * g;
+    } else {
+      FAIL() << "no formula for " << name;
     }
   }
 };
+
+// A new rule is among them without being named here.
+std::vector<std::string> rules_of_elements() {
+  std::vector<std::string> names;
+  for (const RuleTraits& rule : update_rules()) {
+    if (rule.scope == RuleTraits::Scope::element) names.emplace_back(rule.name);
+  }
+  return names;
+}
 
 class UpdateRules : public testing::TestWithParam<std::tuple<std::string, bool, DType, Device>> {};
 
@@ -87,7 +87,7 @@ TEST_P(UpdateRules, FollowTheFormulas) {
   const auto& [name, l1, dtype, device] = GetParam();
   if (device == Device::gpu && gpu_count() == 0) GTEST_SKIP() << "no GPU here";
   Context context(device);
-  const UpdateRule rule = update_rule(name);
+  const RuleTraits& rule = update_rule(name);
   const std::vector<Segment> segments = {
       {0, 1500, 1, 1}, {1504, 3, 2, 0}, {1520, 2048, 0.5, 3}, {3568, 100, 0, 1}};
   const int64_t count = 3700;
@@ -104,7 +104,7 @@ TEST_P(UpdateRules, FollowTheFormulas) {
   settings.delta = 1e-3f;
   for (int64_t iteration = 0; iteration < 4; ++iteration) {
     settings.at.correction =
-        Update::correction(rule, settings.at.momentum, settings.momentum2, iteration);
+        bias_correction(rule, settings.at.momentum, settings.momentum2, iteration);
     const std::vector<double> diff = normals(count, 10 + iteration);
     from_doubles(context, diff.data(), arenas.diff);
     update.run(context, settings, arenas);
@@ -123,9 +123,8 @@ TEST_P(UpdateRules, FollowTheFormulas) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, UpdateRules,
-                         testing::Combine(testing::Values("SGD", "Nesterov", "AdaGrad", "RMSProp",
-                                                          "AdaDelta", "Adam", "AdamW", "Lion"),
-                                          testing::Bool(), testing::Values(DType::f32, DType::f64),
+                         testing::Combine(testing::ValuesIn(rules_of_elements()), testing::Bool(),
+                                          testing::Values(DType::f32, DType::f64),
                                           testing::Values(Device::cpu, Device::gpu)));
 
 class AmsGrad : public testing::TestWithParam<Device> {};
@@ -135,8 +134,8 @@ class AmsGrad : public testing::TestWithParam<Device> {};
 TEST_P(AmsGrad, KeepsTheSecondMoment) {
   if (GetParam() == Device::gpu && gpu_count() == 0) GTEST_SKIP() << "no GPU here";
   Context context(GetParam());
-  const UpdateArenas arenas = arenas_of(context, UpdateRule::adam, 32, DType::f64);
-  const Update update(context, UpdateRule::adam, {{0, 32}});
+  const UpdateArenas arenas = arenas_of(context, update_rule("Adam"), 32, DType::f64);
+  const Update update(context, update_rule("Adam"), {{0, 32}});
   UpdateSettings settings;
   settings.at = {0.1f, 1, 0.5f, 0, 0};
   settings.momentum2 = 0.75f;
@@ -165,12 +164,12 @@ TEST_P(UpdateVariants, BeliefAndSlowWeights) {
   if (device == Device::gpu && gpu_count() == 0) GTEST_SKIP() << "no GPU here";
   Context context(device);
   const int64_t count = 2500;
-  UpdateArenas arenas = arenas_of(context, UpdateRule::adam, count, dtype);
+  UpdateArenas arenas = arenas_of(context, update_rule("Adam"), count, dtype);
   arenas.slow = Tensor(context, Shape{count}, dtype);
   std::vector<double> w = normals(count, 1), slow = w, h(count), k(count);
   from_doubles(context, w.data(), arenas.data);
   from_doubles(context, w.data(), arenas.slow);
-  const Update update(context, UpdateRule::adam, {{0, 1500}, {1504, 900}});
+  const Update update(context, update_rule("Adam"), {{0, 1500}, {1504, 900}});
   UpdateSettings settings;
   settings.at = {0.1f, 1, 0.9f, 0.01f, 0};
   settings.delta = 1e-3f;
@@ -178,8 +177,8 @@ TEST_P(UpdateVariants, BeliefAndSlowWeights) {
   settings.slow_length = 0.25f;
   settings.slow_every = 3;
   for (settings.iteration = 0; settings.iteration < 7; ++settings.iteration) {
-    settings.at.correction = Update::correction(UpdateRule::adam, settings.at.momentum,
-                                                settings.momentum2, settings.iteration);
+    settings.at.correction = bias_correction(update_rule("Adam"), settings.at.momentum,
+                                             settings.momentum2, settings.iteration);
     const std::vector<double> diff = normals(count, 10 + settings.iteration);
     from_doubles(context, diff.data(), arenas.diff);
     update.run(context, settings, arenas);
@@ -228,7 +227,7 @@ TEST_P(UpdateNorm, CountsEverySegmentOnce) {
   Tensor diff(context, Shape{count}, DType::f32);
   const std::vector<double> values = normals(count, 3);
   from_doubles(context, values.data(), diff);
-  const Update update(context, UpdateRule::sgd, {{0, 2500}, {2512, 17}, {2600, 2000, 0, 1}});
+  const Update update(context, update_rule("SGD"), {{0, 2500}, {2512, 17}, {2600, 2000, 0, 1}});
   double wanted = 0;
   for (int64_t i = 0; i < 2529; ++i) {
     if (i < 2500 || i >= 2512) wanted += values[i] * values[i];
@@ -241,6 +240,22 @@ INSTANTIATE_TEST_SUITE_P(All, UpdateNorm, testing::Values(Device::cpu, Device::g
 TEST(Update, UnknownRule) {
   expect_part(error_of([] { update_rule("AdaGard"); }), "did you mean \"AdaGrad\"?");
   expect_part(error_of([] { update_rule("optim.NAdam"); }), "did you mean \"Adam\"?");
+}
+
+TEST(RuleTraits, RowsAreComplete) {
+  std::set<std::string> names;
+  for (const RuleTraits& rule : update_rules()) {
+    EXPECT_TRUE(names.insert(rule.name).second) << rule.name;
+    EXPECT_EQ(&update_rule(rule.name), &rule);
+    EXPECT_GE(rule.histories, 1);
+    EXPECT_LT(rule.least_rate, rule.most_rate) << rule.name;
+    EXPECT_STRNE(rule.usual_rates, "") << rule.name;
+    EXPECT_STRNE(rule.history, "") << rule.name;
+    for (const auto& fields : {rule.fields, rule.own_fields}) {
+      for (const std::string& field : fields)
+        EXPECT_NE(SolverParameter::descriptor()->FindFieldByName(field), nullptr) << field;
+    }
+  }
 }
 
 }  // namespace update_test

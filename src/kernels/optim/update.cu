@@ -1,13 +1,11 @@
 #include "kernels/optim/update.h"
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 #include <limits>
+#include <type_traits>
 
-#include "base/error.h"
-#include "base/other_names.h"
-#include "kernels/optim/update_walk.h"
+#include "kernels/optim/rule_run.h"
 #include "tensor/on.h"
 
 namespace crema {
@@ -20,26 +18,6 @@ struct Norms {
   CREMA_HD void add(int64_t i, SegmentSums* sums) const {
     const double g = in.pure_gradient(i), w = in.w[i], h = in.h[i];
     sums->add({g * g, w * w, h * h, g * h});
-  }
-};
-
-// The sum for Muon's norms.
-template <typename T>
-struct WeightNorms {
-  RuleOperands<T> in;
-  CREMA_HD void add(int64_t i, SegmentSums* sums) const {
-    const double w = in.w[i];
-    sums->add({0, w * w, 0, 0});
-  }
-};
-
-// The sums for LAMB's ratio: its step, weights.
-template <typename T>
-struct LambNorms {
-  RuleOperands<T> in;
-  CREMA_HD void add(int64_t i, SegmentSums* sums) const {
-    const double step = Lamb<T>{in}.step(i), w = in.w[i];
-    sums->add({step * step, w * w, 0, 0});
   }
 };
 
@@ -132,12 +110,6 @@ void sum_squares(Context& context, const Chunk* chunks, int64_t count, const T* 
   }
 }
 
-bool same_word(const std::string& a, const std::string& b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](unsigned char x, unsigned char y) {
-    return std::tolower(x) == std::tolower(y);
-  });
-}
-
 bool is_matrix(const Segment& segment) {
   return !segment.vector && segment.shape.axes() > 1 && segment.shape[0] > 1 &&
          segment.shape.count() > segment.shape[0];
@@ -145,40 +117,22 @@ bool is_matrix(const Segment& segment) {
 
 }  // namespace
 
-UpdateRule update_rule(const std::string& name) {
-  const std::vector<std::string> names = {"SGD",  "Nesterov", "AdaGrad", "RMSProp", "AdaDelta",
-                                          "Adam", "AdamW",    "LAMB",    "Lion",    "Muon"};
-  for (size_t i = 0; i < names.size(); ++i) {
-    if (same_word(names[i], name)) return static_cast<UpdateRule>(i);
-  }
-  fail("unknown solver type \"", name, "\"", suggestion(Vocabulary::solvers, name, names),
-       "; the types are ", join(names, ", "));
-}
-
-int history_count(UpdateRule rule) {
-  const bool second = rule == UpdateRule::adadelta || rule == UpdateRule::adam ||
-                      rule == UpdateRule::adamw || rule == UpdateRule::lamb ||
-                      rule == UpdateRule::muon;
-  return second ? 2 : 1;
-}
-
-bool always_decoupled(UpdateRule rule) { return rule >= UpdateRule::adamw; }
-
-Update::Update(Context& context, UpdateRule rule, const std::vector<Segment>& segments,
+Update::Update(Context& context, const RuleTraits& rule, const std::vector<Segment>& segments,
                const FactorRules& factors, DType dtype, const MuonOptions& muon)
     : rule_(rule),
-      muon_(muon),
       table_(context, segments),
+      parts_{muon, {}, {}, {}},
       factors_(context, factors, table_,
-               rule == UpdateRule::lamb || (rule == UpdateRule::muon && muon.normalizes)) {
-  if (rule == UpdateRule::muon) {
-    make_muon_tables(context, segments);
+               rule.scope == RuleTraits::Scope::blob_norms ||
+                   (rule.scope == RuleTraits::Scope::matrix && muon.normalizes)) {
+  if (rule.scope == RuleTraits::Scope::matrix) {
+    divide_matrices(context, segments);
     std::vector<NewtonSchulz::Matrix> matrices;
     for (const Segment& segment : segments) {
       if (segment.lr_mult != 0 && is_matrix(segment))
         matrices.push_back({segment.offset, segment.shape, segment.format});
     }
-    newton_schulz_.emplace(context, std::move(matrices), muon, dtype);
+    parts_.newton_schulz.emplace(context, std::move(matrices), muon, dtype);
   }
   int64_t sums = table_.size();
 #ifdef __CUDACC__
@@ -213,14 +167,6 @@ void Update::measure(Context& context, const Tensor& diff, const LiveUpdate& liv
   parallel_for(context, 1, Judge{total, live.limits.clip, live.state});
 }
 
-float Update::correction(UpdateRule rule, float momentum, float momentum2, int64_t iteration) {
-  const bool second_moments = rule == UpdateRule::adam || rule == UpdateRule::adamw ||
-                              rule == UpdateRule::lamb || rule == UpdateRule::muon;
-  if (!second_moments) return 1;
-  const double t = static_cast<double>(iteration) + 1;
-  return static_cast<float>(std::sqrt(1 - std::pow(momentum2, t)) / (1 - std::pow(momentum, t)));
-}
-
 void Update::exchange(Context& context, const Tensor& data, const Tensor& average) const {
   on(data, [&]<typename T>() {
     RuleOperands<T> in{};
@@ -230,17 +176,16 @@ void Update::exchange(Context& context, const Tensor& data, const Tensor& averag
   });
 }
 
-void Update::make_muon_tables(Context& context, const std::vector<Segment>& segments) {
-  matrices_ = ChunkTable(context, segments, is_matrix);
-  others_ = ChunkTable(context, segments, [](const Segment& s) { return !is_matrix(s); });
+void Update::divide_matrices(Context& context, const std::vector<Segment>& segments) {
+  parts_.matrices = ChunkTable(context, segments, is_matrix);
+  parts_.others = ChunkTable(context, segments, [](const Segment& s) { return !is_matrix(s); });
 }
 
 bool Update::set_segments(Context& context, const std::vector<Segment>& segments,
                           const std::function<bool(const Segment&)>& early) {
   table_ = ChunkTable(context, segments);
-  if (rule_ == UpdateRule::muon) make_muon_tables(context, segments);
-  if (rule_ == UpdateRule::lamb || rule_ == UpdateRule::muon || factors_.rules().any())
-    return false;
+  if (rule_.scope == RuleTraits::Scope::matrix) divide_matrices(context, segments);
+  if (rule_.scope != RuleTraits::Scope::element || factors_.rules().any()) return false;
   early_ = ChunkTable(context, segments, early);
   late_ = ChunkTable(context, segments, [&](const Segment& s) { return !early(s); });
   return early_.size() > 0;
@@ -278,50 +223,17 @@ void Update::run(Context& context, const UpdateSettings& s, const UpdateArenas& 
       factors = factors_.factors();
     }
     const ChunkTable& table = part == Part::all ? table_ : part == Part::early ? early_ : late_;
-    const auto all = [&](const auto& rule) {
-      walk<T>(context, {table, factors, live, part != Part::early}, rule, copies, clear_gradient);
-    };
-    switch (rule_) {
-      case UpdateRule::sgd:
-        return all(Sgd<T>{in});
-      case UpdateRule::nesterov:
-        return all(Nesterov<T>{in});
-      case UpdateRule::adagrad:
-        return all(AdaGrad<T>{in});
-      case UpdateRule::rmsprop:
-        return all(RmsProp<T>{in});
-      case UpdateRule::adadelta:
-        return all(AdaDelta<T>{in});
-      case UpdateRule::adam:
-      case UpdateRule::adamw:
-        return all(Adam<T>{in});
-      case UpdateRule::lion:
-        return all(Lion<T>{in});
-      case UpdateRule::lamb:
-        walk<T>(context, {table_, factors, live, false}, Moments<T>{in});
-        sum_segments(context, table_, LambNorms<T>{in}, factors_, live);
-        factors_.decide_ratios(context, table_, s.at, live);
-        return walk<T>(context, {table_, factors_.factors(), live}, Lamb<T>{in}, copies,
-                       clear_gradient);
-      case UpdateRule::muon:
-        walk<T>(context, {matrices_, factors, live, false}, MuonMomentum<T>{in});
-        if (muon_.normalizes) {
-          sum_segments(context, matrices_, WeightNorms<T>{in}, factors_, live);
-          factors_.decide_norms(context, matrices_, s.at, live);
-          factors = factors_.factors();
-        }
-        newton_schulz_->run(context, history[1]);
-        in.others = true;
-        in.set_hyperparameters(s.at);
-        if (muon_.nesterov_others) {
-          walk<T>(context, {others_, factors, live, false}, Nesterov<T>{in}, copies,
-                  clear_gradient);
-        } else {
-          walk<T>(context, {others_, factors, live, false}, Adam<T>{in}, copies, clear_gradient);
-        }
-        in.others = false;
-        in.set_hyperparameters(s.at);
-        return walk<T>(context, {matrices_, factors, live}, Muon<T>{in}, copies, clear_gradient);
+    const Tensor none;
+    const RuleRun<T> run{context, in,
+                         table,   factors,
+                         live,    part != Part::early,
+                         copies,  clear_gradient,
+                         s.at,    factors_,
+                         parts_,  history.size() > 1 ? history[1] : none};
+    if constexpr (std::is_same_v<T, float>) {
+      rule_.passes.f32(run);
+    } else {
+      rule_.passes.f64(run);
     }
   });
 }

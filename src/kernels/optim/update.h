@@ -44,18 +44,10 @@
 
 #include "kernels/optim/newton_schulz.h"
 #include "kernels/optim/update_factors.h"
+#include "kernels/optim/update_rule.h"
 #include "tensor/tensor.h"
 
 namespace crema {
-
-enum class UpdateRule { sgd, nesterov, adagrad, rmsprop, adadelta, adam, adamw, lamb, lion, muon };
-
-// By name ("SGD", "AdaGrad"...), case-insensitive; the Error suggests similar names.
-UpdateRule update_rule(const std::string& name);
-// Number of optimizer state arenas: 1, or 2 (AdaDelta, Adam, AdamW, LAMB, Muon).
-int history_count(UpdateRule rule);
-// True when weight decay shrinks the weights instead of adding to the gradient.
-bool always_decoupled(UpdateRule rule);
 
 // What an update needs besides the arenas.
 struct UpdateSettings {
@@ -81,10 +73,17 @@ struct UpdateArenas {
   Tensor slow;     // slow weights (Lookahead), or empty
 };
 
+// How a rule whose scope is the matrix divides the segments.
+struct MatrixParts {
+  MuonOptions options;
+  ChunkTable matrices, others;
+  std::optional<NewtonSchulz> newton_schulz;
+};
+
 // Created once per net. Segments with lr_mult 0 are not updated.
 class Update {
  public:
-  Update(Context& context, UpdateRule rule, const std::vector<Segment>& segments,
+  Update(Context& context, const RuleTraits& rule, const std::vector<Segment>& segments,
          const FactorRules& factors = {}, DType dtype = DType::f32, const MuonOptions& muon = {});
 
   // Sum of the squares of all gradients, or weights, in an order that depends on the segments only.
@@ -111,21 +110,16 @@ class Update {
   // One value per segment with lr_mult: the state of larc_turbo.
   Tensor correlations() const { return factors_.correlations(); }
 
-  // Adam's bias correction after `iteration` updates, also for its relatives; 1 for other rules.
-  static float correction(UpdateRule rule, float momentum, float momentum2, int64_t iteration);
-
  private:
-  void make_muon_tables(Context& context, const std::vector<Segment>& segments);
+  void divide_matrices(Context& context, const std::vector<Segment>& segments);
   void sum_chunks(Context& context, const Tensor& diff, const LiveUpdate* live,
                   double* total) const;
 
-  UpdateRule rule_;
-  MuonOptions muon_;
+  const RuleTraits& rule_;
   ChunkTable table_;
-  ChunkTable early_, late_;       // of the split update
-  ChunkTable matrices_, others_;  // of Muon
+  ChunkTable early_, late_;  // of the split update
+  MatrixParts parts_;
   UpdateFactors factors_;
-  std::optional<NewtonSchulz> newton_schulz_;
   Tensor partial_;  // a sum of squares per chunk, on a GPU per CUDA block
   Tensor total_;    // their sum, on a GPU
 };

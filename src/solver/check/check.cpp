@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
-#include "kernels/optim/update.h"
+#include "kernels/optim/update_rule.h"
 #include "net/check/checks.h"
 #include "net/filter.h"
 #include "solver/divergence/divergence.h"
@@ -168,11 +168,6 @@ void check_against_training(const CheckedNet& train, const CheckedNet& test, Fin
   }
 }
 
-bool follows_gradients(const SolverParameter& solver) {
-  const UpdateRule rule = update_rule(solver.type());
-  return rule == UpdateRule::sgd || rule == UpdateRule::nesterov;
-}
-
 void check_all_weights(const SolverFile& file, const CheckedNet& net,
                        const std::vector<std::string>& lists, Findings* findings) {
   for (const std::string& list : lists) {
@@ -213,11 +208,11 @@ Findings check_training(const SolverFile& file, const CheckOptions& options) {
   check_global_stats(net, has_weights, &findings);
   check_batch_norm(net, &findings);
   check_learning(net, has_weights, &findings);
-  if (!refused && follows_gradients(file.solver))
-    check_loss_sum(net, file.solver.base_lr(), &findings);
+  const bool proportional = !refused && update_rule(file.solver.type()).proportional;
+  if (proportional) check_loss_sum(net, file.solver.base_lr(), &findings);
   if (!refused)
-    check_rbm(net, follows_gradients(file.solver) ? file.solver.base_lr() : 0,
-              file.solver.weight_decay(), has_weights, &findings);
+    check_rbm(net, proportional ? file.solver.base_lr() : 0, file.solver.weight_decay(),
+              has_weights, &findings);
   if (options.reads_weights && !options.resumes) check_all_weights(file, net, weights, &findings);
 
   const Sources sources{file, &findings};

@@ -2,9 +2,10 @@
 // happens before max_iter, rates far from what the update rule takes.
 #include <algorithm>
 
-#include "kernels/optim/update.h"
+#include "kernels/optim/update_rule.h"
 #include "solver/check/check.h"
 #include "solver/fields/epoch_fields.h"
+#include "solver/fields/field_ranges.h"
 #include "solver/rates/learning_rate.h"
 
 namespace crema {
@@ -38,17 +39,10 @@ const std::vector<PolicyField>& policy_fields() {
   return all;
 }
 
-bool is_given(const SolverParameter& solver, const char* name) {
-  const auto* field = SolverParameter::descriptor()->FindFieldByName(name);
-  const auto* reflection = SolverParameter::GetReflection();
-  return field->is_repeated() ? reflection->FieldSize(solver, field) > 0
-                              : reflection->HasField(solver, field);
-}
-
 void check_policy_fields(const SolverFile& file, Findings* findings) {
   const SolverParameter& s = file.solver;
   for (const PolicyField& field : policy_fields()) {
-    if (!is_given(s, field.name)) continue;
+    if (!is_set(s, field.name)) continue;
     const auto reads = [&](const char* policy) { return s.lr_policy() == policy; };
     if (std::any_of(field.policies.begin(), field.policies.end(), reads)) continue;
     const std::string given = given_field(s, field.name);
@@ -64,7 +58,7 @@ void check_clipping(const SolverFile& file, Findings* findings) {
   for (const char* name :
        {"clip_gradients", "clip_gradients_value", "clip_gradients_blob", "clip_gradients_layer"}) {
     const auto* field = SolverParameter::descriptor()->FindFieldByName(name);
-    if (!is_given(s, name) || SolverParameter::GetReflection()->GetFloat(s, field) != 0) continue;
+    if (!is_set(s, name) || SolverParameter::GetReflection()->GetFloat(s, field) != 0) continue;
     add(findings, Severity::warning, file.where(name), name,
         " is 0: every gradient is cut to nothing; remove it, or give the largest norm");
   }
@@ -119,38 +113,18 @@ void check_intervals(const SolverFile& file, Findings* findings) {
     never("snapshot", "with snapshot_after_train: false no weights are ever written; lower it");
 }
 
-// Rates between which trainings are known to go well, with room on both sides.
-struct UsualRates {
-  UpdateRule rule;
-  double least, most;
-  const char* usual;
-};
-
 void check_rate(const SolverFile& file, bool sums_losses, Findings* findings) {
   const SolverParameter& s = file.solver;
   // Others decide the rate, or epsilon makes steps smaller.
   if (s.larc() || s.local_lr_auto() || s.delta() > 1e-3) return;
   if (s.lr_policy() == "multifixed" || s.lr_policy() == "vstep" || !(s.base_lr() > 0)) return;
-  static const std::vector<UsualRates> all = {
-      {UpdateRule::sgd, 1e-7, 20, "0.001 to 0.1"},
-      {UpdateRule::nesterov, 1e-7, 20, "0.001 to 0.1"},
-      {UpdateRule::adagrad, 1e-5, 2, "0.001 to 0.1"},
-      {UpdateRule::rmsprop, 1e-7, 0.09, "0.0001 to 0.01"},
-      {UpdateRule::adadelta, 0.01, 20, "1"},
-      {UpdateRule::adam, 1e-7, 0.04, "0.0001 to 0.003"},
-      {UpdateRule::adamw, 1e-7, 0.04, "0.0001 to 0.003"},
-      {UpdateRule::lamb, 1e-6, 0.5, "0.001 to 0.02"},
-      {UpdateRule::lion, 1e-8, 0.01, "0.00003 to 0.001"},
-      {UpdateRule::muon, 1e-6, 1, "0.001 to 0.3"},
-  };
-  for (const UsualRates& rates : all) {
-    if (rates.rule != update_rule(s.type())) continue;
-    const bool low = s.base_lr()<rates.least, high = s.base_lr()> rates.most;
-    if (!high && (!low || sums_losses)) return;
-    add(findings, Severity::warning, file.where("base_lr"), "base_lr is ", s.base_lr(),
-        ", which is far ", low ? "below" : "above", " what type \"", s.type(), "\" takes (usually ",
-        rates.usual, "): ", low ? "nothing will change" : "the loss will hardly fall, or be nan");
-  }
+  const RuleTraits& rule = update_rule(s.type());
+  const bool low = s.base_lr()<rule.least_rate, high = s.base_lr()> rule.most_rate;
+  if (!high && (!low || sums_losses)) return;
+  add(findings, Severity::warning, file.where("base_lr"), "base_lr is ", s.base_lr(),
+      ", which is far ", low ? "below" : "above", " what type \"", s.type(), "\" takes (usually ",
+      rule.usual_rates,
+      "): ", low ? "nothing will change" : "the loss will hardly fall, or be nan");
 }
 
 bool chooses_steps(const SolverParameter& s) {
@@ -213,8 +187,7 @@ void check_course(const SolverFile& file, bool compares_intervals, Findings* fin
 
 void check_decay(const SolverFile& file, Findings* findings) {
   const SolverParameter& s = file.solver;
-  const bool decoupled =
-      always_decoupled(update_rule(s.type())) || s.regularization_type() == "decoupled";
+  const bool decoupled = update_rule(s.type()).decoupled || s.regularization_type() == "decoupled";
   if (decoupled ? s.weight_decay() * s.base_lr() >= 0.1 : s.weight_decay() >= 0.5) {
     add(findings, Severity::warning, file.where("weight_decay"), "weight_decay is ",
         s.weight_decay(), decoupled ? cat(" with base_lr ", s.base_lr()) : "",

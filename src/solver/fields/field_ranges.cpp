@@ -77,6 +77,13 @@ std::string text_of(const Range& range, double value, bool real) {
 
 }  // namespace
 
+bool is_set(const SolverParameter& solver, const std::string& field) {
+  const auto* descriptor = SolverParameter::descriptor()->FindFieldByName(field);
+  const auto* reflection = SolverParameter::GetReflection();
+  return descriptor->is_repeated() ? reflection->FieldSize(solver, descriptor) > 0
+                                   : reflection->HasField(solver, descriptor);
+}
+
 Findings out_of_range(const SolverFile& file) {
   Findings found;
   const SolverParameter& solver = file.solver;

@@ -1,10 +1,13 @@
-// The range of each number of a solver.
+// The fields of a solver by name: whether they are given, and the range of each number.
 #pragma once
 
 #include "net/check/finding.h"
 #include "net/prototxt/prototxt.h"
 
 namespace crema {
+
+// Whether a field is given; of a list, at least once.
+bool is_set(const SolverParameter& solver, const std::string& field);
 
 // Numbers outside their range, each with its place and what to write instead. An error each.
 Findings out_of_range(const SolverFile& file);

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "base/error.h"
-#include "kernels/optim/update.h"
+#include "kernels/optim/update_rule.h"
 #include "proto/solver.pb.h"
 
 namespace crema {
@@ -136,15 +136,11 @@ std::vector<std::string> changes_since(const std::string& recipe, const SolverPa
 void check_same_history(const std::string& recipe, const SolverParameter& solver,
                         const std::string& path) {
   if (recipe.empty()) return;
-  // Rules that keep the same in their history have the same kind.
-  const auto kind = [](UpdateRule rule) {
-    if (rule == UpdateRule::nesterov) return UpdateRule::sgd;
-    return rule == UpdateRule::adamw || rule == UpdateRule::lamb ? UpdateRule::adam : rule;
-  };
   const std::string before = parse(recipe).type();
-  require(kind(update_rule(before)) == kind(update_rule(solver.type())), path,
-          ": its history was kept by type \"", before, "\" and means something else to type \"",
-          solver.type(), "\": resume with type: \"", before,
+  const std::string kept = update_rule(before).history;
+  require(kept == update_rule(solver.type()).history, path, ": its history was kept by type \"",
+          before, "\" and means something else to type \"", solver.type(),
+          "\": resume with type: \"", before,
           "\", or start a new run from its weights with -weights");
 }
 

@@ -66,7 +66,7 @@ void read_blob(Context& context, const BlobProto& blob, const Tensor& to) {
 }
 
 int kept_arenas(const SolverParameter& solver) {
-  return history_count(update_rule(solver.type())) + (solver.ema_decay() > 0 ? 1 : 0) +
+  return update_rule(solver.type()).histories + (solver.ema_decay() > 0 ? 1 : 0) +
          (solver.lookahead() ? 1 : 0);
 }
 
@@ -84,7 +84,7 @@ Optimizer::Optimizer(const SolverParameter& solver, Net& net, bool shard)
   update_.emplace(net.context(), rule_, segments, factor_rules(solver), dtype,
                   muon_options(solver, net.options().precision));
   if (solver.grad_centralization()) centralizer_.emplace(net.context(), segments, dtype);
-  for (int i = 0; i < history_count(rule_); ++i) arenas_.history.push_back(arena());
+  for (int i = 0; i < rule_.histories; ++i) arenas_.history.push_back(arena());
   if (solver.ema_decay() > 0) arenas_.average = arena();
   if (solver.lookahead()) arenas_.slow = arena();
   for (const char* field : {"ema_decay", "lookahead"}) restart(field);

@@ -95,7 +95,7 @@ class Optimizer {
 
   const SolverParameter& solver_;
   Net& net_;
-  UpdateRule rule_;
+  const RuleTraits& rule_;
   std::optional<Shard> shard_;
   std::optional<Update> update_;
   std::optional<Centralizer> centralizer_;

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "kernels/move/reorder.h"
 #include "kernels/optim/copy_segments.h"
-#include "kernels/optim/update.h"
+#include "kernels/optim/update_rule.h"
 #include "net/prototxt/prototxt.h"
 #include "tensor/element.h"
 #include "tensor/part.h"
@@ -14,11 +14,17 @@ namespace crema {
 
 void check_sharding(const SolverFile& file) {
   const SolverParameter& s = file.solver;
-  const UpdateRule rule = update_rule(s.type());
-  require(rule != UpdateRule::lamb && rule != UpdateRule::muon, file.where("type"), ": type \"",
-          s.type(), "\" needs ", rule == UpdateRule::lamb ? "the norms of " : "",
-          "whole parameters, but -shard divides them among the ranks: choose SGD, Nesterov, "
-          "AdaGrad, RMSProp, AdaDelta, Adam, AdamW or Lion, or leave -shard out");
+  const RuleTraits& rule = update_rule(s.type());
+  std::vector<std::string> possible;
+  for (const RuleTraits& other : update_rules()) {
+    if (other.scope == RuleTraits::Scope::element) possible.emplace_back(other.name);
+  }
+  const std::string last = possible.back();
+  possible.pop_back();
+  require(rule.scope == RuleTraits::Scope::element, file.where("type"), ": type \"", s.type(),
+          "\" needs ", rule.scope == RuleTraits::Scope::blob_norms ? "the norms of " : "",
+          "whole parameters, but -shard divides them among the ranks: choose ",
+          join(possible, ", "), " or ", last, ", or leave -shard out");
   const auto refuse = [&](bool given, const char* field, const char* needs) {
     require(!given, file.where(field), ": ", field, " needs ", needs,
             ", but with -shard a rank has only those of its part of the parameters: remove one of "

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/other_names.h"
 #include "proto/solver.pb.h"
+#include "solver/fields/field_ranges.h"
 
 namespace crema {
 namespace {
@@ -151,13 +152,6 @@ const Policy& policy_of(const SolverParameter& solver) {
   fail("unknown lr_policy \"", solver.lr_policy(), "\"",
        suggestion(Vocabulary::rate_policies, solver.lr_policy(), names), "; the policies are ",
        join(names, ", "));
-}
-
-bool is_set(const SolverParameter& solver, const std::string& field) {
-  const auto* descriptor = SolverParameter::descriptor()->FindFieldByName(field);
-  const auto* reflection = SolverParameter::GetReflection();
-  return descriptor->is_repeated() ? reflection->FieldSize(solver, descriptor) > 0
-                                   : reflection->HasField(solver, descriptor);
 }
 
 void check_rates(const SolverParameter& s, const std::string& name) {

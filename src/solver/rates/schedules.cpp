@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "net/prototxt/prototxt.h"
+#include "solver/fields/field_ranges.h"
 
 namespace crema {
 namespace {
@@ -16,9 +17,8 @@ void check_name(const char* field, const std::string& name, const std::vector<st
           name, "\"", did_you_mean(name, names), "; the types are ", join(names, ", "));
 }
 
-float base_momentum(const SolverParameter& s, UpdateRule rule) {
-  if (s.has_momentum() || !always_decoupled(rule)) return s.momentum();
-  return rule == UpdateRule::muon ? 0.95f : 0.9f;
+float base_momentum(const SolverParameter& s, const RuleTraits& rule) {
+  return s.has_momentum() ? s.momentum() : rule.momentum;
 }
 
 // From `start` at iteration 0 to `end` at max_iter.
@@ -27,7 +27,8 @@ float momentum_between(float start, float end, float power, int64_t iteration, i
   return start + (end - start) * std::pow(done, power);
 }
 
-float momentum_at(const SolverParameter& s, UpdateRule rule, int64_t iteration, double rate) {
+float momentum_at(const SolverParameter& s, const RuleTraits& rule, int64_t iteration,
+                  double rate) {
   const float base = base_momentum(s, rule);
   if (s.momentum_policy() == "step")
     return iteration < s.initial_momentum_iter() ? s.initial_momentum() : base;
@@ -70,31 +71,29 @@ void check_policies(const SolverParameter& s) {
           "\"plateau\": choose another of the two");
 }
 
-void check_factors(const SolverParameter& s, UpdateRule rule) {
+void check_factors(const SolverParameter& s, const RuleTraits& rule) {
   check_name("larc_policy", s.larc_policy(), {"scale", "clip"});
   const bool by_norms = s.larc() || s.local_lr_auto();
   require(!s.larc() || !s.local_lr_auto(),
           "larc and local_lr_auto are both true: both choose the blobs' rates; keep one of them");
-  require(!by_norms || (rule != UpdateRule::lamb && rule != UpdateRule::muon),
+  require(!by_norms || rule.scope == RuleTraits::Scope::element,
           s.larc() ? "larc" : "local_lr_auto", " does not go with type \"", s.type(),
           "\", which takes the size of its steps from norms already");
 }
 
-void check_muon(const SolverParameter& s, UpdateRule rule) {
+void check_own_fields(const SolverParameter& s, const RuleTraits& rule) {
   check_name("muon_scale", s.muon_scale(), {"adam", "none"});
   check_name("muon_others", s.muon_others(), {"AdamW", "Nesterov"});
   require(s.muon_steps() >= 1, "muon_steps is ", s.muon_steps(), ", it must be at least 1");
   const float others = s.muon_others_momentum();
   require(others >= 0 && others < 1, "muon_others_momentum is ", others,
           ", it must be at least 0 and less than 1");
-  const char* const set = s.has_muon_steps()             ? "muon_steps"
-                          : s.has_muon_scale()           ? "muon_scale"
-                          : s.has_muon_normalize()       ? "muon_normalize"
-                          : s.has_muon_others()          ? "muon_others"
-                          : s.has_muon_others_momentum() ? "muon_others_momentum"
-                                                         : nullptr;
-  require(!set || rule == UpdateRule::muon, set ? set : "", " is set, but type is \"", s.type(),
-          "\": remove it, or choose \"Muon\"");
+  for (const RuleTraits& other : update_rules()) {
+    if (&other == &rule) continue;
+    for (const std::string& field : other.own_fields)
+      require(!is_set(s, field), field, " is set, but type is \"", s.type(),
+              "\": remove it, or choose \"", other.name, "\"");
+  }
 }
 
 // RAdam (Liu et al., 2020), as in the fork: while too few gradients have been seen for a second
@@ -110,33 +109,34 @@ void rectify(double momentum2, int64_t iteration, Hyperparameters& at) {
 
 }  // namespace
 
-void check_schedules(const SolverParameter& s, UpdateRule rule) {
+void check_schedules(const SolverParameter& s, const RuleTraits& rule) {
   check_policies(s);
   check_factors(s, rule);
-  check_muon(s, rule);
-  const bool squares = rule == UpdateRule::adagrad || rule == UpdateRule::rmsprop;
-  require(!squares || s.momentum() == 0, "momentum is ", s.momentum(), ", but type \"", s.type(),
+  check_own_fields(s, rule);
+  require(rule.reads("momentum") || s.momentum() == 0, "momentum is ", s.momentum(),
+          ", but type \"", s.type(),
           "\" has no momentum: remove "
           "it, or choose \"Adam\"");
-  require(!always_decoupled(rule) || s.regularization_type() != "L1",
+  require(!rule.decoupled || s.regularization_type() != "L1",
           "regularization_type is \"L1\", but type \"", s.type(),
           "\" decays weights beside the gradient: remove it");
   const auto decays = [&](const char* field, float value) {
     require(value >= 0 && value < 1, field, " is ", value, ": type \"", s.type(),
             "\" needs at least 0 and less than 1");
   };
-  const bool is_adam = rule == UpdateRule::adam || rule == UpdateRule::adamw;
-  require(is_adam || !(s.amsgrad() || s.rectified()), s.amsgrad() ? "amsgrad" : "rectified",
-          " is true, but type \"", s.type(),
-          "\" is neither Adam nor AdamW: remove it, or choose one of these");
-  require(is_adam || !s.adabelief(), "adabelief is true, but type \"", s.type(),
-          "\" is neither Adam nor AdamW: remove it, or choose one of these");
+  const auto only_adam = [&](bool given, const char* field) {
+    require(!given || rule.reads(field), field, " is true, but type \"", s.type(), "\" is neither ",
+            join(rules_that_read(field), " nor "), ": remove it, or choose one of these");
+  };
+  only_adam(s.amsgrad(), "amsgrad");
+  only_adam(s.rectified(), "rectified");
+  only_adam(s.adabelief(), "adabelief");
   require(!s.lookahead() ||
               (s.lookahead_steps() > 0 && s.lookahead_alpha() > 0 && s.lookahead_alpha() <= 1),
           "lookahead_steps is ", s.lookahead_steps(), " and lookahead_alpha ", s.lookahead_alpha(),
           ", but slow weights need at least one step, and a length above 0 and at most 1");
-  if (rule == UpdateRule::rmsprop) decays("rms_decay", s.rms_decay());
-  if (rule >= UpdateRule::adam) decays("momentum2", s.momentum2());
+  if (rule.reads("rms_decay")) decays("rms_decay", s.rms_decay());
+  if (rule.reads("momentum2")) decays("momentum2", s.momentum2());
   require(s.ema_decay() >= 0 && s.ema_decay() < 1, "ema_decay is ", s.ema_decay(),
           ": it must be at least 0 and less than 1, for example 0.999");
   require(!s.test_ema() || s.ema_decay() > 0,
@@ -145,7 +145,8 @@ void check_schedules(const SolverParameter& s, UpdateRule rule) {
 
 void check_momentum(const SolverFile& file, Log& log) {
   const SolverParameter& s = file.solver;
-  if (update_rule(s.type()) != UpdateRule::adam || s.has_momentum()) return;
+  const RuleTraits& rule = update_rule(s.type());
+  if (!rule.reads("momentum2") || rule.momentum > 0 || s.has_momentum()) return;
   if (s.momentum_policy() != "fixed" && s.momentum_policy() != "step") return;  // these give one
   std::string place = file.where("type");
   if (place == file.where("")) place = file.where("solver_type");
@@ -154,22 +155,21 @@ void check_momentum(const SolverFile& file, Log& log) {
                   "momentum: 0.9"));
 }
 
-float momentum2_of(const SolverParameter& s, UpdateRule rule) {
-  return rule == UpdateRule::lion && !s.has_momentum2() ? 0.99f : s.momentum2();
+float momentum2_of(const SolverParameter& s, const RuleTraits& rule) {
+  return s.has_momentum2() ? s.momentum2() : rule.momentum2;
 }
 
-Hyperparameters hyperparameters_at(const SolverParameter& s, UpdateRule rule, int64_t iteration,
-                                   double rate) {
+Hyperparameters hyperparameters_at(const SolverParameter& s, const RuleTraits& rule,
+                                   int64_t iteration, double rate) {
   Hyperparameters at;
   at.rate = static_cast<float>(rate);
   at.momentum = momentum_at(s, rule, iteration, rate);
   at.others_momentum = s.has_muon_others_momentum() ? s.muon_others_momentum() : at.momentum;
-  at.correction = Update::correction(rule, at.others_momentum, momentum2_of(s, rule), iteration);
+  at.correction = bias_correction(rule, at.others_momentum, momentum2_of(s, rule), iteration);
   if (s.rectified()) rectify(momentum2_of(s, rule), iteration, at);
   if (s.regularization_type() == "NONE") return at;
-  const bool both = rule == UpdateRule::adamw && s.has_adamw_decay();
-  const bool decoupled =
-      !both && (always_decoupled(rule) || s.regularization_type() == "decoupled");
+  const bool both = rule.reads("adamw_decay") && s.has_adamw_decay();
+  const bool decoupled = !both && (rule.decoupled || s.regularization_type() == "decoupled");
   const float decay = weight_decay_at(s, iteration);
   (decoupled ? at.shrink : at.penalty) = decay;
   if (both) at.shrink = s.adamw_decay();
