@@ -13,7 +13,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
-#include "kernels/core/implementation.h"
+#include "kernels/core/kernel_registry.h"
 #include "layers/layer.h"
 #include "net/prototxt/prototxt.h"
 

@@ -8,7 +8,7 @@
 #include "device/device_scope.h"
 #include "device/memory.h"
 #include "device/memory_account.h"
-#include "kernels/core/implementation.h"
+#include "kernels/core/kernel_registry.h"
 #include "tools/flags.h"
 #include "tools/switches.h"
 #ifdef CREMA_CUDA

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "kernels/conv/conv_bodies.h"
+#include "kernels/conv/conv.h"
 #include "kernels/core/bias.h"
 #include "kernels/random_values.h"
 #include "tensor/on.h"

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "kernels/conv/conv_bodies.h"
+#include "kernels/conv/im2col.h"
 #include "kernels/move/reorder.h"
 
 namespace crema {

@@ -1,10 +1,11 @@
 // Whether cuDNN has engines for the graphs that convolutions ask it for, on a card that need not be
 // here: cuDNN answers from a description of the card (h200.json). So this runs without a GPU, where
 // a new version of cuDNN would otherwise take a fused pattern away unseen.
+#include "kernels/conv/cudnn_support.h"
+
 #include <gtest/gtest.h>
 
 #include "device/cudnn.h"
-#include "kernels/conv/conv_bodies.h"
 #include "kernels/conv/space_to_depth.h"
 #include "support.h"
 

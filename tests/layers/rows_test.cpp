@@ -6,7 +6,7 @@
 #include <cmath>
 #include <set>
 
-#include "kernels/core/implementation.h"
+#include "kernels/core/kernel_registry.h"
 #include "layers/layer_run.h"
 
 namespace crema {

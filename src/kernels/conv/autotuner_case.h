@@ -19,6 +19,11 @@ inline double operations(const ConvCase& c) {
 // im2col writes the patches that ImplicitGemm only gathers: it wins where that has no kernel.
 inline bool is_library(std::string_view name) { return name != "im2col"; }
 
+// Tried before all others, which are its candidates.
+constexpr int kAutotunedPriority = 100;
+
+inline bool is_for_depthwise(std::string_view name) { return name.starts_with("depthwise"); }
+
 // Supported by candidates of their own, and not by ImplicitGemm.
 inline bool depthwise(const ConvCase& c) {
   return is_half(c.dtype) && c.order == Order::channels_last && c.x.axes() == 4 && c.groups > 1 &&

@@ -4,7 +4,6 @@
 // for small kernels; and implementations that support only a few cases, but those well.
 #include <algorithm>
 #include <cassert>
-#include <functional>
 #include <utility>
 
 #include "device/cudnn.h"
@@ -12,7 +11,6 @@
 #include "kernels/conv/autotuner_case.h"
 #include "kernels/conv/benchmark.h"
 #include "kernels/conv/conv_assignment.h"
-#include "kernels/conv/conv_bodies.h"
 #include "kernels/conv/dense.h"
 
 namespace crema {
@@ -322,67 +320,75 @@ class AutotunedKernel final : public LinearKernel {
   LinearKernelFeatures features_;
 };
 
-using Makers = std::vector<std::pair<const char*, std::function<std::unique_ptr<LinearKernel>()>>>;
-
-// The winner, or the first candidate alone. The first maker must make a kernel; others may return
-// null.
+// A decorator over the other implementations of an operation: the winners of `names`, in which those
+// that decline are left out, or the first alone. The first must take the case.
+template <typename Case>
 std::unique_ptr<LinearKernel> autotuned(Context& context, const ConvCase& c, std::string& reason,
-                                        const Makers& makers) {
-  if (context.device() != Device::gpu) {
-    reason = "it needs a GPU";
-    return nullptr;
-  }
+                                        const KernelMakers<LinearKernel, Case>& kernels,
+                                        const Case& made_for,
+                                        const std::vector<const char*>& names) {
   if (!depthwise(c) && !ImplicitGemm::supports(c, reason)) return nullptr;
   if (!has_async_mma(context, reason)) return nullptr;
   if (operations(c) > kMaxTunedOperations && c.x_channels == 0 && c.groups == 1 &&
-      is_library(makers[0].first)) {
+      is_library(names[0])) {
     reason = "a large product of many channels";
     return nullptr;
   }
   std::vector<Candidate> made;
-  for (const auto& [name, make] : makers) {
-    const auto noted = static_cast<int64_t>(context.chosen.size());
-    std::unique_ptr<LinearKernel> kernel = make();
+  for (const char* name : names) {
+    const auto recorded = static_cast<int64_t>(context.chosen.size());
+    std::string refusal;
+    std::unique_ptr<LinearKernel> kernel = kernels.make_named(name, context, made_for, refusal);
     Candidate candidate{
-        name, std::move(kernel), {context.chosen.begin() + noted, context.chosen.end()}};
-    context.chosen.resize(static_cast<size_t>(noted));
+        name, std::move(kernel), {context.chosen.begin() + recorded, context.chosen.end()}};
+    context.chosen.resize(static_cast<size_t>(recorded));
     if (candidate.kernel) made.push_back(std::move(candidate));
-    if (made.empty()) return nullptr;
+    if (made.empty()) {
+      reason = refusal;
+      return nullptr;
+    }
   }
   auto kernel = std::make_unique<AutotunedKernel>(context, std::move(made), c);
   if (!kernel->choose(context)) return kernel->first();
   return kernel;
 }
 
-}  // namespace
+// All implementations for GPUs that may be fast, the library's first.
+std::vector<const char*> conv_candidates() {
+  std::vector<const char*> names;
+  for (const Implementation& one : conv_kernels) {
+    const std::string_view name = one.name;
+    if (one.runs_on(Device::gpu) && one.priority < kAutotunedPriority && !is_for_depthwise(name) &&
+        name != "plain" && (name != "im2col" || !has_cudnn()))
+      names.insert(names.begin(), one.name);
+  }
+  return names;
+}
 
 std::unique_ptr<LinearKernel> make_conv_autotuned(Context& context, const ConvCase& c,
                                                   std::string& reason) {
-  std::string refusal;
-  const Makers for_depthwise = {
-      {"depthwise", [&] { return make_conv_depthwise(context, c, refusal); }},
-      {"depthwise_tensor", [&] { return make_conv_depthwise_tensor(context, c, refusal); }}};
-  // For these cuDNN would compile candidates for seconds, and was slower where measured.
-  if (depthwise(c) && for_depthwise[0].second())
-    return autotuned(context, c, reason, for_depthwise);
-  const auto first = has_cudnn() ? make_conv_cudnn : make_conv_im2col;
-  return autotuned(
-      context, c, reason,
-      {{has_cudnn() ? "cudnn" : "im2col", [&] { return first(context, c, reason); }},
-       {"per_group", [&] { return make_conv_per_group(context, c, refusal); }},
-       {"space_to_depth", [&] { return make_conv_space_to_depth(context, c, refusal); }},
-       {"stem_7x7s2", [&] { return make_conv_stem_7x7s2(context, c, refusal); }},
-       {"stem_3x3", [&] { return make_conv_stem_3x3(context, c, refusal); }}});
+  if (depthwise(c)) {
+    // For these cuDNN would compile candidates for seconds, and was slower where measured.
+    std::string refusal;
+    const auto noted = context.chosen.size();
+    const bool supported = conv_kernels.make_named("depthwise", context, c, refusal) != nullptr;
+    context.chosen.resize(noted);
+    if (supported)
+      return autotuned(context, c, reason, conv_kernels, c, {"depthwise", "depthwise_tensor"});
+  }
+  return autotuned(context, c, reason, conv_kernels, c, conv_candidates());
 }
 
 std::unique_ptr<LinearKernel> make_dense_autotuned(Context& context, const DenseCase& c,
                                                    std::string& reason) {
-  if (c.transposed) {
-    reason = "transposed weights";
-    return nullptr;
-  }
-  return autotuned(context, conv_case_of(c), reason,
-                   {{"cublas", [&] { return make_dense_cublas(context, c, reason); }}});
+  if (!c.transposed)
+    return autotuned(context, conv_case_of(c), reason, dense_kernels, c, {"cublas"});
+  reason = "transposed weights";
+  return nullptr;
 }
 
+REGISTER_KERNEL(conv_kernels, "autotuned", RunsOn::gpu, kAutotunedPriority, make_conv_autotuned);
+REGISTER_KERNEL(dense_kernels, "autotuned", RunsOn::gpu, kAutotunedPriority, make_dense_autotuned);
+
+}  // namespace
 }  // namespace crema

@@ -1,10 +1,11 @@
 #include "kernels/conv/conv.h"
 
-#include <algorithm>
-
-#include "kernels/conv/conv_bodies.h"
+#include "kernels/conv/conv_geometry.h"
 
 namespace crema {
+
+constinit KernelMakers<LinearKernel, ConvCase> conv_kernels("the convolution");
+
 ConvGeometry geometry_of(const ConvCase& c) {
   ConvGeometry g{};
   g.axes = c.x.axes() - 2;
@@ -30,24 +31,7 @@ std::unique_ptr<LinearKernel> make_conv(Context& context, const ConvCase& c) {
   const int axes = c.x.axes() - 2;
   require(axes >= 1 && axes <= kMaxSpatialAxes, "a convolution over ", axes,
           " spatial axes is not supported: 1 to ", kMaxSpatialAxes);
-  static const std::vector<Implementation<LinearKernel, ConvCase>> list = {
-#ifdef CREMA_CUDA
-      {"autotuned", make_conv_autotuned},
-      {"stem_7x7s2", make_conv_stem_7x7s2},
-      {"stem_3x3", make_conv_stem_3x3},
-      {"space_to_depth", make_conv_space_to_depth},
-      {"per_group", make_conv_per_group},
-      {"cudnn", make_conv_cudnn},
-      {"depthwise_tensor", make_conv_depthwise_tensor},
-#endif
-#ifdef CREMA_ONEDNN
-      {"onednn", make_conv_onednn},
-#endif
-      {"depthwise", make_conv_depthwise},
-      {"im2col", make_conv_im2col},
-      {"plain", make_conv_reference},
-  };
-  std::unique_ptr<LinearKernel> conv = choose(context, "the convolution", c, list);
+  std::unique_ptr<LinearKernel> conv = conv_kernels.make(context, c);
   if (c.weights_format && !same_layout(*c.weights_format, conv->weights_format(), c.w)) {
     const Format format = conv->weights_format();
     conv = with_weights_in(*c.weights_format, std::move(conv), c.w, c.dtype, format);

@@ -10,7 +10,7 @@
 #include "kernels/conv/linear_kernel.h"
 #include "kernels/core/axes.h"
 #include "kernels/core/bias.h"
-#include "kernels/core/implementation.h"
+#include "kernels/core/kernel_registry.h"
 #include "tensor/precision.h"
 #include "tensor/tensor.h"
 
@@ -43,10 +43,10 @@ struct ConvCase {
   bool needs_relu_gradient() const { return relu.on && !relu_gradient_applied; }
 };
 
-// Chooses from: autotuned (on a GPU in 16 bits, from implicit_gemm.h, the next six and depthwise),
-// stem_7x7s2 (stem_7x7s2.cuh), stem_3x3 (stem_3x3.cuh), space_to_depth (space_to_depth.h),
-// per_group (each group by cuDNN), cudnn, depthwise_tensor (depthwise_tensor.cuh), onednn,
-// depthwise (depthwise.h), im2col, plain. If the case fixes a weights_format, the result has it.
+// If the case fixes a weights_format, the result has it.
 std::unique_ptr<LinearKernel> make_conv(Context& context, const ConvCase& c);
+
+// Their implementations, which may have another weights_format.
+extern KernelMakers<LinearKernel, ConvCase> conv_kernels;
 
 }  // namespace crema

@@ -4,7 +4,6 @@
 // ones lack.
 #include <algorithm>
 
-#include "kernels/conv/conv_bodies.h"
 #include "kernels/conv/conv_cudnn_norm.h"
 #include "kernels/core/add.h"
 #include "kernels/core/bias.h"
@@ -208,9 +207,7 @@ namespace {
 
 std::unique_ptr<LinearKernel> make(Context& context, const ConvCase& c, bool groups_apart,
                                    std::string& reason) {
-  if (context.device() != Device::gpu) {
-    reason = "it needs a GPU";
-  } else if (c.dtype == DType::f64) {
+  if (c.dtype == DType::f64) {
     reason = cat("no ", name_of(c.dtype));
   } else if (c.x.axes() > 5) {
     reason = cat(c.x.axes() - 2, " spatial axes, at most 3");
@@ -226,8 +223,6 @@ std::unique_ptr<LinearKernel> make(Context& context, const ConvCase& c, bool gro
   }
   return nullptr;
 }
-
-}  // namespace
 
 std::unique_ptr<LinearKernel> make_conv_cudnn(Context& context, const ConvCase& c,
                                               std::string& reason) {
@@ -249,4 +244,8 @@ std::unique_ptr<LinearKernel> make_conv_per_group(Context& context, const ConvCa
   return nullptr;
 }
 
+REGISTER_KERNEL(conv_kernels, "cudnn", RunsOn::gpu, 70, make_conv_cudnn);
+REGISTER_KERNEL(conv_kernels, "per_group", RunsOn::gpu, 75, make_conv_per_group);
+
+}  // namespace
 }  // namespace crema

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "kernels/conv/conv_bodies.h"
+#include "kernels/conv/conv_geometry.h"
 #include "kernels/conv/im2col.h"
 #include "kernels/core/bias.h"
 #include "kernels/core/threads.h"
@@ -245,12 +245,13 @@ class Im2colConv final : public LinearKernel {
   size_t patch_bytes_ = 0, partial_bytes_ = 0;
 };
 
-}  // namespace
-
-std::unique_ptr<LinearKernel> make_conv_im2col(Context& context, const ConvCase& c,
-                                               std::string& reason) {
-  if (context.device() == Device::gpu) return make_conv_im2col_batched(c, reason);
+std::unique_ptr<LinearKernel> make_conv_im2col(Context&, const ConvCase& c,
+                                               std::string& /*reason*/) {
   return std::make_unique<Im2colConv>(c);
 }
+
+REGISTER_KERNEL(conv_kernels, "im2col", RunsOn::cpu, 30, make_conv_im2col);
+
+}  // namespace
 
 }  // namespace crema

@@ -10,7 +10,8 @@
 #include <algorithm>
 
 #include "device/parallel.h"
-#include "kernels/conv/conv_bodies.h"
+#include "kernels/conv/conv_geometry.h"
+#include "kernels/conv/im2col.h"
 #include "kernels/conv/im2col_patches.h"
 #include "kernels/core/bias.h"
 #include "kernels/gemm/gemm_groups.h"
@@ -238,4 +239,12 @@ std::unique_ptr<LinearKernel> make_conv_im2col_batched(const ConvCase& c, std::s
   return nullptr;
 }
 
+namespace {
+
+REGISTER_KERNEL(conv_kernels, "im2col", RunsOn::gpu, 30,
+                [](Context&, const ConvCase& c, std::string& reason) {
+                  return make_conv_im2col_batched(c, reason);
+                });
+
+}  // namespace
 }  // namespace crema

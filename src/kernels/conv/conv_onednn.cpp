@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "base/executable_memory.h"
-#include "kernels/conv/conv_bodies.h"
+#include "kernels/conv/conv.h"
 #include "kernels/core/onednn.h"
 
 namespace crema {
@@ -252,14 +252,9 @@ class OnednnConv final : public LinearKernel {
   size_t fprop_bytes_ = 0, dgrad_bytes_ = 0, wgrad_bytes_ = 0, bias_bytes_ = 0, workspace_ = 0;
 };
 
-}  // namespace
-
-std::unique_ptr<LinearKernel> make_conv_onednn(Context& context, const ConvCase& c,
-                                               std::string& reason) {
+std::unique_ptr<LinearKernel> make_conv_onednn(Context&, const ConvCase& c, std::string& reason) {
   const int axes = c.x.axes() - 2;
-  if (context.device() != Device::cpu) {
-    reason = "it is used on the CPU";
-  } else if (!may_generate_code()) {
+  if (!may_generate_code()) {
     reason = "this process may not generate code";
   } else if (!has_room_for_code(kCodeOfConvolution)) {
     reason = "there is no memory for the code that it would generate";
@@ -280,4 +275,7 @@ std::unique_ptr<LinearKernel> make_conv_onednn(Context& context, const ConvCase&
   return nullptr;
 }
 
+REGISTER_KERNEL(conv_kernels, "onednn", RunsOn::cpu, 50, make_conv_onednn);
+
+}  // namespace
 }  // namespace crema

@@ -29,11 +29,7 @@ class PooledConv {
 
 // Whether fusing is profitable for c (with ConvCase::pooled; c.y is before the pooling).
 bool pooling_is_profitable(const Context& context, const ConvCase& c);
-// Null with the reason if the case is not supported.
-std::unique_ptr<PooledConv> make_pooled_conv(Context& context, const ConvCase& c,
-                                             std::string& reason);
-// Only in a CUDA build.
-std::unique_ptr<PooledConv> make_pooled_conv_gpu(Context& context, const ConvCase& c,
-                                                 std::string& reason);
+// May decline cases where fusing would be profitable.
+extern KernelMakers<PooledConv, ConvCase> pooled_conv_kernels;
 
 }  // namespace crema

@@ -91,10 +91,8 @@ class PooledProducts final : public PooledConv {
   ImplicitGemm fprop_, dgrad_, wgrad_;
 };
 
-}  // namespace
-
-std::unique_ptr<PooledConv> make_pooled_conv_gpu(Context& context, const ConvCase& c,
-                                                 std::string& reason) {
+std::unique_ptr<PooledConv> make_pooled_conv(Context& context, const ConvCase& c,
+                                             std::string& reason) {
   if (!ImplicitGemm::supports(c, reason) || !has_async_mma(context, reason)) return nullptr;
   if (c.y.axes() != 4) {
     reason = "for images of two axes only";
@@ -106,8 +104,10 @@ std::unique_ptr<PooledConv> make_pooled_conv_gpu(Context& context, const ConvCas
     return nullptr;
   }
   made->tune(context);
-  context.chosen.push_back("pooled");
   return made;
 }
 
+REGISTER_KERNEL(pooled_conv_kernels, "pooled", RunsOn::gpu, 0, make_pooled_conv);
+
+}  // namespace
 }  // namespace crema

@@ -2,7 +2,7 @@
 // One thread per element of the result, so no element is written twice and the sums do not depend
 // on the number of threads.
 #include "device/parallel.h"
-#include "kernels/conv/conv_bodies.h"
+#include "kernels/conv/conv_geometry.h"
 #include "kernels/core/axes.h"
 #include "kernels/core/bias.h"
 #include "tensor/on.h"
@@ -162,10 +162,11 @@ class ReferenceConv final : public LinearKernel {
   AxisStrides xs_, ws_, ys_;
 };
 
-}  // namespace
-
 std::unique_ptr<LinearKernel> make_conv_reference(Context&, const ConvCase& c, std::string&) {
   return std::make_unique<ReferenceConv>(c);
 }
 
+REGISTER_KERNEL(conv_kernels, "plain", RunsOn::both, 0, make_conv_reference);
+
+}  // namespace
 }  // namespace crema

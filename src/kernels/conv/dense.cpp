@@ -50,7 +50,17 @@ class GemmDense final : public LinearKernel {
   DenseCase c_;
 };
 
+std::unique_ptr<LinearKernel> make_dense_gemm(Context&, const DenseCase& c, std::string& reason) {
+  if (!is_half(c.dtype)) return std::make_unique<GemmDense>(c);
+  reason = cat("no ", name_of(c.dtype));
+  return nullptr;
+}
+
+REGISTER_KERNEL(dense_kernels, "plain", RunsOn::both, 0, make_dense_gemm);
+
 }  // namespace
+
+constinit KernelMakers<LinearKernel, DenseCase> dense_kernels("the matrix product");
 
 ConvCase conv_case_of(const DenseCase& c) {
   ConvCase one;
@@ -71,21 +81,8 @@ ConvCase conv_case_of(const DenseCase& c) {
   return one;
 }
 
-std::unique_ptr<LinearKernel> make_dense_gemm(Context&, const DenseCase& c, std::string& reason) {
-  if (!is_half(c.dtype)) return std::make_unique<GemmDense>(c);
-  reason = cat("no ", name_of(c.dtype));
-  return nullptr;
-}
-
 std::unique_ptr<LinearKernel> make_dense(Context& context, const DenseCase& c) {
-  static const std::vector<Implementation<LinearKernel, DenseCase>> list = {
-#ifdef CREMA_CUDA
-      {"autotuned", make_dense_autotuned},
-      {"cublas", make_dense_cublas},
-#endif
-      {"plain", make_dense_gemm},
-  };
-  return choose(context, "the matrix product", c, list);
+  return dense_kernels.make(context, c);
 }
 
 }  // namespace crema

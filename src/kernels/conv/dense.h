@@ -8,7 +8,7 @@
 #include "kernels/conv/conv.h"
 #include "kernels/conv/linear_kernel.h"
 #include "kernels/core/bias.h"
-#include "kernels/core/implementation.h"
+#include "kernels/core/kernel_registry.h"
 #include "tensor/precision.h"
 #include "tensor/tensor.h"
 
@@ -28,16 +28,9 @@ struct DenseCase {
 // The same case, weights not transposed, as a convolution over images of one pixel.
 ConvCase conv_case_of(const DenseCase& c);
 
-// Chooses from: autotuned (on a GPU in 16 bits, from cublas and implicit_gemm.h), cublas (GPU) and
-// plain (anything that gemm() supports).
 std::unique_ptr<LinearKernel> make_dense(Context& context, const DenseCase& c);
 
-// Its implementations. Only the first computes db, if it has features().bias_gradient.
-std::unique_ptr<LinearKernel> make_dense_autotuned(Context& context, const DenseCase& c,
-                                                   std::string& reason);
-std::unique_ptr<LinearKernel> make_dense_cublas(Context& context, const DenseCase& c,
-                                                std::string& reason);
-std::unique_ptr<LinearKernel> make_dense_gemm(Context& context, const DenseCase& c,
-                                              std::string& reason);
+// Their implementations. They compute db only if they have features().bias_gradient.
+extern KernelMakers<LinearKernel, DenseCase> dense_kernels;
 
 }  // namespace crema

@@ -241,13 +241,9 @@ class CublasDense final : public LinearKernel {
   std::unique_ptr<Product> fprop_, dgrad_, wgrad_;
 };
 
-}  // namespace
-
 std::unique_ptr<LinearKernel> make_dense_cublas(Context& context, const DenseCase& c,
                                                 std::string& reason) {
-  if (context.device() != Device::gpu) {
-    reason = "it needs a GPU";
-  } else if (c.dtype == DType::f64) {
+  if (c.dtype == DType::f64) {
     reason = "no float64";
   } else if (c.rows * c.inputs * c.outputs == 0) {
     reason = "nothing to compute";
@@ -258,4 +254,7 @@ std::unique_ptr<LinearKernel> make_dense_cublas(Context& context, const DenseCas
   return nullptr;
 }
 
+REGISTER_KERNEL(dense_kernels, "cublas", RunsOn::gpu, 10, make_dense_cublas);
+
+}  // namespace
 }  // namespace crema

@@ -3,9 +3,14 @@
 // float or double.
 #pragma once
 
-#include "kernels/conv/conv_bodies.h"
+#include "kernels/conv/conv_geometry.h"
 
 namespace crema {
+
+// The implementation "im2col" on a GPU, for many images at once; null, with the reason, for cases
+// that it does not take. limit: of the workspace in bytes, unless one image needs more.
+std::unique_ptr<LinearKernel> make_conv_im2col_batched(const ConvCase& c, std::string& reason,
+                                                       size_t limit = size_t{256} << 20);
 
 class Patches {
  public:

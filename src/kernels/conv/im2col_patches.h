@@ -4,7 +4,7 @@
 //   row-major       patches (image, group, channel, tap, position)
 #pragma once
 
-#include "kernels/conv/conv_bodies.h"
+#include "kernels/conv/conv_geometry.h"
 #include "kernels/core/divisor.h"
 #include "tensor/half.h"
 

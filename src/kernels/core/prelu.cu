@@ -1,6 +1,5 @@
 #include "kernels/core/prelu.h"
 
-#include "kernels/core/implementation.h"
 #include "kernels/core/pointwise.h"
 #include "kernels/core/reduce.h"
 
@@ -46,17 +45,17 @@ void run_prelu(Context& context, const ChannelView& view, const Tensor& slopes, 
   });
 }
 
-bool prelu_forward_plain(Context& context, const ChannelView& view, const Tensor& slopes,
-                         const Tensor& x, const Tensor& y) {
-  if (is_half(x.dtype())) return false;
+Refusal prelu_forward_plain(Context& context, const ChannelView& view, const Tensor& slopes,
+                            const Tensor& x, const Tensor& y) {
+  if (is_half(x.dtype())) return "in 32 and 64 bits only";
   run_prelu(context, view, slopes, x, {}, y);
-  return true;
+  return nullptr;
 }
 
-bool prelu_backward_plain(Context& context, const ChannelView& view, const Tensor& slopes,
-                          const Tensor& x, const Tensor& dy, const Tensor& dx,
-                          const Tensor& d_slopes, bool accumulate) {
-  if (is_half(x.dtype())) return false;
+Refusal prelu_backward_plain(Context& context, const ChannelView& view, const Tensor& slopes,
+                             const Tensor& x, const Tensor& dy, const Tensor& dx,
+                             const Tensor& d_slopes, bool accumulate) {
+  if (is_half(x.dtype())) return "in 32 and 64 bits only";
   if (d_slopes) {
     on(x, [&]<typename T>() {
       parallel_sum<T>(context, {view.channels, view.outer, view.inner},
@@ -65,39 +64,26 @@ bool prelu_backward_plain(Context& context, const ChannelView& view, const Tenso
     });
   }
   if (dx) run_prelu(context, view, slopes, x, dy, dx);
-  return true;
+  return nullptr;
 }
 
-using PreluForwardFunction =
-    KernelFunction<const ChannelView&, const Tensor&, const Tensor&, const Tensor&>;
-using PreluBackwardFunction = KernelFunction<const ChannelView&, const Tensor&, const Tensor&,
-                                             const Tensor&, const Tensor&, const Tensor&, bool>;
-
-constexpr PreluForwardFunction kPreluForward[] = {
-#ifdef CREMA_CUDA
-    {"cuda", prelu_forward_gpu},
-#endif
-    {"plain", prelu_forward_plain},
-};
-constexpr PreluBackwardFunction kPreluBackward[] = {
-#ifdef CREMA_CUDA
-    {"cuda", prelu_backward_gpu},
-#endif
-    {"plain", prelu_backward_plain},
-};
+REGISTER_KERNEL(prelu_forward_kernels, "plain", RunsOn::both, 0, prelu_forward_plain);
+REGISTER_KERNEL(prelu_backward_kernels, "plain", RunsOn::both, 0, prelu_backward_plain);
 
 }  // namespace
 
+constinit decltype(prelu_forward_kernels) prelu_forward_kernels("PReLU");
+constinit decltype(prelu_backward_kernels) prelu_backward_kernels("the gradient of PReLU");
+
 void prelu_forward(Context& context, const ChannelView& view, const Tensor& slopes, const Tensor& x,
                    const Tensor& y) {
-  run_first(context, "PReLU", kPreluForward, view, slopes, x, y);
+  prelu_forward_kernels.run(context, view, slopes, x, y);
 }
 
 void prelu_backward(Context& context, const ChannelView& view, const Tensor& slopes,
                     const Tensor& x, const Tensor& dy, const Tensor& dx, const Tensor& d_slopes,
                     bool accumulate) {
-  run_first(context, "the gradient of PReLU", kPreluBackward, view, slopes, x, dy, dx, d_slopes,
-            accumulate);
+  prelu_backward_kernels.run(context, view, slopes, x, dy, dx, d_slopes, accumulate);
 }
 
 }  // namespace crema

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "kernels/core/channel.h"
+#include "kernels/core/kernel_registry.h"
 
 namespace crema {
 
@@ -17,11 +18,8 @@ void prelu_backward(Context& context, const ChannelView& view, const Tensor& slo
                     const Tensor& x, const Tensor& dy, const Tensor& dx, const Tensor& d_slopes,
                     bool accumulate);
 
-// The GPU implementations, for float32 and 16 bits: see kernels/core/implementation.h.
-bool prelu_forward_gpu(Context& context, const ChannelView& view, const Tensor& slopes,
-                       const Tensor& x, const Tensor& y);
-bool prelu_backward_gpu(Context& context, const ChannelView& view, const Tensor& slopes,
-                        const Tensor& x, const Tensor& dy, const Tensor& dx, const Tensor& d_slopes,
-                        bool accumulate);
+// Their implementations.
+extern KernelsOf<decltype(prelu_forward)> prelu_forward_kernels;
+extern KernelsOf<decltype(prelu_backward)> prelu_backward_kernels;
 
 }  // namespace crema

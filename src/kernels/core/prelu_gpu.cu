@@ -20,23 +20,21 @@ struct PreluGradient {
   }
 };
 
-}  // namespace
-
-bool prelu_forward_gpu(Context& context, const ChannelView& view, const Tensor& slopes,
-                       const Tensor& x, const Tensor& y) {
-  if (context.device() == Device::cpu || x.dtype() == DType::f64) return false;
+Refusal prelu_forward_gpu(Context& context, const ChannelView& view, const Tensor& slopes,
+                          const Tensor& x, const Tensor& y) {
+  if (x.dtype() == DType::f64) return "not in float64";
   ChannelPassTensors tensors;
   tensors.in[0] = x;
   tensors.out = y;
   tensors.value[0] = slopes;
   channel_pass<PreluValue>(context, view, tensors);
-  return true;
+  return nullptr;
 }
 
-bool prelu_backward_gpu(Context& context, const ChannelView& view, const Tensor& slopes,
-                        const Tensor& x, const Tensor& dy, const Tensor& dx, const Tensor& d_slopes,
-                        bool accumulate) {
-  if (context.device() == Device::cpu || x.dtype() == DType::f64) return false;
+Refusal prelu_backward_gpu(Context& context, const ChannelView& view, const Tensor& slopes,
+                           const Tensor& x, const Tensor& dy, const Tensor& dx,
+                           const Tensor& d_slopes, bool accumulate) {
+  if (x.dtype() == DType::f64) return "not in float64";
   ChannelPassTensors tensors;
   tensors.in[0] = dy;
   tensors.in[1] = x;
@@ -45,7 +43,11 @@ bool prelu_backward_gpu(Context& context, const ChannelView& view, const Tensor&
   tensors.sum[0] = d_slopes;
   tensors.accumulate[0] = accumulate;
   channel_pass<PreluGradient>(context, view, tensors);
-  return true;
+  return nullptr;
 }
 
+REGISTER_KERNEL(prelu_forward_kernels, "cuda", RunsOn::gpu, 10, prelu_forward_gpu);
+REGISTER_KERNEL(prelu_backward_kernels, "cuda", RunsOn::gpu, 10, prelu_backward_gpu);
+
+}  // namespace
 }  // namespace crema

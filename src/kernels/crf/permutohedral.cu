@@ -42,7 +42,8 @@ struct EmptySlot {
   CREMA_HD void operator()(int64_t i) const { slots[i] = -1; }
 };
 
-void number_corners(const Lattice& lattice, const CornerTable& table) {
+Refusal number_corners_cpu(Context&, const Lattice& lattice, const CornerTable& table,
+                           void* /*workspace*/) {
   const int64_t entries = lattice.entry_count();
   int32_t count = 0;
   std::fill_n(lattice.first, entries + 1, 0);
@@ -58,7 +59,16 @@ void number_corners(const Lattice& lattice, const CornerTable& table) {
   std::vector<int32_t> next(lattice.first, lattice.first + count);
   for (int64_t e = 0; e < entries; ++e)
     lattice.entries[next[lattice.corner[e]]++] = static_cast<int32_t>(e);
+  return nullptr;
 }
+
+Refusal no_workspace(Context&, int64_t /*entries*/, size_t& bytes) {
+  bytes = 0;
+  return nullptr;
+}
+
+REGISTER_KERNEL(number_corners_kernels, "plain", RunsOn::cpu, 0, number_corners_cpu);
+REGISTER_KERNEL(number_corners_workspace_kernels, "plain", RunsOn::cpu, 0, no_workspace);
 
 struct LinkNeighbors {
   Lattice lattice;
@@ -149,6 +159,11 @@ int64_t corners_of(Context& context, const Lattice& lattice) {
 
 }  // namespace
 
+constinit decltype(number_corners_kernels) number_corners_kernels(
+    "the numbering of a lattice's corners");
+constinit decltype(number_corners_workspace_kernels) number_corners_workspace_kernels(
+    "the workspace for numbering a lattice's corners");
+
 Lattice::Lattice(void* memory, int dimensions, int64_t points)
     : dimensions(dimensions), points(points) {
   LatticeParts parts{static_cast<char*>(memory)};
@@ -171,13 +186,10 @@ size_t Lattice::bytes(int dimensions, int64_t points) {
 
 size_t lattice_workspace(Context& context, int dimensions, int64_t points) {
   const int64_t entries = points * (dimensions + 1);
-  size_t bytes = aligned(entries * sizeof(LatticeCorner)) +
-                 aligned(CornerTable::slot_count(entries) * sizeof(int32_t));
-#ifdef CREMA_CUDA
-  if (context.device() == Device::gpu) bytes += number_corners_gpu_workspace(entries);
-#endif
-  (void)context;
-  return bytes;
+  size_t numbering = 0;
+  number_corners_workspace_kernels.run(context, entries, numbering);
+  return aligned(entries * sizeof(LatticeCorner)) +
+         aligned(CornerTable::slot_count(entries) * sizeof(int32_t)) + numbering;
 }
 
 void make_lattice(Context& context, const Lattice& lattice, const float* features,
@@ -192,10 +204,7 @@ void make_lattice(Context& context, const Lattice& lattice, const float* feature
   const CornerTable table{scratch.corners, scratch.slots, static_cast<uint32_t>(slots - 1)};
   parallel_for(context, lattice.points, PlaceInLattice{lattice, features, scratch.corners}, 256);
   parallel_for(context, slots, EmptySlot{table.slots});
-#ifdef CREMA_CUDA
-  if (context.device() == Device::gpu) number_corners_gpu(context, lattice, table, scratch.rest);
-#endif
-  if (context.device() == Device::cpu) number_corners(lattice, table);
+  number_corners_kernels.run(context, lattice, table, scratch.rest);
   parallel_rows(context, dimensions + 1, corners_of(context, lattice),
                 LinkNeighbors{lattice, table});
 }

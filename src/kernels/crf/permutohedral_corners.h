@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/random.h"
+#include "kernels/core/kernel_registry.h"
 #include "kernels/crf/permutohedral.h"
 
 namespace crema {
@@ -105,9 +106,10 @@ struct CornerTable {
   }
 };
 
-// Fills corner, count, entries and first of a lattice on a GPU, and the slots, which must be empty.
-size_t number_corners_gpu_workspace(int64_t entries);
-void number_corners_gpu(Context& context, const Lattice& lattice, const CornerTable& table,
-                        void* workspace);
+// Fills corner, count, entries and first of a lattice, and the slots, which must be empty. The last
+// argument is a workspace.
+extern KernelFunctions<const Lattice&, const CornerTable&, void*> number_corners_kernels;
+// Sets `bytes` to those of the workspace for so many entries.
+extern KernelFunctions<int64_t, size_t&> number_corners_workspace_kernels;
 
 }  // namespace crema

@@ -80,14 +80,13 @@ struct NumberCorner {
   }
 };
 
-}  // namespace
-
-size_t number_corners_gpu_workspace(int64_t entries) {
-  return NumberingScratch(nullptr, entries).bytes();
+Refusal number_corners_workspace_gpu(Context&, int64_t entries, size_t& bytes) {
+  bytes = NumberingScratch(nullptr, entries).bytes();
+  return nullptr;
 }
 
-void number_corners_gpu(Context& context, const Lattice& lattice, const CornerTable& table,
-                        void* workspace) {
+Refusal number_corners_gpu(Context& context, const Lattice& lattice, const CornerTable& table,
+                           void* workspace) {
   const int64_t entries = lattice.entry_count();
   const auto count = static_cast<int>(entries);
   NumberingScratch s(workspace, entries);
@@ -103,6 +102,13 @@ void number_corners_gpu(Context& context, const Lattice& lattice, const CornerTa
                                            count, context.gpu().stream),
              "summing");
   parallel_for(context, entries, NumberCorner{lattice, s.sorted, s.numbers, entries});
+  return nullptr;
 }
+
+REGISTER_KERNEL(number_corners_kernels, "cuda", RunsOn::gpu, 10, number_corners_gpu);
+REGISTER_KERNEL(number_corners_workspace_kernels, "cuda", RunsOn::gpu, 10,
+                number_corners_workspace_gpu);
+
+}  // namespace
 
 }  // namespace crema

@@ -5,7 +5,7 @@
 
 #include "kernels/core/sort_key.h"
 #include "kernels/core/threads.h"
-#include "kernels/detection/nms_gpu.h"
+#include "kernels/detection/nms_kernels.h"
 
 namespace crema {
 namespace {
@@ -64,7 +64,24 @@ void limit_group(std::vector<Detection>* lists, int64_t list_count, int64_t maxi
   }
 }
 
+Refusal nms_cpu(Context&, const NmsInput& input, void* /*workspace*/, NmsResult& result) {
+  result = nms_on_host(input);
+  return nullptr;
+}
+
+Refusal nms_needs_no_workspace(Context&, const NmsInput&, size_t& bytes) {
+  bytes = 0;
+  return nullptr;
+}
+
+REGISTER_KERNEL(nms_kernels, "plain", RunsOn::cpu, 0, nms_cpu);
+REGISTER_KERNEL(nms_workspace_kernels, "plain", RunsOn::cpu, 0, nms_needs_no_workspace);
+
 }  // namespace
+
+constinit decltype(nms_kernels) nms_kernels("non-maximum suppression");
+constinit decltype(nms_workspace_kernels) nms_workspace_kernels(
+    "the workspace for non-maximum suppression");
 
 NmsResult nms_on_host(const NmsInput& input) {
   const int64_t lists = input.lists(), each = input.lists_per_group;
@@ -102,19 +119,15 @@ NmsResult nms_on_host(const NmsInput& input) {
 }
 
 size_t nms_workspace(Context& context, const NmsInput& input) {
-#ifdef CREMA_CUDA
-  if (context.device() == Device::gpu) return nms_gpu_workspace(input);
-#endif
-  (void)context, (void)input;
-  return 0;
+  size_t bytes = 0;
+  nms_workspace_kernels.run(context, input, bytes);
+  return bytes;
 }
 
 NmsResult nms(Context& context, const NmsInput& input, void* workspace) {
-#ifdef CREMA_CUDA
-  if (context.device() == Device::gpu) return nms_gpu(context, input, workspace);
-#endif
-  (void)context, (void)workspace;
-  return nms_on_host(input);
+  NmsResult result;
+  nms_kernels.run(context, input, workspace, result);
+  return result;
 }
 
 std::vector<std::vector<Detection>> copy_detections(Context& context, const NmsResult& result,

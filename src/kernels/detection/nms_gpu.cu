@@ -2,8 +2,6 @@
 // memory and tests them in rounds of 32, one warp per candidate, against all kept boxes. A few long
 // lists get a cluster of blocks each: all blocks test the same candidates, but each block stores,
 // and tests against, only its part of the kept boxes.
-#include "kernels/detection/nms_gpu.h"
-
 #include <algorithm>
 
 #include "device/aligned.h"
@@ -13,6 +11,7 @@
 #include "kernels/core/select_keys.cuh"
 #include "kernels/core/sort_key.h"
 #include "kernels/core/warp.cuh"
+#include "kernels/detection/nms_kernels.h"
 
 namespace crema {
 namespace {
@@ -288,11 +287,12 @@ NmsResult nms_of_long_lists(Context& context, NmsInput in) {
   return nms_on_host(in);
 }
 
-}  // namespace
+Refusal nms_workspace_gpu(Context&, const NmsInput& input, size_t& bytes) {
+  bytes = Sizes(input).all();
+  return nullptr;
+}
 
-size_t nms_gpu_workspace(const NmsInput& input) { return Sizes(input).all(); }
-
-NmsResult nms_gpu(Context& context, const NmsInput& input, void* workspace) {
+NmsResult kept_on_gpu(Context& context, const NmsInput& input, void* workspace) {
   const Sizes sizes(input);
   if (sizes.max_kept == 0) return {std::vector<int32_t>(sizes.lists), {}, nullptr};
   if (sizes.lists == 0) return {};
@@ -332,4 +332,13 @@ NmsResult nms_gpu(Context& context, const NmsInput& input, void* workspace) {
   return {counts, {}, packed};
 }
 
+Refusal nms_gpu(Context& context, const NmsInput& input, void* workspace, NmsResult& result) {
+  result = kept_on_gpu(context, input, workspace);
+  return nullptr;
+}
+
+REGISTER_KERNEL(nms_kernels, "cuda", RunsOn::gpu, 10, nms_gpu);
+REGISTER_KERNEL(nms_workspace_kernels, "cuda", RunsOn::gpu, 10, nms_workspace_gpu);
+
+}  // namespace
 }  // namespace crema

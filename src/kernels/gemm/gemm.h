@@ -20,9 +20,7 @@ struct Gemm {
   Precision precision = Precision::fp32;
 };
 
-// Chooses from: cublas (GPU); on the CPU few_rows (gemm_few_rows, where a has at most 32 rows and b
-// is transposed) and onednn (float); plain (gemm_elements on a GPU, else gemm_reference). On the CPU
-// it uses all threads, or one when called inside a parallel region.
+// On the CPU it uses all threads, or one when called inside a parallel region.
 template <typename T>
 void gemm(Context& context, const Gemm& g, const T* a, const T* b, T* c);
 

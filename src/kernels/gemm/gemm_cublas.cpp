@@ -1,9 +1,11 @@
 // gemm by cuBLAS. cuBLAS is column-major, which is our row-major transposed: it computes c' = b' *
 // a'.
+#include "kernels/gemm/gemm_cublas.h"
+
 #include <type_traits>
 
 #include "device/gpu.h"
-#include "kernels/gemm/gemm_bodies.h"
+#include "kernels/gemm/gemm_kernels.h"
 #include "tensor/half.h"
 
 namespace crema {
@@ -61,5 +63,19 @@ CREMA_GEMM(Half, float)
 CREMA_GEMM(BFloat16, BFloat16)
 CREMA_GEMM(BFloat16, float)
 #undef CREMA_GEMM
+
+namespace {
+
+template <typename T>
+Refusal gemm_by_cublas(Context& context, const Gemm& g, const T* a, const T* b, T* c) {
+  if (g.k == 0) return "nothing to add up";
+  gemm_cublas(context, g, a, b, c);
+  return nullptr;
+}
+
+REGISTER_KERNEL(gemm_kernels<float>, "cublas", RunsOn::gpu, 30, gemm_by_cublas<float>);
+REGISTER_KERNEL(gemm_kernels<double>, "cublas", RunsOn::gpu, 30, gemm_by_cublas<double>);
+
+}  // namespace
 
 }  // namespace crema

@@ -1,6 +1,6 @@
 // The reference gemm of the GPU: one thread per element of c.
 #include "device/parallel.h"
-#include "kernels/gemm/gemm_bodies.h"
+#include "kernels/gemm/gemm_kernels.h"
 
 namespace crema {
 namespace {
@@ -24,14 +24,15 @@ struct GemmElement {
   }
 };
 
-}  // namespace
-
 template <typename T>
-void gemm_elements(Context& context, const Gemm& g, const T* a, const T* b, T* c) {
+Refusal gemm_elements(Context& context, const Gemm& g, const T* a, const T* b, T* c) {
   parallel_for(context, g.batch * g.m * g.n, GemmElement<T>{g, a, b, c}, 1);
+  return nullptr;
 }
 
-template void gemm_elements<float>(Context&, const Gemm&, const float*, const float*, float*);
-template void gemm_elements<double>(Context&, const Gemm&, const double*, const double*, double*);
+REGISTER_KERNEL(gemm_kernels<float>, "plain", RunsOn::gpu, 0, gemm_elements<float>);
+REGISTER_KERNEL(gemm_kernels<double>, "plain", RunsOn::gpu, 0, gemm_elements<double>);
+
+}  // namespace
 
 }  // namespace crema

@@ -6,7 +6,7 @@
 
 #include "base/ceil_div.h"
 #include "kernels/core/threads.h"
-#include "kernels/gemm/gemm_bodies.h"
+#include "kernels/gemm/gemm_kernels.h"
 
 namespace crema {
 namespace {
@@ -102,15 +102,10 @@ void few_columns(const Gemm& g, const T* a, const T* b, int64_t piece, int64_t f
   }
 }
 
-}  // namespace
-
-bool suits_few_rows(const Gemm& g) {
-  return !g.transpose_a && g.transpose_b && g.batch == 1 && g.m <= kMaxRows && g.n >= 8 &&
-         g.k >= 64;
-}
-
 template <typename T>
-void gemm_few_rows(const Gemm& g, const T* a, const T* b, T* c) {
+Refusal gemm_few_rows(Context&, const Gemm& g, const T* a, const T* b, T* c) {
+  if (g.transpose_a || !g.transpose_b || g.batch != 1 || g.m > kMaxRows || g.n < 8 || g.k < 64)
+    return "for few rows of a and a large transposed b";
   const int64_t tiles = ceil_div(g.n, kTile), piece = kBytes / sizeof(T);
   const std::unique_ptr<T[]> packed = cut(g, a, piece);
 #pragma omp parallel for schedule(static) if (threads_here() > 1 && g.m * g.n * g.k > 32 * 32 * 32)
@@ -118,9 +113,12 @@ void gemm_few_rows(const Gemm& g, const T* a, const T* b, T* c) {
     few_columns(g, packed.get(), b, piece, tile * kTile,
                 std::min<int64_t>(kTile, g.n - tile * kTile), c);
   }
+  return nullptr;
 }
 
-template void gemm_few_rows<float>(const Gemm&, const float*, const float*, float*);
-template void gemm_few_rows<double>(const Gemm&, const double*, const double*, double*);
+REGISTER_KERNEL(gemm_kernels<float>, "few_rows", RunsOn::cpu, 20, gemm_few_rows<float>);
+REGISTER_KERNEL(gemm_kernels<double>, "few_rows", RunsOn::cpu, 20, gemm_few_rows<double>);
+
+}  // namespace
 
 }  // namespace crema

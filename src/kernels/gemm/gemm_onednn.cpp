@@ -6,17 +6,19 @@
 
 #include "base/error.h"
 #include "base/executable_memory.h"
-#include "kernels/gemm/gemm_bodies.h"
+#include "kernels/gemm/gemm_kernels.h"
 
 namespace crema {
+namespace {
 
-bool gemm_onednn(const Gemm& g, const float* a, const float* b, float* c) {
-  if (!may_generate_code()) return false;
+Refusal gemm_onednn(Context&, const Gemm& g, const float* a, const float* b, float* c) {
+  if (g.k == 0) return "nothing to add up";
+  if (!may_generate_code()) return "no code may be generated here";
   // The first product generates the code of all.
   static const bool has_room = has_room_for_code(kCodeOfProducts);
-  if (!has_room) return false;
+  if (!has_room) return "no memory for generated code";
   // oneDNN uses 32-bit sizes for the parts that it splits matrices into.
-  if (std::max({g.m, g.n, g.k, g.lda, g.ldb, g.ldc}) > INT32_MAX) return false;
+  if (std::max({g.m, g.n, g.k, g.lda, g.ldb, g.ldc}) > INT32_MAX) return "sizes beyond 32 bits";
   for (int64_t i = 0; i < g.batch; ++i) {
     const dnnl_status_t status =
         dnnl_sgemm(g.transpose_a ? 'T' : 'N', g.transpose_b ? 'T' : 'N', g.m, g.n, g.k, g.alpha,
@@ -25,7 +27,11 @@ bool gemm_onednn(const Gemm& g, const float* a, const float* b, float* c) {
     require(status == dnnl_success, "oneDNN's sgemm failed with status ", static_cast<int>(status),
             " for ", g.m, "x", g.k, " times ", g.k, "x", g.n);
   }
-  return true;
+  return nullptr;
 }
+
+REGISTER_KERNEL(gemm_kernels<float>, "onednn", RunsOn::cpu, 10, gemm_onednn);
+
+}  // namespace
 
 }  // namespace crema

@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "kernels/core/image_grid.h"
-#include "kernels/core/implementation.h"
 #include "kernels/core/pointwise.h"
 #include "kernels/core/threads.h"
 #include "kernels/move/interpolate_taps.h"
@@ -119,53 +118,45 @@ void run(Context& context, const InterpolationCut& cut, const Tensor& small, con
   });
 }
 
-bool interpolate_plain(Context& context, const InterpolationCut& cut, const Tensor& x,
-                       const Tensor& y) {
+Refusal interpolate_plain(Context& context, const InterpolationCut& cut, const Tensor& x,
+                          const Tensor& y) {
   run<InterpolateBody>(context, cut, x, y, x, y);
-  return true;
+  return nullptr;
 }
 
-bool interpolate_gradient_cpu(Context& context, const InterpolationCut& cut, const Tensor& dy,
-                              const Tensor& dx) {
-  if (context.device() == Device::gpu) return false;
+Refusal interpolate_gradient_cpu(Context&, const InterpolationCut& cut, const Tensor& dy,
+                                 const Tensor& dx) {
   on(dx, [&]<typename T>() {
     const Shape &x = dx.shape(), &y = dy.shape();
     gradient_on_cpu<T>({x[2], cut, y[2]}, {x[3], cut, y[3]}, dy, dx);
   });
-  return true;
+  return nullptr;
 }
 
-bool interpolate_gradient_plain(Context& context, const InterpolationCut& cut, const Tensor& dy,
-                                const Tensor& dx) {
+Refusal interpolate_gradient_plain(Context& context, const InterpolationCut& cut, const Tensor& dy,
+                                   const Tensor& dx) {
   run<GradientBody>(context, cut, dx, dy, dy, dx);
-  return true;
+  return nullptr;
 }
 
-using InterpolateFunction = KernelFunction<const InterpolationCut&, const Tensor&, const Tensor&>;
-
-constexpr InterpolateFunction kInterpolate[] = {
-#ifdef CREMA_CUDA
-    {"cuda", interpolate_gpu},
-#endif
-    {"plain", interpolate_plain},
-};
-constexpr InterpolateFunction kInterpolateGradient[] = {
-#ifdef CREMA_CUDA
-    {"cuda", interpolate_gradient_gpu},
-#endif
-    {"vectorized", interpolate_gradient_cpu},
-    {"plain", interpolate_gradient_plain},
-};
+REGISTER_KERNEL(interpolate_kernels, "plain", RunsOn::both, 0, interpolate_plain);
+REGISTER_KERNEL(interpolate_gradient_kernels, "vectorized", RunsOn::cpu, 10,
+                interpolate_gradient_cpu);
+REGISTER_KERNEL(interpolate_gradient_kernels, "plain", RunsOn::both, 0, interpolate_gradient_plain);
 
 }  // namespace
 
+constinit decltype(interpolate_kernels) interpolate_kernels("interpolation");
+constinit decltype(interpolate_gradient_kernels) interpolate_gradient_kernels(
+    "the gradient of interpolation");
+
 void interpolate(Context& context, const InterpolationCut& cut, const Tensor& x, const Tensor& y) {
-  run_first(context, "interpolation", kInterpolate, cut, x, y);
+  interpolate_kernels.run(context, cut, x, y);
 }
 
 void interpolate_gradient(Context& context, const InterpolationCut& cut, const Tensor& dy,
                           const Tensor& dx) {
-  run_first(context, "the gradient of interpolation", kInterpolateGradient, cut, dy, dx);
+  interpolate_gradient_kernels.run(context, cut, dy, dx);
 }
 
 }  // namespace crema

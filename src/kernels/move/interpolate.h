@@ -4,6 +4,7 @@
 // Shapes: x (N, C, H, W), y (N, C, H', W'); both NCHW or both channels-last.
 #pragma once
 
+#include "kernels/core/kernel_registry.h"
 #include "tensor/tensor.h"
 
 namespace crema {
@@ -17,5 +18,9 @@ void interpolate(Context& context, const InterpolationCut& cut, const Tensor& x,
 // dx is overwritten.
 void interpolate_gradient(Context& context, const InterpolationCut& cut, const Tensor& dy,
                           const Tensor& dx);
+
+// Their implementations.
+extern KernelsOf<decltype(interpolate)> interpolate_kernels;
+extern KernelsOf<decltype(interpolate_gradient)> interpolate_gradient_kernels;
 
 }  // namespace crema

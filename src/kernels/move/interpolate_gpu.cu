@@ -222,23 +222,22 @@ int64_t reach(const Line& line, int columns) {
   return std::min<int64_t>(line.out, static_cast<int64_t>((columns + 1) / line.step) + 5);
 }
 
+// Calls body<T>(), which returns a refusal or null.
 template <typename Body>
-bool on_floats(const Tensor& x, const Tensor& y, const Body& body) {
-  if (x.dtype() == DType::f64 || std::max(x.count(), y.count()) >= Divisor::kMax) return false;
-  if (x.count() == 0 || y.count() == 0) return true;
-  bool chosen = false;
+Refusal on_floats(const Tensor& x, const Tensor& y, const Body& body) {
+  if (x.dtype() == DType::f64) return "not in float64";
+  if (std::max(x.count(), y.count()) >= Divisor::kMax) return "too many elements";
+  if (x.count() == 0 || y.count() == 0) return nullptr;
+  Refusal refusal = nullptr;
   on_real(x, [&]<typename T>() {
-    if constexpr (!std::is_same_v<T, double>) chosen = body.template operator()<T>();
+    if constexpr (!std::is_same_v<T, double>) refusal = body.template operator()<T>();
   });
-  return chosen;
+  return refusal;
 }
 
-}  // namespace
-
-bool interpolate_gpu(Context& context, const InterpolationCut& cut, const Tensor& x,
-                     const Tensor& y) {
-  if (context.device() == Device::cpu) return false;
-  return on_floats(x, y, [&]<typename T>() {
+Refusal interpolate_gpu(Context& context, const InterpolationCut& cut, const Tensor& x,
+                        const Tensor& y) {
+  return on_floats(x, y, [&]<typename T>() -> Refusal {
     const Lines lines(cut, x, y);
     const int64_t rows = static_cast<int64_t>(lines.images) * lines.rows.out;
     const int64_t width = (lines.columns.in + 1) * int64_t{lines.channels};
@@ -246,7 +245,7 @@ bool interpolate_gpu(Context& context, const InterpolationCut& cut, const Tensor
     if (lines.channels > 1 && lines.channels % 2 == 1 && shared <= kSharedBytes) {
       launch(context.gpu(), interpolate_rows<T>, {static_cast<unsigned>(rows), kThreads, shared},
              lines, Divisor(lines.channels), x.data<T>(), y.data<T>());
-      return true;
+      return nullptr;
     }
     with_column_pack<T>(
         lines.channels,
@@ -260,14 +259,13 @@ bool interpolate_gpu(Context& context, const InterpolationCut& cut, const Tensor
                  x.data<T>(), y.data<Pack<T, kPack>>());
         },
         x.data<T>(), y.data<T>());
-    return true;
+    return nullptr;
   });
 }
 
-bool interpolate_gradient_gpu(Context& context, const InterpolationCut& cut, const Tensor& dy,
-                              const Tensor& dx) {
-  if (context.device() == Device::cpu) return false;
-  return on_floats(dx, dy, [&]<typename T>() {
+Refusal interpolate_gradient_gpu(Context& context, const InterpolationCut& cut, const Tensor& dy,
+                                 const Tensor& dx) {
+  return on_floats(dx, dy, [&]<typename T>() -> Refusal {
     const Lines lines(cut, dx, dy);
     ImagePieces pieces{};
     pieces.deep = std::min(lines.channels, 64);
@@ -277,7 +275,7 @@ bool interpolate_gradient_gpu(Context& context, const InterpolationCut& cut, con
     pieces.room = static_cast<int>(reach(lines.columns, pieces.across) * pieces.deep);
     pieces.down = std::min<int>(lines.height, std::max(1, kSharedFloats / pieces.room));
     const size_t shared = pieces.down * pieces.room * sizeof(float);
-    if (shared > kSharedBytes) return false;
+    if (shared > kSharedBytes) return "too many outputs for an input";
     pieces.row_pieces = ceil_div(lines.height, pieces.down);
     pieces.column_pieces = ceil_div(lines.width, pieces.across);
     pieces.channel_pieces = ceil_div(lines.channels, pieces.deep);
@@ -285,8 +283,12 @@ bool interpolate_gradient_gpu(Context& context, const InterpolationCut& cut, con
                            pieces.column_pieces * pieces.channel_pieces;
     launch(context.gpu(), gradient_pieces<T>, {static_cast<unsigned>(blocks), kThreads, shared},
            lines, pieces, dy.data<T>(), dx.data<T>());
-    return true;
+    return nullptr;
   });
 }
 
+REGISTER_KERNEL(interpolate_kernels, "cuda", RunsOn::gpu, 20, interpolate_gpu);
+REGISTER_KERNEL(interpolate_gradient_kernels, "cuda", RunsOn::gpu, 20, interpolate_gradient_gpu);
+
+}  // namespace
 }  // namespace crema

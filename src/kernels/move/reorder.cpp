@@ -3,10 +3,9 @@
 #include <algorithm>
 #include <cassert>
 
-#include "kernels/move/reorder_bodies.h"
+#include "kernels/move/reorder_kernels.h"
 
 namespace crema {
-
 namespace {
 
 // A view of a Format::points matrix as what it really is: rows x channels x points.
@@ -17,7 +16,25 @@ Tensor as_images(const Tensor& matrix, int64_t points) {
                                                                     : Format::row_major());
 }
 
+// Row-major to channels-last transposes the channels x points matrix of each image; the other
+// direction transposes it back.
+Refusal reorder_by_transpose(Context&, const Tensor& from, const Tensor& to) {
+  if (from.format().order == Order::blocked || to.format().order == Order::blocked)
+    return "for row-major and channels-last only";
+  assert(from.dtype() == to.dtype());
+  const Shape& shape = from.shape();
+  const int64_t channels = shape[1], points = shape.count(2);
+  const bool to_last = to.format().order == Order::channels_last;
+  transpose(from.raw(), to.raw(), shape[0], to_last ? channels : points,
+            to_last ? points : channels, size_of(from.dtype()));
+  return nullptr;
+}
+
+REGISTER_KERNEL(reorder_kernels, "transpose", RunsOn::cpu, 20, reorder_by_transpose);
+
 }  // namespace
+
+constinit decltype(reorder_kernels) reorder_kernels("reordering");
 
 void reorder(Context& context, const Tensor& from, const Tensor& to) {
   assert(from.shape() == to.shape());
@@ -33,32 +50,7 @@ void reorder(Context& context, const Tensor& from, const Tensor& to) {
   const Shape& shape = from.shape();
   const bool alike = same_layout(from.format(), to.format(), shape);
   if (alike && from.dtype() == to.dtype()) return copy(context, from, to);
-#ifdef CREMA_CUDA
-  const bool channels_only = from.format().order != to.format().order &&
-                             from.format().order != Order::blocked &&
-                             to.format().order != Order::blocked;
-  if (context.device() == Device::gpu && is_real(from.dtype()) && is_real(to.dtype())) {
-    if (alike) return convert(context, from, to);
-    if (channels_only) return transpose_gpu(context, from, to);
-  }
-#endif
-  assert(from.dtype() == to.dtype());
-  const bool blocked = from.format().order == Order::blocked || to.format().order == Order::blocked;
-  if (context.device() == Device::cpu) {
-    if (!blocked) {
-      // Row-major to channels-last transposes the channels x points matrix of each image; the other
-      // direction transposes it back.
-      const int64_t channels = shape[1], points = shape.count(2);
-      const bool to_last = to.format().order == Order::channels_last;
-      return transpose(from.raw(), to.raw(), shape[0], to_last ? channels : points,
-                       to_last ? points : channels, size_of(from.dtype()));
-    }
-#ifdef CREMA_ONEDNN
-    if (reorder_onednn(from, to)) return;
-#endif
-  }
-  if (to.elements() != to.count()) zero(context, to);
-  reorder_elements(context, from, to);
+  reorder_kernels.run(context, from, to);
 }
 
 }  // namespace crema

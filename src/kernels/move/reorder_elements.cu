@@ -1,7 +1,7 @@
 // Reordering from any format to any other, one index per element.
 #include "base/error.h"
 #include "device/parallel.h"
-#include "kernels/move/reorder_bodies.h"
+#include "kernels/move/reorder_kernels.h"
 
 namespace crema {
 namespace {
@@ -89,21 +89,30 @@ void reorder_each(Context& context, const Tensor& from, const Tensor& to) {
   parallel_for(context, shape.count(), body);
 }
 
-}  // namespace
-
-void reorder_elements(Context& context, const Tensor& from, const Tensor& to) {
+Refusal reorder_plain(Context& context, const Tensor& from, const Tensor& to) {
+  if (from.dtype() != to.dtype()) return "for tensors of one type only";
+  if (to.elements() != to.count()) zero(context, to);  // the padding
   switch (size_of(from.dtype())) {
     case 1:
-      return reorder_each<uint8_t>(context, from, to);
+      reorder_each<uint8_t>(context, from, to);
+      break;
     case 2:
-      return reorder_each<uint16_t>(context, from, to);
+      reorder_each<uint16_t>(context, from, to);
+      break;
     case 4:
-      return reorder_each<uint32_t>(context, from, to);
+      reorder_each<uint32_t>(context, from, to);
+      break;
     case 8:
-      return reorder_each<uint64_t>(context, from, to);
+      reorder_each<uint64_t>(context, from, to);
+      break;
     default:
       fail("elements of ", size_of(from.dtype()), " bytes cannot be reordered");
   }
+  return nullptr;
 }
+
+REGISTER_KERNEL(reorder_kernels, "plain", RunsOn::both, 0, reorder_plain);
+
+}  // namespace
 
 }  // namespace crema

@@ -7,7 +7,7 @@
 #include "device/programmatic_launch.h"
 #include "kernels/core/divisor.h"
 #include "kernels/core/pack.h"
-#include "kernels/move/reorder_bodies.h"
+#include "kernels/move/reorder_kernels.h"
 #include "kernels/move/transpose_tiles.cuh"
 #include "tensor/on.h"
 
@@ -101,8 +101,7 @@ void on_pair(const Tensor& from, const Tensor& to, const Body& body) {
   });
 }
 
-}  // namespace
-
+// The same layout, another floating-point type.
 void convert(Context& context, const Tensor& from, const Tensor& to) {
   const int64_t count = from.elements();
   if (count == 0) return;
@@ -119,6 +118,7 @@ void convert(Context& context, const Tensor& from, const Tensor& to) {
   });
 }
 
+// Row-major to channels-last or back, floating-point types.
 void transpose_gpu(Context& context, const Tensor& from, const Tensor& to) {
   const Shape& shape = from.shape();
   if (shape.count() == 0) return;
@@ -155,4 +155,20 @@ void transpose_gpu(Context& context, const Tensor& from, const Tensor& to) {
   });
 }
 
+Refusal reorder_gpu(Context& context, const Tensor& from, const Tensor& to) {
+  if (!is_real(from.dtype()) || !is_real(to.dtype())) return "for floating-point types only";
+  const Order a = from.format().order, b = to.format().order;
+  if (same_layout(from.format(), to.format(), from.shape())) {
+    convert(context, from, to);
+  } else if (a != b && a != Order::blocked && b != Order::blocked) {
+    transpose_gpu(context, from, to);
+  } else {
+    return "for row-major and channels-last only";
+  }
+  return nullptr;
+}
+
+REGISTER_KERNEL(reorder_kernels, "cuda", RunsOn::gpu, 30, reorder_gpu);
+
+}  // namespace
 }  // namespace crema

@@ -3,10 +3,9 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "kernels/core/implementation.h"
 #include "kernels/core/pointwise.h"
 #include "kernels/move/reorder.h"
-#include "kernels/move/strided_copy_bodies.h"
+#include "kernels/move/sorted_moves.h"
 
 namespace crema {
 namespace {
@@ -67,28 +66,29 @@ void move_each(Context& context, const SortedMoves& s, const Tensor& x, const Te
   });
 }
 
-bool copy_plain(Context& context, const SortedMoves& s, const Tensor& x, const Tensor& y) {
+Refusal strided_copy_plain(Context& context, const SortedMoves& s, const Tensor& x,
+                           const Tensor& y) {
   switch (s.kept.size()) {
     case 0:
     case 1:
       move_each<0>(context, s, x, y);
-      return true;
+      break;
     case 2:
       move_each<1>(context, s, x, y);
-      return true;
+      break;
     case 3:
       move_each<2>(context, s, x, y);
-      return true;
+      break;
     case 4:
       move_each<3>(context, s, x, y);
-      return true;
+      break;
     case 5:
       move_each<4>(context, s, x, y);
-      return true;
+      break;
     default:
       move_each<5>(context, s, x, y);
-      return true;
   }
+  return nullptr;
 }
 
 // Merges adjacent axes whose steps are those of one longer axis.
@@ -106,33 +106,32 @@ void join(std::vector<MovedAxis>& axes) {
 }
 
 // Batches of large matrices to transpose: reorder() does it in tiles.
-bool transpose(Context& context, const SortedMoves& s, const Tensor& x, const Tensor& y) {
-  if (!s.sums.empty() || s.to_start != 0 || s.from_start != 0 || s.factor != 1) return false;
+Refusal copy_by_transpose(Context& context, const SortedMoves& s, const Tensor& x,
+                          const Tensor& y) {
+  constexpr Refusal kNoTransposition = "for transpositions of large matrices only";
+  if (!s.sums.empty() || s.to_start != 0 || s.from_start != 0 || s.factor != 1)
+    return kNoTransposition;
   std::vector<MovedAxis> axes = s.kept;
   if (axes.size() == 2) axes.insert(axes.begin(), {1, x.count(), x.count()});
-  if (axes.size() != 3) return false;
+  if (axes.size() != 3) return kNoTransposition;
   const MovedAxis &matrices = axes[0], &rows = axes[1], &columns = axes[2];
   const int64_t size = rows.extent * columns.extent;
   if (columns.to != 1 || rows.to != columns.extent || rows.from != 1 ||
       columns.from != rows.extent || matrices.to != size || matrices.from != size ||
       rows.extent < 16 || columns.extent < 16 || x.count() != matrices.extent * size ||
       y.count() != x.count())
-    return false;
+    return kNoTransposition;
   const Shape shape{matrices.extent, columns.extent, rows.extent};
   reorder(context, x.reshaped(shape), y.reshaped(shape, Format::channels_last()));
-  return true;
+  return nullptr;
 }
 
-constexpr KernelFunction<const SortedMoves&, const Tensor&, const Tensor&> kStridedCopy[] = {
-#ifdef CREMA_CUDA
-    {"cuda", strided_copy_gpu},
-#endif
-    {"transpose", transpose},
-    {"vectorized", strided_copy_cpu},
-    {"plain", copy_plain},
-};
+REGISTER_KERNEL(strided_copy_kernels, "transpose", RunsOn::both, 20, copy_by_transpose);
+REGISTER_KERNEL(strided_copy_kernels, "plain", RunsOn::both, 0, strided_copy_plain);
 
 }  // namespace
+
+constinit decltype(strided_copy_kernels) strided_copy_kernels("a strided copy");
 
 SortedMoves::SortedMoves(const StridedCopy& moves)
     : to_start(moves.to_start), from_start(moves.from_start), factor(moves.factor) {
@@ -170,7 +169,7 @@ void strided_copy(Context& context, const StridedCopy& moves, const Tensor& x, c
   require(s.kept.size() <= kMaxKeptAxes && s.sums.size() <= kMaxSums, "values would move along ",
           s.kept.size() + s.sums.size(), " axes at once: at most ", kMaxKeptAxes, " and ", kMaxSums,
           " that are summed over");
-  run_first(context, "a strided copy", kStridedCopy, s, x, y);
+  strided_copy_kernels.run(context, s, x, y);
 }
 
 std::vector<int64_t> steps_of(const Tensor& tensor) {

@@ -5,7 +5,7 @@
 
 #include "base/ceil_div.h"
 #include "kernels/core/threads.h"
-#include "kernels/move/strided_copy_bodies.h"
+#include "kernels/move/sorted_moves.h"
 #include "tensor/on.h"
 
 namespace crema {
@@ -185,11 +185,7 @@ struct Walk {
   }
 };
 
-}  // namespace
-
-bool strided_copy_cpu(Context& context, const SortedMoves& moves, const Tensor& x,
-                      const Tensor& y) {
-  if (context.device() == Device::gpu) return false;
+Refusal strided_copy_cpu(Context&, const SortedMoves& moves, const Tensor& x, const Tensor& y) {
   SortedMoves s = moves;
   for (MovedAxis& axis : s.kept) {
     if (axis.to >= 0) continue;
@@ -214,7 +210,10 @@ bool strided_copy_cpu(Context& context, const SortedMoves& moves, const Tensor& 
     }
     error.rethrow();
   });
-  return true;
+  return nullptr;
 }
 
+REGISTER_KERNEL(strided_copy_kernels, "vectorized", RunsOn::cpu, 10, strided_copy_cpu);
+
+}  // namespace
 }  // namespace crema

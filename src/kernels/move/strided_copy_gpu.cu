@@ -6,7 +6,7 @@
 
 #include "base/ceil_div.h"
 #include "device/multiprocessors.h"
-#include "kernels/move/strided_copy_bodies.h"
+#include "kernels/move/sorted_moves.h"
 #include "kernels/move/transpose_tiles.cuh"
 #include "tensor/on.h"
 
@@ -314,24 +314,24 @@ void sum_up(Context& context, SortedMoves moves, const Tensor& x, const Tensor& 
   });
 }
 
-}  // namespace
-
-bool strided_copy_gpu(Context& context, const SortedMoves& moves, const Tensor& x,
-                      const Tensor& y) {
-  if (context.device() == Device::cpu) return false;
+Refusal strided_copy_gpu(Context& context, const SortedMoves& moves, const Tensor& x,
+                         const Tensor& y) {
   // Offsets have 32 bits.
-  if (std::max(x.elements(), y.elements()) >= Divisor::kMax) return false;
+  if (std::max(x.elements(), y.elements()) >= Divisor::kMax) return "at most 2^31 elements";
   const size_t size = size_of(y.dtype());
   if (moves.sums.empty() && moves.factor == 1 && moves.kept.size() <= kMaxAxes &&
       (size == 2 || size == 4 || size == 8)) {
     move_plainly(context, moves, x, y);
-    return true;
+    return nullptr;
   }
   if (moves.kept.size() <= 4 && moves.sums.size() <= 2) {
     sum_up(context, moves, x, y);
-    return true;
+    return nullptr;
   }
-  return false;
+  return "too many axes";
 }
 
+REGISTER_KERNEL(strided_copy_kernels, "cuda", RunsOn::gpu, 30, strided_copy_gpu);
+
+}  // namespace
 }  // namespace crema

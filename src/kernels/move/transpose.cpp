@@ -5,7 +5,7 @@
 #include "base/ceil_div.h"
 #include "base/error.h"
 #include "kernels/core/threads.h"
-#include "kernels/move/reorder_bodies.h"
+#include "kernels/move/reorder_kernels.h"
 
 namespace crema {
 namespace {

@@ -4,7 +4,7 @@
 #include "kernels/norm/batch_norm.h"
 
 #include "device/parallel.h"
-#include "kernels/norm/batch_norm_bodies.h"
+#include "kernels/norm/batch_norm_kernels.h"
 #include "kernels/norm/batch_norm_ranks.h"
 #include "tensor/on.h"
 #include "tensor/part.h"
@@ -170,77 +170,37 @@ void apply(Context& context, const BatchNormCase& c, const BatchNormParameters& 
   channel_affine(context, c.view, {saved.mean, w.factor, w.shift, added, c.relu, c.slope}, x, y);
 }
 
-}  // namespace
+constexpr Refusal kNoHalf = "in 32 and 64 bits only";
 
-bool batch_norm_takes_packs([[maybe_unused]] const Context& context,
-                            [[maybe_unused]] const BatchNormCase& c, [[maybe_unused]] DType dtype) {
-#ifdef CREMA_CUDA
-  return batch_norm_supported_gpu(context, c, dtype) &&
-         c.view.channels * static_cast<int64_t>(size_of(dtype)) % 16 == 0;
-#else
-  return false;
-#endif
-}
-
-size_t batch_norm_workspace(Context& context, const ChannelView& view, bool over_ranks) {
-  // More than the GPU's own implementation needs.
-  return Workspace::bytes(context, view, over_ranks);
-}
-
-void batch_norm_forward(Context& context, const BatchNormCase& c,
-                        const BatchNormParameters& parameters, const Tensor& x, const Tensor& added,
-                        [[maybe_unused]] const Tensor& sums, const Tensor& y,
-                        const BatchNormSaved& saved, const Tensor& workspace) {
-  if (x.count() == 0) return;
-#ifdef CREMA_CUDA
-  if (batch_norm_supported_gpu(context, c, x.dtype()))
-    return batch_norm_forward_gpu(context, c, parameters, x, added, sums, y, saved, workspace);
-#endif
+Refusal batch_norm_forward_plain(Context& context, const BatchNormCase& c,
+                                 const BatchNormParameters& parameters, const Tensor& x,
+                                 const Tensor& added, const Tensor& /*sums*/, const Tensor& y,
+                                 const BatchNormSaved& saved, const Tensor& workspace) {
+  if (is_half(x.dtype())) return kNoHalf;
+  if (c.gelu) return "it has no GELU";
   on(x, [&]<typename T>() { find_statistics<T>(context, c, parameters, x, saved, workspace); });
   apply(context, c, parameters, x, added, y, saved, workspace);
+  return nullptr;
 }
 
-void batch_norm_affine([[maybe_unused]] Context& context, [[maybe_unused]] const BatchNormCase& c,
-                       [[maybe_unused]] const BatchNormParameters& parameters,
-                       [[maybe_unused]] const Tensor& x, [[maybe_unused]] const Tensor& sums,
-                       [[maybe_unused]] const Tensor& affine,
-                       [[maybe_unused]] const BatchNormSaved& saved,
-                       [[maybe_unused]] const Tensor& workspace) {
-#ifdef CREMA_CUDA
-  if (batch_norm_supported_gpu(context, c, x.dtype()))
-    return batch_norm_affine_gpu(context, c, parameters, x, sums, affine, saved, workspace);
-#endif
-  fail("a batch normalization without its top is for GPUs");
-}
-
-void batch_norm_recompute(Context& context, const BatchNormCase& c,
-                          const BatchNormParameters& parameters, const Tensor& x,
-                          const Tensor& added, const Tensor& y, const BatchNormSaved& saved,
-                          const Tensor& workspace) {
-  if (x.count() == 0) return;
-#ifdef CREMA_CUDA
-  if (batch_norm_supported_gpu(context, c, x.dtype()))
-    return batch_norm_recompute_gpu(context, c, parameters, x, added, y, saved, workspace);
-#endif
+Refusal batch_norm_recompute_plain(Context& context, const BatchNormCase& c,
+                                   const BatchNormParameters& parameters, const Tensor& x,
+                                   const Tensor& added, const Tensor& y,
+                                   const BatchNormSaved& saved, const Tensor& workspace) {
+  if (is_half(x.dtype())) return kNoHalf;
+  if (c.gelu) return "it has no GELU";
   apply(context, c, parameters, x, added, y, saved, workspace);
+  return nullptr;
 }
 
-void batch_norm_backward(Context& context, const BatchNormCase& c,
-                         const BatchNormParameters& parameters, const Tensor& x, const Tensor& y,
-                         const Tensor& dy, [[maybe_unused]] const Tensor& more_dy,
-                         const BatchNormSaved& saved, const BatchNormGradients& gradients,
-                         const Tensor& workspace) {
-  if (dy.count() == 0) {
-    if (gradients.d_scale && !gradients.accumulate_scale) zero(context, gradients.d_scale);
-    if (gradients.d_shift && !gradients.accumulate_shift) zero(context, gradients.d_shift);
-    return;
-  }
-#ifdef CREMA_CUDA
-  if (batch_norm_supported_gpu(context, c, dy.dtype())) {
-    return batch_norm_backward_gpu(context, c, parameters, x, y, dy, more_dy, saved, gradients,
-                                   workspace);
-  }
-#endif
+Refusal batch_norm_backward_plain(Context& context, const BatchNormCase& c,
+                                  const BatchNormParameters& parameters, const Tensor& x,
+                                  const Tensor& y, const Tensor& dy, const Tensor& more_dy,
+                                  const BatchNormSaved& saved, const BatchNormGradients& gradients,
+                                  const Tensor& workspace) {
+  if (is_half(dy.dtype())) return kNoHalf;
+  if (c.gelu) return "it has no GELU";
+  if (more_dy) return "the gradient in one part only";
   const Workspace w(context, c, dy.dtype(), workspace);
   const bool h_is_y = !c.added && !c.relu && !parameters.scale && !parameters.shift;
   on(dy, [&]<typename T>() { fold<T>(context, c, parameters, saved.inverse, w); });
@@ -280,7 +240,7 @@ void batch_norm_backward(Context& context, const BatchNormCase& c,
                             gradients.accumulate_scale, gradients.accumulate_shift, of_all});
     });
   }
-  if (!gradients.dx) return;
+  if (!gradients.dx) return nullptr;
   if (gradients.d_added) {  // already holds g
     gradient.dy = gradients.d_added;
     gradient.mask = ChannelTerm::Mask::none;
@@ -288,6 +248,70 @@ void batch_norm_backward(Context& context, const BatchNormCase& c,
   if (!c.batch_statistics && gradient.mask == ChannelTerm::Mask::none) gradient.x = {};
   channel_gradient(context, c.view, gradient, through_statistics ? w.x_factor : Tensor(),
                    through_statistics ? w.constant : Tensor(), gradients.dx);
+  return nullptr;
+}
+
+REGISTER_KERNEL(batch_norm_forward_kernels, "plain", RunsOn::both, 0, batch_norm_forward_plain);
+REGISTER_KERNEL(batch_norm_recompute_kernels, "plain", RunsOn::both, 0, batch_norm_recompute_plain);
+REGISTER_KERNEL(batch_norm_backward_kernels, "plain", RunsOn::both, 0, batch_norm_backward_plain);
+
+}  // namespace
+
+constinit decltype(batch_norm_forward_kernels) batch_norm_forward_kernels("batch normalization");
+constinit decltype(batch_norm_affine_kernels) batch_norm_affine_kernels(
+    "batch normalization without its top", "for 16 bits on a GPU; compared with the whole");
+constinit decltype(batch_norm_recompute_kernels) batch_norm_recompute_kernels(
+    "the recomputation of batch normalization");
+constinit decltype(batch_norm_backward_kernels) batch_norm_backward_kernels(
+    "the gradient of batch normalization");
+
+bool batch_norm_in_rows(const BatchNormCase& c, DType dtype) {
+  return c.view.groups == 1 && (c.view.inner == 1 || c.view.channels == 1) && dtype != DType::f64;
+}
+
+bool batch_norm_takes_packs(const Context& context, const BatchNormCase& c, DType dtype) {
+  return context.device() == Device::gpu && !wants_reference(context) &&
+         batch_norm_in_rows(c, dtype) &&
+         c.view.channels * static_cast<int64_t>(size_of(dtype)) % 16 == 0;
+}
+
+size_t batch_norm_workspace(Context& context, const ChannelView& view, bool over_ranks) {
+  // More than the GPU's own implementation needs.
+  return Workspace::bytes(context, view, over_ranks);
+}
+
+void batch_norm_forward(Context& context, const BatchNormCase& c,
+                        const BatchNormParameters& parameters, const Tensor& x, const Tensor& added,
+                        const Tensor& sums, const Tensor& y, const BatchNormSaved& saved,
+                        const Tensor& workspace) {
+  if (x.count() > 0)
+    batch_norm_forward_kernels.run(context, c, parameters, x, added, sums, y, saved, workspace);
+}
+
+void batch_norm_affine(Context& context, const BatchNormCase& c,
+                       const BatchNormParameters& parameters, const Tensor& x, const Tensor& sums,
+                       const Tensor& affine, const BatchNormSaved& saved, const Tensor& workspace) {
+  batch_norm_affine_kernels.run(context, c, parameters, x, sums, affine, saved, workspace);
+}
+
+void batch_norm_recompute(Context& context, const BatchNormCase& c,
+                          const BatchNormParameters& parameters, const Tensor& x,
+                          const Tensor& added, const Tensor& y, const BatchNormSaved& saved,
+                          const Tensor& workspace) {
+  if (x.count() > 0)
+    batch_norm_recompute_kernels.run(context, c, parameters, x, added, y, saved, workspace);
+}
+
+void batch_norm_backward(Context& context, const BatchNormCase& c,
+                         const BatchNormParameters& parameters, const Tensor& x, const Tensor& y,
+                         const Tensor& dy, const Tensor& more_dy, const BatchNormSaved& saved,
+                         const BatchNormGradients& gradients, const Tensor& workspace) {
+  if (dy.count() > 0) {
+    return batch_norm_backward_kernels.run(context, c, parameters, x, y, dy, more_dy, saved,
+                                           gradients, workspace);
+  }
+  if (gradients.d_scale && !gradients.accumulate_scale) zero(context, gradients.d_scale);
+  if (gradients.d_shift && !gradients.accumulate_shift) zero(context, gradients.d_shift);
 }
 
 }  // namespace crema

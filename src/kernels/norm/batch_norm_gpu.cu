@@ -6,8 +6,7 @@
 #include "device/launch.h"
 #include "kernels/core/column_reduce.cuh"
 #include "kernels/core/gelu.h"
-#include "kernels/core/implementation.h"
-#include "kernels/norm/batch_norm_bodies.h"
+#include "kernels/norm/batch_norm_kernels.h"
 #include "kernels/norm/batch_norm_params.cuh"
 #include "tensor/on.h"
 
@@ -160,17 +159,13 @@ void write_result(const Gpu& gpu, const ColumnGrid& grid, const BatchNormCase& c
          signs.data<uint8_t>(), c.slope, n);
 }
 
-}  // namespace
+constexpr Refusal kNotInRows = "for channels-last or one channel, and not in float64";
 
-bool batch_norm_supported_gpu(const Context& context, const BatchNormCase& c, DType dtype) {
-  return context.device() == Device::gpu && !wants_reference(context) && c.view.groups == 1 &&
-         (c.view.inner == 1 || c.view.channels == 1) && dtype != DType::f64;
-}
-
-void batch_norm_forward_gpu(Context& context, const BatchNormCase& c,
-                            const BatchNormParameters& parameters, const Tensor& x,
-                            const Tensor& added, const Tensor& sums, const Tensor& y,
-                            const BatchNormSaved& saved, const Tensor& workspace) {
+Refusal batch_norm_forward_gpu(Context& context, const BatchNormCase& c,
+                               const BatchNormParameters& parameters, const Tensor& x,
+                               const Tensor& added, const Tensor& sums, const Tensor& y,
+                               const BatchNormSaved& saved, const Tensor& workspace) {
+  if (!batch_norm_in_rows(c, x.dtype())) return kNotInRows;
   const Gpu& gpu = context.gpu();
   ChannelParams n = channel_params(c, parameters, saved, workspace.data<float>());
   if (c.batch_statistics) n.sums = sums.data<float>();
@@ -190,7 +185,30 @@ void batch_norm_forward_gpu(Context& context, const BatchNormCase& c,
         write_result<T, kPack>(gpu, wide, c, x, added, y, saved.signs, n);
       },
       added, y);
+  return nullptr;
 }
+
+Refusal batch_norm_recompute_gpu(Context& context, const BatchNormCase& c,
+                                 const BatchNormParameters& parameters, const Tensor& x,
+                                 const Tensor& added, const Tensor& y, const BatchNormSaved& saved,
+                                 const Tensor& workspace) {
+  if (!batch_norm_in_rows(c, x.dtype())) return kNotInRows;
+  const ChannelParams n = channel_params(c, parameters, saved, workspace.data<float>());
+  with_grid(
+      c.view, x,
+      [&]<typename T, int kPack>(const ColumnGrid& wide) {
+        write_result<T, kPack>(context.gpu(), wide, c, x, added, y, {}, n);
+      },
+      added, y);
+  return nullptr;
+}
+
+REGISTER_KERNEL(batch_norm_forward_kernels, "channels_last", RunsOn::gpu, 10,
+                batch_norm_forward_gpu);
+REGISTER_KERNEL(batch_norm_recompute_kernels, "channels_last", RunsOn::gpu, 10,
+                batch_norm_recompute_gpu);
+
+}  // namespace
 
 void batch_norm_statistics_gpu(Context& context, const BatchNormCase& c,
                                const BatchNormParameters& parameters, const Tensor& x,
@@ -207,28 +225,22 @@ void batch_norm_statistics_gpu(Context& context, const BatchNormCase& c,
   });
 }
 
-void batch_norm_affine_gpu(Context& context, const BatchNormCase& c,
-                           const BatchNormParameters& parameters, const Tensor& x,
-                           const Tensor& sums, const Tensor& affine, const BatchNormSaved& saved,
-                           const Tensor& workspace) {
+namespace {
+
+Refusal batch_norm_affine_gpu(Context& context, const BatchNormCase& c,
+                              const BatchNormParameters& parameters, const Tensor& x,
+                              const Tensor& sums, const Tensor& affine, const BatchNormSaved& saved,
+                              const Tensor& workspace) {
+  if (!batch_norm_in_rows(c, x.dtype())) return kNotInRows;
   ChannelParams n = channel_params(c, parameters, saved, workspace.data<float>());
   if (c.batch_statistics) n.sums = sums.data<float>();
   if (!n.sums) batch_norm_statistics_gpu(context, c, parameters, x, Tensor(), saved, workspace);
   const auto blocks = static_cast<unsigned>(ceil_div(c.view.channels, 128));
   launch(context.gpu(), write_affine, {blocks, 128}, n, c.view.channels, affine.data<Half>());
+  return nullptr;
 }
 
-void batch_norm_recompute_gpu(Context& context, const BatchNormCase& c,
-                              const BatchNormParameters& parameters, const Tensor& x,
-                              const Tensor& added, const Tensor& y, const BatchNormSaved& saved,
-                              const Tensor& workspace) {
-  const ChannelParams n = channel_params(c, parameters, saved, workspace.data<float>());
-  with_grid(
-      c.view, x,
-      [&]<typename T, int kPack>(const ColumnGrid& wide) {
-        write_result<T, kPack>(context.gpu(), wide, c, x, added, y, {}, n);
-      },
-      added, y);
-}
+REGISTER_KERNEL(batch_norm_affine_kernels, "channels_last", RunsOn::gpu, 10, batch_norm_affine_gpu);
 
+}  // namespace
 }  // namespace crema

@@ -199,11 +199,15 @@ void batch_norm_sums_gpu(Context& context, const BatchNormCase& c,
   });
 }
 
-void batch_norm_backward_gpu(Context& context, const BatchNormCase& c,
-                             const BatchNormParameters& parameters, const Tensor& x,
-                             const Tensor& y, const Tensor& dy, const Tensor& more_dy,
-                             const BatchNormSaved& saved, const BatchNormGradients& gradients,
-                             const Tensor& workspace) {
+namespace {
+
+Refusal batch_norm_backward_gpu(Context& context, const BatchNormCase& c,
+                                const BatchNormParameters& parameters, const Tensor& x,
+                                const Tensor& y, const Tensor& dy, const Tensor& more_dy,
+                                const BatchNormSaved& saved, const BatchNormGradients& gradients,
+                                const Tensor& workspace) {
+  if (!batch_norm_in_rows(c, dy.dtype()))
+    return "for channels-last or one channel, and not in float64";
   const Gpu& gpu = context.gpu();
   ChannelParams n = channel_params(c, parameters, saved, workspace.data<float>());
   n.learn(gradients);
@@ -272,6 +276,11 @@ void batch_norm_backward_gpu(Context& context, const BatchNormCase& c,
         }
       },
       x, y, more_dy, gradients.dx, gradients.d_added);
+  return nullptr;
 }
 
+REGISTER_KERNEL(batch_norm_backward_kernels, "channels_last", RunsOn::gpu, 10,
+                batch_norm_backward_gpu);
+
+}  // namespace
 }  // namespace crema

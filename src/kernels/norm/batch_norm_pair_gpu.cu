@@ -4,7 +4,7 @@
 // or writes each tensor once.
 #include "device/launch.h"
 #include "kernels/core/column_reduce.cuh"
-#include "kernels/norm/batch_norm_bodies.h"
+#include "kernels/norm/batch_norm_kernels.h"
 #include "kernels/norm/batch_norm_pair.h"
 #include "kernels/norm/batch_norm_params.cuh"
 #include "tensor/on.h"
@@ -186,81 +186,76 @@ void start_pair_sums(const Gpu& gpu, const BatchNormCase& c, const PairTerm<T>& 
          gpu.partial_sums, gpu.counters);
 }
 
-class BatchNormPairGpu final : public BatchNormPair {
- public:
-  explicit BatchNormPairGpu(const BatchNormCase& c) : c_(c) {}
-
-  // Two values per channel for each side.
-  size_t workspace() const override {
-    return 4 * static_cast<size_t>(c_.view.channels) * sizeof(float);
-  }
-
-  void forward(Context& context, const BatchNormSide& a, const BatchNormSide& b, const Tensor& y,
-               const Tensor& workspace) override {
-    for (const BatchNormSide* side : {&a, &b}) {
-      if (!c_.batch_statistics || !side->sums)
-        batch_norm_statistics_gpu(context, c_, side->parameters, side->x, Tensor(), side->saved,
-                                  workspace);
-    }
-    ChannelParams n = params_of(a, 0, workspace), m = params_of(b, 1, workspace);
-    if (c_.batch_statistics) n.sums = a.sums.data<float>(), m.sums = b.sums.data<float>();
-    write(context, a.x, b.x, y, a.saved.signs, n, m);
-  }
-
-  void recompute(Context& context, const BatchNormSide& a, const BatchNormSide& b, const Tensor& y,
-                 const Tensor& workspace) override {
-    write(context, a.x, b.x, y, Tensor(), params_of(a, 0, workspace), params_of(b, 1, workspace));
-  }
-
-  void backward(Context& context, const BatchNormSide& a, const BatchNormSide& b, const Tensor& dy,
-                const Tensor& more_dy, const BatchNormGradients& of_a,
-                const BatchNormGradients& of_b, const Tensor& workspace) override {
-    const Gpu& gpu = context.gpu();
-    ChannelParams n = params_of(a, 0, workspace), m = params_of(b, 1, workspace);
-    n.learn(of_a);
-    m.learn(of_b);
-    on_packs(dy, [&]<typename T>() {
-      const PairTerm<T> term{dy.data<T>(),
-                             more_dy.data<T>(),
-                             a.x.data<T>(),
-                             b.x.data<T>(),
-                             a.saved.signs.data<uint8_t>(),
-                             c_.slope};
-      if (more_dy) {
-        start_pair_sums<T, true>(gpu, c_, term, dy.data<T>(), n, m);
-      } else {
-        start_pair_sums<T, false>(gpu, c_, term, dy.data<T>(), n, m);
-      }
-      if (!of_a.dx && !of_b.dx) return;
-      const ColumnGrid wide(c_.view.each(), c_.view.channels, kPackCount<T>);
-      launch(gpu, apply_pair_gradient<T, kPackCount<T>>, {wide.blocks, 256}, wide, term,
-             of_a.dx.data<T>(), of_b.dx.data<T>(), n, m);
-    });
-  }
-
- private:
-  ChannelParams params_of(const BatchNormSide& side, int number, const Tensor& workspace) const {
-    return channel_params(c_, side.parameters, side.saved,
-                          workspace.data<float>() + 2 * number * c_.view.channels);
-  }
-
-  void write(Context& context, const Tensor& x, const Tensor& z, const Tensor& y,
-             const Tensor& signs, const ChannelParams& a, const ChannelParams& b) const {
-    on_packs(y, [&]<typename T>() {
-      ColumnGrid wide(c_.view.each(), c_.view.channels, kPackCount<T>);
-      wide.from_end = a.sums && b.sums;
-      launch(context.gpu(), apply_pair<T, kPackCount<T>>, {wide.blocks, 256}, wide, x.data<T>(),
-             z.data<T>(), y.data<T>(), signs.data<uint8_t>(), c_.slope, a, b);
-    });
-  }
-
-  BatchNormCase c_;
-};
-
-}  // namespace
-
-std::unique_ptr<BatchNormPair> make_batch_norm_pair_gpu(const BatchNormCase& c) {
-  return std::make_unique<BatchNormPairGpu>(c);
+ChannelParams params_of(const BatchNormCase& c, const BatchNormSide& side, int number,
+                        const Tensor& workspace) {
+  return channel_params(c, side.parameters, side.saved,
+                        workspace.data<float>() + 2 * number * c.view.channels);
 }
 
+void write_pair(Context& context, const BatchNormCase& c, const Tensor& x, const Tensor& z,
+                const Tensor& y, const Tensor& signs, const ChannelParams& a,
+                const ChannelParams& b) {
+  on_packs(y, [&]<typename T>() {
+    ColumnGrid wide(c.view.each(), c.view.channels, kPackCount<T>);
+    wide.from_end = a.sums && b.sums;
+    launch(context.gpu(), apply_pair<T, kPackCount<T>>, {wide.blocks, 256}, wide, x.data<T>(),
+           z.data<T>(), y.data<T>(), signs.data<uint8_t>(), c.slope, a, b);
+  });
+}
+
+Refusal pair_forward_gpu(Context& context, const BatchNormCase& c, const BatchNormSide& a,
+                         const BatchNormSide& b, const Tensor& y, const Tensor& workspace) {
+  for (const BatchNormSide* side : {&a, &b}) {
+    if (!c.batch_statistics || !side->sums)
+      batch_norm_statistics_gpu(context, c, side->parameters, side->x, Tensor(), side->saved,
+                                workspace);
+  }
+  ChannelParams n = params_of(c, a, 0, workspace), m = params_of(c, b, 1, workspace);
+  if (c.batch_statistics) n.sums = a.sums.data<float>(), m.sums = b.sums.data<float>();
+  write_pair(context, c, a.x, b.x, y, a.saved.signs, n, m);
+  return nullptr;
+}
+
+Refusal pair_recompute_gpu(Context& context, const BatchNormCase& c, const BatchNormSide& a,
+                           const BatchNormSide& b, const Tensor& y, const Tensor& workspace) {
+  write_pair(context, c, a.x, b.x, y, Tensor(), params_of(c, a, 0, workspace),
+             params_of(c, b, 1, workspace));
+  return nullptr;
+}
+
+Refusal pair_backward_gpu(Context& context, const BatchNormCase& c, const BatchNormSide& a,
+                          const BatchNormSide& b, const Tensor& dy, const Tensor& more_dy,
+                          const BatchNormGradients& of_a, const BatchNormGradients& of_b,
+                          const Tensor& workspace) {
+  const Gpu& gpu = context.gpu();
+  ChannelParams n = params_of(c, a, 0, workspace), m = params_of(c, b, 1, workspace);
+  n.learn(of_a);
+  m.learn(of_b);
+  on_packs(dy, [&]<typename T>() {
+    const PairTerm<T> term{dy.data<T>(),
+                           more_dy.data<T>(),
+                           a.x.data<T>(),
+                           b.x.data<T>(),
+                           a.saved.signs.data<uint8_t>(),
+                           c.slope};
+    if (more_dy) {
+      start_pair_sums<T, true>(gpu, c, term, dy.data<T>(), n, m);
+    } else {
+      start_pair_sums<T, false>(gpu, c, term, dy.data<T>(), n, m);
+    }
+    if (!of_a.dx && !of_b.dx) return;
+    const ColumnGrid wide(c.view.each(), c.view.channels, kPackCount<T>);
+    launch(gpu, apply_pair_gradient<T, kPackCount<T>>, {wide.blocks, 256}, wide, term,
+           of_a.dx.data<T>(), of_b.dx.data<T>(), n, m);
+  });
+  return nullptr;
+}
+
+REGISTER_KERNEL(batch_norm_pair_forward_kernels, "channels_last", RunsOn::gpu, 0, pair_forward_gpu);
+REGISTER_KERNEL(batch_norm_pair_recompute_kernels, "channels_last", RunsOn::gpu, 0,
+                pair_recompute_gpu);
+REGISTER_KERNEL(batch_norm_pair_backward_kernels, "channels_last", RunsOn::gpu, 0,
+                pair_backward_gpu);
+
+}  // namespace
 }  // namespace crema

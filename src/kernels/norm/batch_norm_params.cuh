@@ -3,7 +3,7 @@
 #pragma once
 
 #include "kernels/core/column_reduce.cuh"
-#include "kernels/norm/batch_norm_bodies.h"
+#include "kernels/norm/batch_norm_kernels.h"
 #include "kernels/norm/batch_norm_ranks.h"
 #include "tensor/on.h"
 

@@ -79,67 +79,55 @@ __global__ void __launch_bounds__(256, 2)
       });
 }
 
-class BatchNormPoolGpu final : public BatchNormPool {
- public:
-  BatchNormPoolGpu(const BatchNormCase& c, const PoolWindow& window) : c_(c), window_(window) {}
-
-  // Two values per channel.
-  size_t workspace() const override {
-    return 2 * static_cast<size_t>(c_.view.channels) * sizeof(float);
-  }
-
-  void forward(Context& context, const BatchNormParameters& parameters, const Tensor& x,
-               const Tensor& sums, const Tensor& y, const BatchNormPoolSaved& saved,
-               const Tensor& workspace) override {
-    batch_norm_statistics_gpu(context, c_, parameters, x, sums, saved.norm, workspace);
-    const ChannelParams n = channel_params(c_, parameters, saved.norm, workspace.data<float>());
-    with_kernels(x, y, [&]<typename T, int kWindow, int kStep>(const Geometry32& g) {
-      const Launch l(g, g.out, kWalkRows);
-      launch(context.gpu(), apply_max<T, kWindow, kStep>, {l.blocks, l.threads}, g, l.tiles,
-             x.data<Words>(), y.data<WidePack<T>>(), saved.kept.data<WidePack<T>>(),
-             saved.index.data<Cells<T>>(), n);
-    });
-  }
-
-  void backward(Context& context, const BatchNormParameters& parameters, const Tensor& x,
-                const Tensor& dy, const Tensor& more_dy, const BatchNormPoolSaved& saved,
-                const BatchNormGradients& gradients, const Tensor& workspace) override {
-    batch_norm_sums_gpu(context, c_, parameters, saved.kept, dy, more_dy, saved.norm, gradients,
-                        workspace);
-    if (!gradients.dx) return;
-    const ChannelParams n = channel_params(c_, parameters, saved.norm, workspace.data<float>());
-    with_kernels(x, dy, [&]<typename T, int kWindow, int kStep>(const Geometry32& g) {
-      const Launch l = launch_of_gradients(g);
-      launch(context.gpu(), apply_max_gradient<T, kWindow, kStep>, {l.blocks, l.threads}, g,
-             l.tiles, saved.index.data<Cells<T>>(), dy.data<WidePack<T>>(), x.data<WidePack<T>>(),
-             gradients.dx.data<WidePack<T>>(), n);
-    });
-  }
-
- private:
-  // Calls body<T, window, step>(geometry). y: the pooled tensor.
-  template <typename Body>
-  void with_kernels(const Tensor& x, const Tensor& y, const Body& body) const {
-    on_real(x, [&]<typename T>() {
-      if constexpr (!std::is_same_v<T, double>) {
-        const Geometry32 g(PoolGeometry(window_, x, y), kPackCount<T>);
-        with_walk(window_, [&]<int kWindow, int kStep>() {
-          body.template operator()<T, kWindow, kStep>(g);
-        });
-      }
-    });
-  }
-
-  BatchNormCase c_;
-  PoolWindow window_;
-};
-
-}  // namespace
-
-std::unique_ptr<BatchNormPool> make_batch_norm_pool_gpu(const BatchNormCase& c,
-                                                        const PoolWindow& window) {
-  if (!with_walk(window, [&]<int, int>() {})) return nullptr;
-  return std::make_unique<BatchNormPoolGpu>(c, window);
+// Calls body<T, window, step>(geometry). y: the pooled tensor.
+template <typename Body>
+void with_kernels(const PoolWindow& window, const Tensor& x, const Tensor& y, const Body& body) {
+  on_real(x, [&]<typename T>() {
+    if constexpr (!std::is_same_v<T, double>) {
+      const Geometry32 g(PoolGeometry(window, x, y), kPackCount<T>);
+      with_walk(window,
+                [&]<int kWindow, int kStep>() { body.template operator()<T, kWindow, kStep>(g); });
+    }
+  });
 }
 
+Refusal norm_pool_forward_gpu(Context& context, const BatchNormPoolCase& c,
+                              const BatchNormParameters& parameters, const Tensor& x,
+                              const Tensor& sums, const Tensor& y, const BatchNormPoolSaved& saved,
+                              const Tensor& workspace) {
+  batch_norm_statistics_gpu(context, c.norm, parameters, x, sums, saved.norm, workspace);
+  const ChannelParams n = channel_params(c.norm, parameters, saved.norm, workspace.data<float>());
+  with_kernels(c.window, x, y, [&]<typename T, int kWindow, int kStep>(const Geometry32& g) {
+    const Launch l(g, g.out, kWalkRows);
+    launch(context.gpu(), apply_max<T, kWindow, kStep>, {l.blocks, l.threads}, g, l.tiles,
+           x.data<Words>(), y.data<WidePack<T>>(), saved.kept.data<WidePack<T>>(),
+           saved.index.data<Cells<T>>(), n);
+  });
+  return nullptr;
+}
+
+Refusal norm_pool_backward_gpu(Context& context, const BatchNormPoolCase& c,
+                               const BatchNormParameters& parameters, const Tensor& x,
+                               const Tensor& dy, const Tensor& more_dy,
+                               const BatchNormPoolSaved& saved, const BatchNormGradients& gradients,
+                               const Tensor& workspace) {
+  batch_norm_sums_gpu(context, c.norm, parameters, saved.kept, dy, more_dy, saved.norm, gradients,
+                      workspace);
+  if (!gradients.dx) return nullptr;
+  const ChannelParams n = channel_params(c.norm, parameters, saved.norm, workspace.data<float>());
+  with_kernels(c.window, x, dy, [&]<typename T, int kWindow, int kStep>(const Geometry32& g) {
+    const Launch l = launch_of_gradients(g);
+    launch(context.gpu(), apply_max_gradient<T, kWindow, kStep>, {l.blocks, l.threads}, g, l.tiles,
+           saved.index.data<Cells<T>>(), dy.data<WidePack<T>>(), x.data<WidePack<T>>(),
+           gradients.dx.data<WidePack<T>>(), n);
+  });
+  return nullptr;
+}
+
+REGISTER_KERNEL(batch_norm_pool_forward_kernels, "channels_last", RunsOn::gpu, 0,
+                norm_pool_forward_gpu);
+REGISTER_KERNEL(batch_norm_pool_backward_kernels, "channels_last", RunsOn::gpu, 0,
+                norm_pool_backward_gpu);
+
+}  // namespace
 }  // namespace crema

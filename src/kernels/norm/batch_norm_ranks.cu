@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "device/communicator.h"
 #include "device/parallel.h"
-#include "kernels/norm/batch_norm_bodies.h"
+#include "kernels/norm/batch_norm_kernels.h"
 #include "tensor/element.h"
 #include "tensor/on.h"
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/ceil_div.h"
-#include "kernels/core/implementation.h"
+#include "kernels/core/kernel_registry.h"
 #include "kernels/core/threads.h"
 #include "kernels/norm/lrn_geometry.h"
 #include "tensor/on.h"
@@ -220,43 +220,28 @@ void run(const LrnWindow& window, const Tensor& x, const T* dy, T* out, T* ratio
   run<T, Line<T, 0, ThreeQuarters>>(window, x, from, dy, out, ratios);
 }
 
-bool forward_vectorized(Context& context, const LrnWindow& window, const Tensor& x,
-                        const Tensor& y) {
-  if (context.device() == Device::gpu) return false;
+Refusal lrn_forward_vectorized(Context&, const LrnWindow& window, const Tensor& x,
+                               const Tensor& y) {
   on(x, [&]<typename T>() { run<T>(window, x, nullptr, y.data<T>(), nullptr); });
-  return true;
+  return nullptr;
 }
 
-bool backward_vectorized(Context& context, const LrnWindow& window, const Tensor& x,
-                         const Tensor& dy, const Tensor& dx, const Tensor& ratios) {
-  if (context.device() == Device::gpu) return false;
+Refusal lrn_backward_vectorized(Context&, const LrnWindow& window, const Tensor& x,
+                                const Tensor& dy, const Tensor& dx, const Tensor& ratios) {
   on(x, [&]<typename T>() { run<T>(window, x, dy.data<T>(), dx.data<T>(), ratios.data<T>()); });
-  return true;
+  return nullptr;
 }
 
-using LrnForwardFunction = KernelFunction<const LrnWindow&, const Tensor&, const Tensor&>;
-using LrnBackwardFunction =
-    KernelFunction<const LrnWindow&, const Tensor&, const Tensor&, const Tensor&, const Tensor&>;
-
-constexpr LrnForwardFunction kLrnForward[] = {
-#ifdef CREMA_CUDA
-    {"cuda", lrn_forward_gpu},
-#endif
-    {"vectorized", forward_vectorized},
-    {"plain", lrn_forward_reference},
-};
-constexpr LrnBackwardFunction kLrnBackward[] = {
-#ifdef CREMA_CUDA
-    {"cuda", lrn_backward_gpu},
-#endif
-    {"vectorized", backward_vectorized},
-    {"plain", lrn_backward_reference},
-};
+REGISTER_KERNEL(lrn_forward_kernels, "vectorized", RunsOn::cpu, 10, lrn_forward_vectorized);
+REGISTER_KERNEL(lrn_backward_kernels, "vectorized", RunsOn::cpu, 10, lrn_backward_vectorized);
 
 }  // namespace
 
+constinit decltype(lrn_forward_kernels) lrn_forward_kernels("LRN");
+constinit decltype(lrn_backward_kernels) lrn_backward_kernels("the gradient of LRN");
+
 void lrn_forward(Context& context, const LrnWindow& window, const Tensor& x, const Tensor& y) {
-  run_first(context, "LRN", kLrnForward, window, x, y);
+  lrn_forward_kernels.run(context, window, x, y);
 }
 
 size_t lrn_workspace(Context& context, const LrnWindow& window, const Shape& x, DType dtype) {
@@ -267,7 +252,7 @@ size_t lrn_workspace(Context& context, const LrnWindow& window, const Shape& x, 
 
 void lrn_backward(Context& context, const LrnWindow& window, const Tensor& x, const Tensor& dy,
                   const Tensor& dx, const Tensor& workspace) {
-  run_first(context, "the gradient of LRN", kLrnBackward, window, x, dy, dx, workspace);
+  lrn_backward_kernels.run(context, window, x, dy, dx, workspace);
 }
 
 }  // namespace crema

@@ -78,10 +78,8 @@ struct LrnSpread {
   }
 };
 
-}  // namespace
-
-bool lrn_forward_reference(Context& context, const LrnWindow& window, const Tensor& x,
-                           const Tensor& y) {
+Refusal lrn_forward_plain(Context& context, const LrnWindow& window, const Tensor& x,
+                          const Tensor& y) {
   on_real(x, [&]<typename T>() {
     using C = Compute<T>;
     parallel_for(context, x.count(),
@@ -90,11 +88,11 @@ bool lrn_forward_reference(Context& context, const LrnWindow& window, const Tens
                                y.data<T>()},
                  256);
   });
-  return true;
+  return nullptr;
 }
 
-bool lrn_backward_reference(Context& context, const LrnWindow& window, const Tensor& x,
-                            const Tensor& dy, const Tensor& dx, const Tensor& ratios) {
+Refusal lrn_backward_plain(Context& context, const LrnWindow& window, const Tensor& x,
+                           const Tensor& dy, const Tensor& dx, const Tensor& ratios) {
   const LrnGeometry g(window, x);
   on_real(x, [&]<typename T>() {
     using C = Compute<T>;
@@ -106,7 +104,11 @@ bool lrn_backward_reference(Context& context, const LrnWindow& window, const Ten
                  LrnSpread<T>{g, alpha, beta, k, x.data<T>(), dy.data<T>(), ratio, dx.data<T>()},
                  256);
   });
-  return true;
+  return nullptr;
 }
 
+REGISTER_KERNEL(lrn_forward_kernels, "plain", RunsOn::both, 0, lrn_forward_plain);
+REGISTER_KERNEL(lrn_backward_kernels, "plain", RunsOn::both, 0, lrn_backward_plain);
+
+}  // namespace
 }  // namespace crema

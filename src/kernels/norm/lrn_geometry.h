@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "base/host_device.h"
+#include "kernels/core/kernel_registry.h"
 #include "kernels/norm/lrn.h"
 
 namespace crema {
@@ -42,15 +43,8 @@ struct LrnGeometry {
   }
 };
 
-// The implementations: see kernels/core/implementation.h. `ratios` has as many values as x.
-// Every case, device and dtype; `ratios` has the dtype of Compute<x>.
-bool lrn_forward_reference(Context& context, const LrnWindow& window, const Tensor& x,
-                           const Tensor& y);
-bool lrn_backward_reference(Context& context, const LrnWindow& window, const Tensor& x,
-                            const Tensor& dy, const Tensor& dx, const Tensor& ratios);
-// GPU: across channels, channels-last, not float64.
-bool lrn_forward_gpu(Context& context, const LrnWindow& window, const Tensor& x, const Tensor& y);
-bool lrn_backward_gpu(Context& context, const LrnWindow& window, const Tensor& x, const Tensor& dy,
-                      const Tensor& dx, const Tensor& ratios);
+// The workspace has as many values as x, in Compute<x>.
+extern KernelsOf<decltype(lrn_forward)> lrn_forward_kernels;
+extern KernelsOf<decltype(lrn_backward)> lrn_backward_kernels;
 
 }  // namespace crema

@@ -249,11 +249,11 @@ LrnRows rows_for(const LrnWindow& window, const Tensor& x, int arrays) {
 
 // Calls launch<T, kPack>(rows, blocks, shared bytes) with the widest pack that all tensors allow.
 template <typename Launch, typename... Tensors>
-bool serve(const LrnWindow& window, const Tensor& x, int arrays, const Launch& launch,
-           const Tensors&... others) {
+Refusal serve(const LrnWindow& window, const Tensor& x, int arrays, const Launch& launch,
+              const Tensors&... others) {
   const LrnRows r = rows_for(window, x, arrays);
-  if (r.rows_each == 0) return false;
-  if (r.rows == 0) return true;
+  if (r.rows_each == 0) return "for few channels, channels-last, and not in float64";
+  if (r.rows == 0) return nullptr;
   const auto blocks = static_cast<unsigned>(ceil_div(r.rows, r.rows_each));
   const size_t shared = sizeof(float) * arrays * r.rows_each * (r.channels + 2 * r.half);
   on_real(x, [&]<typename T>() {
@@ -263,13 +263,11 @@ bool serve(const LrnWindow& window, const Tensor& x, int arrays, const Launch& l
           x.raw(), others.raw()...);
     }
   });
-  return true;
+  return nullptr;
 }
 
-}  // namespace
-
-bool lrn_forward_gpu(Context& context, const LrnWindow& window, const Tensor& x, const Tensor& y) {
-  if (context.device() == Device::cpu) return false;
+Refusal lrn_forward_gpu(Context& context, const LrnWindow& window, const Tensor& x,
+                        const Tensor& y) {
   const Gpu& gpu = context.gpu();
   return serve(
       window, x, 1,
@@ -281,9 +279,8 @@ bool lrn_forward_gpu(Context& context, const LrnWindow& window, const Tensor& x,
       y);
 }
 
-bool lrn_backward_gpu(Context& context, const LrnWindow& window, const Tensor& x, const Tensor& dy,
-                      const Tensor& dx, const Tensor& /*ratios*/) {
-  if (context.device() == Device::cpu) return false;
+Refusal lrn_backward_gpu(Context& context, const LrnWindow& window, const Tensor& x,
+                         const Tensor& dy, const Tensor& dx, const Tensor& /*ratios*/) {
   const Gpu& gpu = context.gpu();
   return serve(
       window, x, 2,
@@ -296,4 +293,8 @@ bool lrn_backward_gpu(Context& context, const LrnWindow& window, const Tensor& x
       dy, dx);
 }
 
+REGISTER_KERNEL(lrn_forward_kernels, "cuda", RunsOn::gpu, 20, lrn_forward_gpu);
+REGISTER_KERNEL(lrn_backward_kernels, "cuda", RunsOn::gpu, 20, lrn_backward_gpu);
+
+}  // namespace
 }  // namespace crema

@@ -157,7 +157,42 @@ void finish_parameters(const RowNormView& v, const RowNormGradients& g, const T*
   add(g.d_shift, g.accumulate_shift, count);
 }
 
+Refusal row_norm_forward_cpu(Context&, const RowNormCase& c, const RowNormParameters& parameters,
+                             const Tensor& x, const Tensor& y, const RowNormSaved& saved) {
+  on(x, [&]<typename T>() {
+    supports_adjacent_groups(c)
+        ? forward_adjacent_groups(c, parameters, x.data<T>(), y.data<T>(), saved)
+        : forward(c, parameters, x.data<T>(), y.data<T>(), saved);
+  });
+  return nullptr;
+}
+
+Refusal row_norm_backward_cpu(Context&, const RowNormCase& c, const RowNormParameters& parameters,
+                              const Tensor& x, const Tensor& dy, const RowNormSaved& saved,
+                              const RowNormGradients& gradients, const Tensor& workspace) {
+  on(x, [&]<typename T>() {
+    const T *from = x.data<T>(), *gradient = dy.data<T>();
+    T *const dx = gradients.dx.data<T>(), *const parts = workspace.data<T>();
+    const bool learns = gradients.d_scale || gradients.d_shift;
+    if (supports_adjacent_groups(c)) {
+      backward_adjacent_groups(c, parameters, from, gradient, saved, dx, pieces_of(c.view), parts);
+    } else {
+      if (learns) parameter_gradients(c, from, gradient, saved, parts);
+      if (dx) backward_data(c, parameters, from, gradient, saved, dx);
+    }
+    if (learns) finish_parameters(c.view, gradients, parts);
+  });
+  return nullptr;
+}
+
+REGISTER_KERNEL(row_norm_forward_kernels, "plain", RunsOn::cpu, 0, row_norm_forward_cpu);
+REGISTER_KERNEL(row_norm_backward_kernels, "plain", RunsOn::cpu, 0, row_norm_backward_cpu);
+
 }  // namespace
+
+constinit decltype(row_norm_forward_kernels) row_norm_forward_kernels("row normalization");
+constinit decltype(row_norm_backward_kernels) row_norm_backward_kernels(
+    "the gradient of row normalization");
 
 RowNormView RowNormView::of_rows(int64_t rows, int64_t length) {
   RowNormView v;
@@ -192,46 +227,17 @@ size_t row_norm_workspace(Context& context, const RowNormView& view) {
 
 void row_norm_forward(Context& context, const RowNormCase& c, const RowNormParameters& parameters,
                       const Tensor& x, const Tensor& y, const RowNormSaved& saved) {
-  if (x.count() == 0) return;
-#ifdef CREMA_CUDA
-  if (context.device() == Device::gpu)
-    return row_norm_forward_gpu(context, c, parameters, x, y, saved);
-#else
-  (void)context;
-#endif
-  on(x, [&]<typename T>() {
-    supports_adjacent_groups(c)
-        ? forward_adjacent_groups(c, parameters, x.data<T>(), y.data<T>(), saved)
-        : forward(c, parameters, x.data<T>(), y.data<T>(), saved);
-  });
+  if (x.count() > 0) row_norm_forward_kernels.run(context, c, parameters, x, y, saved);
 }
 
 void row_norm_backward(Context& context, const RowNormCase& c, const RowNormParameters& parameters,
                        const Tensor& x, const Tensor& dy, const RowNormSaved& saved,
                        const RowNormGradients& gradients, const Tensor& workspace) {
-  if (x.count() == 0) {
-    if (gradients.d_scale && !gradients.accumulate_scale) zero(context, gradients.d_scale);
-    if (gradients.d_shift && !gradients.accumulate_shift) zero(context, gradients.d_shift);
-    return;
-  }
-#ifdef CREMA_CUDA
-  if (context.device() == Device::gpu)
-    return row_norm_backward_gpu(context, c, parameters, x, dy, saved, gradients);
-#else
-  (void)context;
-#endif
-  on(x, [&]<typename T>() {
-    const T *from = x.data<T>(), *gradient = dy.data<T>();
-    T *const dx = gradients.dx.data<T>(), *const parts = workspace.data<T>();
-    const bool learns = gradients.d_scale || gradients.d_shift;
-    if (supports_adjacent_groups(c)) {
-      backward_adjacent_groups(c, parameters, from, gradient, saved, dx, pieces_of(c.view), parts);
-    } else {
-      if (learns) parameter_gradients(c, from, gradient, saved, parts);
-      if (dx) backward_data(c, parameters, from, gradient, saved, dx);
-    }
-    if (learns) finish_parameters(c.view, gradients, parts);
-  });
+  if (x.count() > 0)
+    return row_norm_backward_kernels.run(context, c, parameters, x, dy, saved, gradients,
+                                         workspace);
+  if (gradients.d_scale && !gradients.accumulate_scale) zero(context, gradients.d_scale);
+  if (gradients.d_shift && !gradients.accumulate_shift) zero(context, gradients.d_shift);
 }
 
 }  // namespace crema

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/host_device.h"
+#include "kernels/core/kernel_registry.h"
 #include "tensor/tensor.h"
 
 namespace crema {
@@ -85,13 +86,8 @@ void row_norm_backward(Context& context, const RowNormCase& c, const RowNormPara
                        const Tensor& x, const Tensor& dy, const RowNormSaved& saved,
                        const RowNormGradients& gradients, const Tensor& workspace);
 
-#ifdef CREMA_CUDA
-void row_norm_forward_gpu(Context& context, const RowNormCase& c,
-                          const RowNormParameters& parameters, const Tensor& x, const Tensor& y,
-                          const RowNormSaved& saved);
-void row_norm_backward_gpu(Context& context, const RowNormCase& c,
-                           const RowNormParameters& parameters, const Tensor& x, const Tensor& dy,
-                           const RowNormSaved& saved, const RowNormGradients& gradients);
-#endif
+// Their implementations, for an x that is not empty.
+extern KernelsOf<decltype(row_norm_forward)> row_norm_forward_kernels;
+extern KernelsOf<decltype(row_norm_backward)> row_norm_backward_kernels;
 
 }  // namespace crema

@@ -293,14 +293,13 @@ void with_threads(const Rows& n, const Body& body) {
   with.template operator()<1024, 0>();
 }
 
-}  // namespace
-
-void row_norm_forward_gpu(Context& context, const RowNormCase& c,
-                          const RowNormParameters& parameters, const Tensor& x, const Tensor& y,
-                          const RowNormSaved& saved) {
+Refusal row_norm_forward_gpu(Context& context, const RowNormCase& c,
+                             const RowNormParameters& parameters, const Tensor& x, const Tensor& y,
+                             const RowNormSaved& saved) {
   if (x.dtype() == DType::f64) {
     const ForwardFloat64 body{rows_float64(c, parameters, x, Tensor(), saved), y.data<double>()};
-    return parallel_for(context, c.view.rows, body);
+    parallel_for(context, c.view.rows, body);
+    return nullptr;
   }
   with_pack(
       c.view, x,
@@ -312,18 +311,20 @@ void row_norm_forward_gpu(Context& context, const RowNormCase& c,
         });
       },
       y, parameters.scale, parameters.shift);
+  return nullptr;
 }
 
-void row_norm_backward_gpu(Context& context, const RowNormCase& c,
-                           const RowNormParameters& parameters, const Tensor& x, const Tensor& dy,
-                           const RowNormSaved& saved, const RowNormGradients& g) {
+Refusal row_norm_backward_gpu(Context& context, const RowNormCase& c,
+                              const RowNormParameters& parameters, const Tensor& x,
+                              const Tensor& dy, const RowNormSaved& saved,
+                              const RowNormGradients& g, const Tensor& /*workspace*/) {
   if (x.dtype() == DType::f64) {
     const RowsFloat64 rows = rows_float64(c, parameters, x, dy, saved);
     const ParametersFloat64 sums{rows, g.d_scale.data<double>(), g.d_shift.data<double>(),
                                  g.accumulate_scale, g.accumulate_shift};
     if (g.d_scale || g.d_shift) parallel_for(context, c.view.parameters(), sums);
     if (g.dx) parallel_for(context, c.view.rows, GradientFloat64{rows, g.dx.data<double>()});
-    return;
+    return nullptr;
   }
   const Gpu& gpu = context.gpu();
   const Sums sums{g.d_scale.data<float>(), g.d_shift.data<float>(), g.accumulate_scale,
@@ -350,6 +351,11 @@ void row_norm_backward_gpu(Context& context, const RowNormCase& c,
         });
       },
       dy, g.dx, parameters.scale);
+  return nullptr;
 }
 
+REGISTER_KERNEL(row_norm_forward_kernels, "cuda", RunsOn::gpu, 10, row_norm_forward_gpu);
+REGISTER_KERNEL(row_norm_backward_kernels, "cuda", RunsOn::gpu, 10, row_norm_backward_gpu);
+
+}  // namespace
 }  // namespace crema

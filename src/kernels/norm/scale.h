@@ -4,6 +4,7 @@
 #pragma once
 
 #include "kernels/core/channel.h"
+#include "kernels/core/kernel_registry.h"
 
 namespace crema {
 
@@ -24,11 +25,8 @@ void scale_backward(Context& context, const ChannelView& view, const Tensor& fac
                     const Tensor& workspace);
 size_t scale_workspace(Context& context, const ChannelView& view);
 
-// The GPU implementation, for float32 and 16 bits: see kernels/core/implementation.h.
-bool scale_forward_gpu(Context& context, const ChannelView& view, const Tensor& factor,
-                       const Tensor& shift, const Tensor& x, const Tensor& y);
-bool scale_backward_gpu(Context& context, const ChannelView& view, const Tensor& factor,
-                        const Tensor& x, const Tensor& dy, const ScaleGradients& gradients,
-                        const Tensor& workspace);
+// Their implementations.
+extern KernelsOf<decltype(scale_forward)> scale_forward_kernels;
+extern KernelsOf<decltype(scale_backward)> scale_backward_kernels;
 
 }  // namespace crema

@@ -28,24 +28,22 @@ struct GradientOfBoth {
   }
 };
 
-}  // namespace
-
-bool scale_forward_gpu(Context& context, const ChannelView& view, const Tensor& factor,
-                       const Tensor& shift, const Tensor& x, const Tensor& y) {
-  if (context.device() == Device::cpu || x.dtype() == DType::f64) return false;
+Refusal scale_forward_gpu(Context& context, const ChannelView& view, const Tensor& factor,
+                          const Tensor& shift, const Tensor& x, const Tensor& y) {
+  if (x.dtype() == DType::f64) return "not in float64";
   ChannelPassTensors tensors;
   tensors.in[0] = x;
   tensors.out = y;
   tensors.value[0] = factor;
   tensors.value[1] = shift;
   channel_pass<ScaleAndShift>(context, view, tensors);
-  return true;
+  return nullptr;
 }
 
-bool scale_backward_gpu(Context& context, const ChannelView& view, const Tensor& factor,
-                        const Tensor& x, const Tensor& dy, const ScaleGradients& g,
-                        const Tensor& /*workspace*/) {
-  if (context.device() == Device::cpu || dy.dtype() == DType::f64) return false;
+Refusal scale_backward_gpu(Context& context, const ChannelView& view, const Tensor& factor,
+                           const Tensor& x, const Tensor& dy, const ScaleGradients& g,
+                           const Tensor& /*workspace*/) {
+  if (dy.dtype() == DType::f64) return "not in float64";
   ChannelPassTensors tensors;
   tensors.in[0] = dy;
   // Without a factor dx equals dy: where it shares dy's memory it need not be written.
@@ -65,7 +63,11 @@ bool scale_backward_gpu(Context& context, const ChannelView& view, const Tensor&
   } else if (tensors.out) {
     channel_pass<ScaleAndShift>(context, view, tensors);
   }
-  return true;
+  return nullptr;
 }
 
+REGISTER_KERNEL(scale_forward_kernels, "cuda", RunsOn::gpu, 10, scale_forward_gpu);
+REGISTER_KERNEL(scale_backward_kernels, "cuda", RunsOn::gpu, 10, scale_backward_gpu);
+
+}  // namespace
 }  // namespace crema

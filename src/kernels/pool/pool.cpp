@@ -7,9 +7,8 @@
 
 #include "base/ceil_div.h"
 #include "kernels/core/channel_vector.h"
-#include "kernels/core/implementation.h"
 #include "kernels/core/threads.h"
-#include "kernels/pool/pool_implementations.h"
+#include "kernels/pool/pool_kernels.h"
 #include "kernels/pool/pool_taps.h"
 #include "tensor/on.h"
 
@@ -246,12 +245,13 @@ void scatter_to_argmax(const PoolGeometry& g, const T* dy, const Index* index, T
   }
 }
 
+constexpr Refusal kNotVectorized = "for max and average without a mask, and enough channels";
+
 // True when the loops in this file support the case: they need a full vector of channels or of
 // planes.
-bool supports(const Context& context, const PoolWindow& window, const PoolGeometry& g) {
+bool supports(const PoolWindow& window, const PoolGeometry& g) {
   const bool method = window.method == PoolMethod::max || window.method == PoolMethod::average;
-  return context.device() == Device::cpu && method &&
-         (g.channels_last ? g.channels : g.images * g.channels) >= kLanes<float>;
+  return method && (g.channels_last ? g.channels : g.images * g.channels) >= kLanes<float>;
 }
 
 template <template <typename, typename> typename Work, typename T, typename Index>
@@ -276,10 +276,11 @@ void with_types(const Tensor& tensor, const PoolWindow& window, const Body& body
   });
 }
 
-bool forward_vectorized(Context& context, const PoolWindow& window, const PassRandom& /*random*/,
-                        const Tensor& x, const Tensor& y, const Tensor& index, const Tensor& mask) {
+Refusal pool_forward_vectorized(Context&, const PoolWindow& window, const PassRandom& /*random*/,
+                                const Tensor& x, const Tensor& y, const Tensor& index,
+                                const Tensor& mask) {
   const PoolGeometry g(window, x, y);
-  if (mask || !supports(context, window, g)) return false;
+  if (mask || !supports(window, g)) return kNotVectorized;
   with_types(x, window, [&]<typename T, typename Index>() {
     const Index* none = nullptr;
     if (window.method == PoolMethod::average) {
@@ -297,13 +298,13 @@ bool forward_vectorized(Context& context, const PoolWindow& window, const PassRa
 #pragma omp parallel for simd schedule(static) if (count > kSmall)
     for (int64_t i = 0; i < count; ++i) out[i] = out[i] <= 0 ? T(0) : out[i];
   });
-  return true;
+  return nullptr;
 }
 
-bool backward_vectorized(Context& context, const PoolWindow& window, const Tensor& /*x*/,
-                         const Tensor& index, const Tensor& dy, const Tensor& dx) {
+Refusal pool_backward_vectorized(Context&, const PoolWindow& window, const Tensor& /*x*/,
+                                 const Tensor& index, const Tensor& dy, const Tensor& dx) {
   const PoolGeometry g(window, dx, dy);
-  if (!supports(context, window, g)) return false;
+  if (!supports(window, g)) return kNotVectorized;
   with_types(dy, window, [&]<typename T, typename Index>() {
     Index* none = nullptr;
     if (window.method == PoolMethod::average) {
@@ -315,41 +316,25 @@ bool backward_vectorized(Context& context, const PoolWindow& window, const Tenso
       scatter_to_argmax(g, dy.data<T>(), index.data<Index>(), dx.data<T>());
     }
   });
-  return true;
+  return nullptr;
 }
 
-using PoolForwardFunction = KernelFunction<const PoolWindow&, const PassRandom&, const Tensor&,
-                                           const Tensor&, const Tensor&, const Tensor&>;
-using PoolBackwardFunction =
-    KernelFunction<const PoolWindow&, const Tensor&, const Tensor&, const Tensor&, const Tensor&>;
-
-constexpr PoolForwardFunction kPoolForward[] = {
-#ifdef CREMA_CUDA
-    {"whole_images", pool_whole_forward_gpu},
-    {"channels_last", pool_forward_gpu},
-#endif
-    {"vectorized", forward_vectorized},
-    {"plain", pool_forward_reference},
-};
-constexpr PoolBackwardFunction kPoolBackward[] = {
-#ifdef CREMA_CUDA
-    {"whole_images", pool_whole_backward_gpu},
-    {"channels_last", pool_backward_gpu},
-#endif
-    {"vectorized", backward_vectorized},
-    {"plain", pool_backward_reference},
-};
+REGISTER_KERNEL(pool_forward_kernels, "vectorized", RunsOn::cpu, 10, pool_forward_vectorized);
+REGISTER_KERNEL(pool_backward_kernels, "vectorized", RunsOn::cpu, 10, pool_backward_vectorized);
 
 }  // namespace
 
+constinit decltype(pool_forward_kernels) pool_forward_kernels("pooling");
+constinit decltype(pool_backward_kernels) pool_backward_kernels("the gradient of pooling");
+
 void pool_forward(Context& context, const PoolWindow& window, const PassRandom& random,
                   const Tensor& x, const Tensor& y, const Tensor& index, const Tensor& mask) {
-  run_first(context, "pooling", kPoolForward, window, random, x, y, index, mask);
+  pool_forward_kernels.run(context, window, random, x, y, index, mask);
 }
 
 void pool_backward(Context& context, const PoolWindow& window, const Tensor& x, const Tensor& index,
                    const Tensor& dy, const Tensor& dx) {
-  run_first(context, "the gradient of pooling", kPoolBackward, window, x, index, dy, dx);
+  pool_backward_kernels.run(context, window, x, index, dy, dx);
 }
 
 }  // namespace crema

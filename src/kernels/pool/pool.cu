@@ -4,7 +4,7 @@
 
 #include "device/parallel.h"
 #include "kernels/pool/pool_geometry.h"
-#include "kernels/pool/pool_implementations.h"
+#include "kernels/pool/pool_kernels.h"
 #include "tensor/on.h"
 
 namespace crema {
@@ -213,6 +213,43 @@ struct PoolBackward {
   }
 };
 
+Refusal pool_forward_plain(Context& context, const PoolWindow& window, const PassRandom& random,
+                           const Tensor& x, const Tensor& y, const Tensor& index,
+                           const Tensor& mask) {
+  const PoolGeometry g(window, x, y);
+  on_real(x, [&]<typename T>() {
+    const auto run = [&]<typename Index>() {
+      parallel_for(context, y.count(),
+                   PoolForward<T, Index>{g, window.method, random, window.first_image, x.data<T>(),
+                                         y.data<T>(), index.data<Index>(), mask.data<T>(),
+                                         window.only_positive(), window.relu_after},
+                   256);
+    };
+    window.index_dtype() == DType::u8 ? run.template operator()<uint8_t>()
+                                      : run.template operator()<int32_t>();
+  });
+  return nullptr;
+}
+
+Refusal pool_backward_plain(Context& context, const PoolWindow& window, const Tensor& x,
+                            const Tensor& index, const Tensor& dy, const Tensor& dx) {
+  const PoolGeometry g(window, dx, dy);
+  on_real(dy, [&]<typename T>() {
+    const auto run = [&]<typename Index>() {
+      parallel_for(context, dx.count(),
+                   PoolBackward<T, Index>{g, window.method, x.data<T>(), index.data<Index>(),
+                                          dy.data<T>(), dx.data<T>()},
+                   256);
+    };
+    window.index_dtype() == DType::u8 ? run.template operator()<uint8_t>()
+                                      : run.template operator()<int32_t>();
+  });
+  return nullptr;
+}
+
+REGISTER_KERNEL(pool_forward_kernels, "plain", RunsOn::both, 0, pool_forward_plain);
+REGISTER_KERNEL(pool_backward_kernels, "plain", RunsOn::both, 0, pool_backward_plain);
+
 }  // namespace
 
 PoolGeometry::PoolGeometry(const PoolWindow& window, const Tensor& x, const Tensor& y)
@@ -231,40 +268,6 @@ PoolGeometry::PoolGeometry(const PoolWindow& window, const Tensor& x, const Tens
     stride[axis] = window.stride[axis];
     pad[axis] = window.pad[axis];
   }
-}
-
-bool pool_forward_reference(Context& context, const PoolWindow& window, const PassRandom& random,
-                            const Tensor& x, const Tensor& y, const Tensor& index,
-                            const Tensor& mask) {
-  const PoolGeometry g(window, x, y);
-  on_real(x, [&]<typename T>() {
-    const auto run = [&]<typename Index>() {
-      parallel_for(context, y.count(),
-                   PoolForward<T, Index>{g, window.method, random, window.first_image, x.data<T>(),
-                                         y.data<T>(), index.data<Index>(), mask.data<T>(),
-                                         window.only_positive(), window.relu_after},
-                   256);
-    };
-    window.index_dtype() == DType::u8 ? run.template operator()<uint8_t>()
-                                      : run.template operator()<int32_t>();
-  });
-  return true;
-}
-
-bool pool_backward_reference(Context& context, const PoolWindow& window, const Tensor& x,
-                             const Tensor& index, const Tensor& dy, const Tensor& dx) {
-  const PoolGeometry g(window, dx, dy);
-  on_real(dy, [&]<typename T>() {
-    const auto run = [&]<typename Index>() {
-      parallel_for(context, dx.count(),
-                   PoolBackward<T, Index>{g, window.method, x.data<T>(), index.data<Index>(),
-                                          dy.data<T>(), dx.data<T>()},
-                   256);
-    };
-    window.index_dtype() == DType::u8 ? run.template operator()<uint8_t>()
-                                      : run.template operator()<int32_t>();
-  });
-  return true;
 }
 
 }  // namespace crema

@@ -5,7 +5,7 @@
 
 #include "device/programmatic_launch.h"
 #include "kernels/core/column_reduce.cuh"
-#include "kernels/pool/pool_implementations.h"
+#include "kernels/pool/pool_kernels.h"
 #include "kernels/pool/pool_walk.cuh"
 #include "tensor/on.h"
 
@@ -178,13 +178,17 @@ bool walks(const PoolWindow& window, const Body& body) {
   return false;
 }
 
-// Calls body<T, kPack>(geometry) for the widest pack; false where the kernels in this file do not
+constexpr Refusal kNotSupported =
+    "for max and average without a mask, channels-last, and not in float64";
+
+// Calls body<T, kPack>(geometry) for the widest pack; a refusal where the kernels in this file do not
 // support the case. x: the larger tensor, y: the pooled one.
 template <typename Body>
-bool with_geometry(const PoolWindow& window, const Tensor& x, const Tensor& y, const Body& body) {
+Refusal with_geometry(const PoolWindow& window, const Tensor& x, const Tensor& y,
+                      const Body& body) {
   const PoolGeometry g(window, x, y);
-  if (!supports(g, window, x, y)) return false;
-  if (x.count() == 0 || y.count() == 0) return true;
+  if (!supports(g, window, x, y)) return kNotSupported;
+  if (x.count() == 0 || y.count() == 0) return nullptr;
   on_real(x, [&]<typename T>() {
     if constexpr (!std::is_same_v<T, double>) {
       with_column_pack<T>(
@@ -193,14 +197,13 @@ bool with_geometry(const PoolWindow& window, const Tensor& x, const Tensor& y, c
           x.data<T>(), y.data<T>());
     }
   });
-  return true;
+  return nullptr;
 }
 
-}  // namespace
-
-bool pool_forward_gpu(Context& context, const PoolWindow& window, const PassRandom& /*random*/,
-                      const Tensor& x, const Tensor& y, const Tensor& index, const Tensor& mask) {
-  if (context.device() == Device::cpu || mask) return false;
+Refusal pool_forward_gpu(Context& context, const PoolWindow& window, const PassRandom& /*random*/,
+                         const Tensor& x, const Tensor& y, const Tensor& index,
+                         const Tensor& mask) {
+  if (mask) return kNotSupported;
   const Gpu& gpu = context.gpu();
   return with_geometry(window, x, y, [&]<typename T, int kPack>(const Geometry32& g) {
     using P = Pack<T, kPack>;
@@ -223,9 +226,8 @@ bool pool_forward_gpu(Context& context, const PoolWindow& window, const PassRand
   });
 }
 
-bool pool_backward_gpu(Context& context, const PoolWindow& window, const Tensor& /*x*/,
-                       const Tensor& index, const Tensor& dy, const Tensor& dx) {
-  if (context.device() == Device::cpu) return false;
+Refusal pool_backward_gpu(Context& context, const PoolWindow& window, const Tensor& /*x*/,
+                          const Tensor& index, const Tensor& dy, const Tensor& dx) {
   const Gpu& gpu = context.gpu();
   return with_geometry(window, dx, dy, [&]<typename T, int kPack>(const Geometry32& g) {
     using P = Pack<T, kPack>;
@@ -252,4 +254,8 @@ bool pool_backward_gpu(Context& context, const PoolWindow& window, const Tensor&
   });
 }
 
+REGISTER_KERNEL(pool_forward_kernels, "channels_last", RunsOn::gpu, 20, pool_forward_gpu);
+REGISTER_KERNEL(pool_backward_kernels, "channels_last", RunsOn::gpu, 20, pool_backward_gpu);
+
+}  // namespace
 }  // namespace crema

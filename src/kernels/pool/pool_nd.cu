@@ -6,7 +6,6 @@
 
 #include "device/parallel.h"
 #include "kernels/core/axes.h"
-#include "kernels/core/implementation.h"
 #include "kernels/pool/counted_cells.h"
 #include "tensor/on.h"
 
@@ -123,57 +122,44 @@ struct PoolNdBackward {
   }
 };
 
-bool forward_reference(Context& context, const PoolNd& window, bool average, const Tensor& x,
-                       const Tensor& y, const Tensor& index, const Tensor& mask) {
+Refusal pool_nd_forward_plain(Context& context, const PoolNd& window, bool average, const Tensor& x,
+                              const Tensor& y, const Tensor& index, const Tensor& mask) {
   const Geometry g(window, average, x, y);
   on_real(x, [&]<typename T>() {
     parallel_for(
         context, y.count(),
         PoolNdForward<T>{g, x.data<T>(), y.data<T>(), index.data<int32_t>(), mask.data<T>()});
   });
-  return true;
+  return nullptr;
 }
 
-bool backward_reference(Context& context, const PoolNd& window, bool average, const Tensor& index,
-                        const Tensor& dy, const Tensor& dx) {
+Refusal pool_nd_backward_plain(Context& context, const PoolNd& window, bool average,
+                               const Tensor& index, const Tensor& dy, const Tensor& dx) {
   const Geometry g(window, average, dx, dy);
   on_real(dy, [&]<typename T>() {
     parallel_for(context, dx.count(),
                  PoolNdBackward<T>{g, index.data<int32_t>(), dy.data<T>(), dx.data<T>()});
   });
-  return true;
+  return nullptr;
 }
 
-using PoolNdForwardFunction =
-    KernelFunction<const PoolNd&, bool, const Tensor&, const Tensor&, const Tensor&, const Tensor&>;
-using PoolNdBackwardFunction =
-    KernelFunction<const PoolNd&, bool, const Tensor&, const Tensor&, const Tensor&>;
-
-constexpr PoolNdForwardFunction kForward[] = {
-#ifdef CREMA_CUDA
-    {"channels_last", pool_nd_forward_gpu},
-#endif
-    {"vectorized", pool_nd_forward_cpu},
-    {"plain", forward_reference},
-};
-constexpr PoolNdBackwardFunction kBackward[] = {
-#ifdef CREMA_CUDA
-    {"channels_last", pool_nd_backward_gpu},
-#endif
-    {"vectorized", pool_nd_backward_cpu},
-    {"plain", backward_reference},
-};
+REGISTER_KERNEL(pool_nd_forward_kernels, "plain", RunsOn::both, 0, pool_nd_forward_plain);
+REGISTER_KERNEL(pool_nd_backward_kernels, "plain", RunsOn::both, 0, pool_nd_backward_plain);
 
 }  // namespace
 
+constinit decltype(pool_nd_forward_kernels) pool_nd_forward_kernels("dilated pooling");
+constinit decltype(pool_nd_backward_kernels) pool_nd_backward_kernels(
+    "the gradient of dilated pooling");
+
 void pool_nd_forward(Context& context, const PoolNd& window, bool average, const Tensor& x,
                      const Tensor& y, const Tensor& index, const Tensor& mask) {
-  run_first(context, "dilated pooling", kForward, window, average, x, y, index, mask);
+  pool_nd_forward_kernels.run(context, window, average, x, y, index, mask);
 }
 
 void pool_nd_backward(Context& context, const PoolNd& window, bool average, const Tensor& index,
                       const Tensor& dy, const Tensor& dx) {
-  run_first(context, "the gradient of dilated pooling", kBackward, window, average, index, dy, dx);
+  pool_nd_backward_kernels.run(context, window, average, index, dy, dx);
 }
 
 }  // namespace crema

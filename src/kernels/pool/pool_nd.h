@@ -5,6 +5,7 @@
 
 #include <vector>
 
+#include "kernels/core/kernel_registry.h"
 #include "kernels/pool/pool.h"
 
 namespace crema {
@@ -26,15 +27,8 @@ void pool_nd_forward(Context& context, const PoolNd& window, bool average, const
 void pool_nd_backward(Context& context, const PoolNd& window, bool average, const Tensor& index,
                       const Tensor& dy, const Tensor& dx);
 
-// The implementations: see kernels/core/implementation.h. CPU:
-bool pool_nd_forward_cpu(Context& context, const PoolNd& window, bool average, const Tensor& x,
-                         const Tensor& y, const Tensor& index, const Tensor& mask);
-bool pool_nd_backward_cpu(Context& context, const PoolNd& window, bool average, const Tensor& index,
-                          const Tensor& dy, const Tensor& dx);
-// GPU, channels-last, not float64.
-bool pool_nd_forward_gpu(Context& context, const PoolNd& window, bool average, const Tensor& x,
-                         const Tensor& y, const Tensor& index, const Tensor& mask);
-bool pool_nd_backward_gpu(Context& context, const PoolNd& window, bool average, const Tensor& index,
-                          const Tensor& dy, const Tensor& dx);
+// Their implementations.
+extern KernelsOf<decltype(pool_nd_forward)> pool_nd_forward_kernels;
+extern KernelsOf<decltype(pool_nd_backward)> pool_nd_backward_kernels;
 
 }  // namespace crema

@@ -208,11 +208,8 @@ void backward(const Lines& l, int64_t task, const int32_t* index, const T* dy, T
   }
 }
 
-}  // namespace
-
-bool pool_nd_forward_cpu(Context& context, const PoolNd& window, bool average, const Tensor& x,
-                         const Tensor& y, const Tensor& index, const Tensor& mask) {
-  if (context.device() == Device::gpu) return false;
+Refusal pool_nd_forward_cpu(Context&, const PoolNd& window, bool average, const Tensor& x,
+                            const Tensor& y, const Tensor& index, const Tensor& mask) {
   const Lines lines(window, average, x, y);
   on(x, [&]<typename T>() {
     RegionError error;
@@ -226,12 +223,11 @@ bool pool_nd_forward_cpu(Context& context, const PoolNd& window, bool average, c
     }
     error.rethrow();
   });
-  return true;
+  return nullptr;
 }
 
-bool pool_nd_backward_cpu(Context& context, const PoolNd& window, bool average, const Tensor& index,
-                          const Tensor& dy, const Tensor& dx) {
-  if (context.device() == Device::gpu) return false;
+Refusal pool_nd_backward_cpu(Context&, const PoolNd& window, bool average, const Tensor& index,
+                             const Tensor& dy, const Tensor& dx) {
   const Lines lines(window, average, dx, dy);
   on(dy, [&]<typename T>() {
     RegionError error;
@@ -241,7 +237,11 @@ bool pool_nd_backward_cpu(Context& context, const PoolNd& window, bool average, 
     }
     error.rethrow();
   });
-  return true;
+  return nullptr;
 }
 
+REGISTER_KERNEL(pool_nd_forward_kernels, "vectorized", RunsOn::cpu, 10, pool_nd_forward_cpu);
+REGISTER_KERNEL(pool_nd_backward_kernels, "vectorized", RunsOn::cpu, 10, pool_nd_backward_cpu);
+
+}  // namespace
 }  // namespace crema

@@ -191,14 +191,17 @@ __global__ void __launch_bounds__(kThreads)
   dx[i] = out;
 }
 
+constexpr Refusal kNotInPacks =
+    "for 2 to 4 spatial axes, channels-last, in whole packs of channels, and not in float64";
+
 // Calls body<T, kAxes>() where the kernels support the case; x: the image, y: the pooled output.
 template <typename Body>
-bool with_axes(const Tensor& x, const Tensor& y, const Body& body) {
+Refusal with_axes(const Tensor& x, const Tensor& y, const Body& body) {
   const int axes = x.shape().axes() - 2;
   const auto last = [](const Tensor& t) { return t.format().order == Order::channels_last; };
   if (x.dtype() == DType::f64 || !last(x) || !last(y) || axes < 2 || axes > 4 || x.count() == 0 ||
       y.count() == 0 || std::max(x.count(), y.count()) >= Divisor::kMax)
-    return false;
+    return kNotInPacks;
   bool chosen = false;
   on_real(x, [&]<typename T>() {
     if constexpr (!std::is_same_v<T, double>) {
@@ -209,16 +212,13 @@ bool with_axes(const Tensor& x, const Tensor& y, const Body& body) {
       body.template operator()<T, 4>();
     }
   });
-  return chosen;
+  return chosen ? nullptr : kNotInPacks;
 }
 
 unsigned blocks_for(uint32_t count) { return ceil_div(count, kThreads); }
 
-}  // namespace
-
-bool pool_nd_forward_gpu(Context& context, const PoolNd& window, bool average, const Tensor& x,
-                         const Tensor& y, const Tensor& index, const Tensor& mask) {
-  if (context.device() == Device::cpu) return false;
+Refusal pool_nd_forward_gpu(Context& context, const PoolNd& window, bool average, const Tensor& x,
+                            const Tensor& y, const Tensor& index, const Tensor& mask) {
   return with_axes(x, y, [&]<typename T, int kAxes>() {
     const Geometry32Nd<kAxes> g(window, average, kPackCount<T>, x, y, x);
     launch(context.gpu(), axes_forward<T, kAxes>, {blocks_for(g.count), kThreads}, g,
@@ -226,9 +226,8 @@ bool pool_nd_forward_gpu(Context& context, const PoolNd& window, bool average, c
   });
 }
 
-bool pool_nd_backward_gpu(Context& context, const PoolNd& window, bool average, const Tensor& index,
-                          const Tensor& dy, const Tensor& dx) {
-  if (context.device() == Device::cpu) return false;
+Refusal pool_nd_backward_gpu(Context& context, const PoolNd& window, bool average,
+                             const Tensor& index, const Tensor& dy, const Tensor& dx) {
   return with_axes(dx, dy, [&]<typename T, int kAxes>() {
     const Geometry32Nd<kAxes> g(window, average, kPackCount<T>, dx, dx, dy);
     launch(context.gpu(), axes_backward<T, kAxes>, {blocks_for(g.count), kThreads}, g,
@@ -236,4 +235,8 @@ bool pool_nd_backward_gpu(Context& context, const PoolNd& window, bool average, 
   });
 }
 
+REGISTER_KERNEL(pool_nd_forward_kernels, "channels_last", RunsOn::gpu, 20, pool_nd_forward_gpu);
+REGISTER_KERNEL(pool_nd_backward_kernels, "channels_last", RunsOn::gpu, 20, pool_nd_backward_gpu);
+
+}  // namespace
 }  // namespace crema

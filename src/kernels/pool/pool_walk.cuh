@@ -10,6 +10,7 @@
 #include "device/programmatic_launch.h"
 #include "kernels/core/pack.h"
 #include "kernels/pool/pool_box.cuh"
+#include "kernels/pool/pool_kernels.h"
 
 namespace crema::pooling {
 
@@ -264,20 +265,6 @@ __global__ void walk_backward(Geometry32 g, Tiles tiles, const Cells<T>* index,
         dx[at] = out;
       });
   let_next_kernel_start();
-}
-
-// Calls body<window, step>() where these kernels support the case; else returns false.
-template <typename Body>
-bool with_walk(const PoolWindow& w, const Body& body) {
-  const auto is = [&](int window, int step) {
-    return w.method == PoolMethod::max && w.kernel[0] == 1 && w.stride[0] == 1 && w.pad[0] == 0 &&
-           w.kernel[1] == window && w.kernel[2] == window && w.stride[1] == step &&
-           w.stride[2] == step;
-  };
-  if (is(3, 2)) return body.template operator()<3, 2>(), true;
-  if (is(3, 1)) return body.template operator()<3, 1>(), true;
-  if (is(2, 2)) return body.template operator()<2, 2>(), true;
-  return false;
 }
 
 }  // namespace crema::pooling

@@ -4,7 +4,7 @@
 #include "device/launch.h"
 #include "kernels/core/column_reduce.cuh"
 #include "kernels/pool/pool_geometry.h"
-#include "kernels/pool/pool_implementations.h"
+#include "kernels/pool/pool_kernels.h"
 #include "tensor/on.h"
 
 namespace crema {
@@ -70,15 +70,17 @@ __global__ void __launch_bounds__(kLanes* kWarps)
     dx[static_cast<int64_t>(position) * packs] = p;
 }
 
+constexpr Refusal kNotWhole = "for averages over whole images of many channels";
+
 // Calls body<T, kPack>(positions, packs, blocks) where windows are whole images of many channels;
-// else returns false. x: the images, y: their means.
+// else returns a refusal. x: the images, y: their means.
 template <typename Body>
-bool with_images(const PoolWindow& window, const Tensor& x, const Tensor& y, const Body& body) {
+Refusal with_images(const PoolWindow& window, const Tensor& x, const Tensor& y, const Body& body) {
   const PoolGeometry g(window, x, y);
   bool whole = window.method == PoolMethod::average && g.channels_last && x.dtype() != DType::f64;
   for (int axis = 0; axis < 3; ++axis)
     whole = whole && g.out[axis] == 1 && g.kernel[axis] == g.in[axis] && g.pad[axis] == 0;
-  if (!whole || x.count() >= int64_t{1} << 31) return false;
+  if (!whole || x.count() >= int64_t{1} << 31) return kNotWhole;
   bool chosen = false;
   on_real(x, [&]<typename T>() {
     if constexpr (!std::is_same_v<T, double>) {
@@ -96,15 +98,13 @@ bool with_images(const PoolWindow& window, const Tensor& x, const Tensor& y, con
           x.data<T>(), y.data<T>());
     }
   });
-  return chosen;
+  return chosen ? nullptr : kNotWhole;
 }
 
-}  // namespace
-
-bool pool_whole_forward_gpu(Context& context, const PoolWindow& window,
-                            const PassRandom& /*random*/, const Tensor& x, const Tensor& y,
-                            const Tensor& /*index*/, const Tensor& mask) {
-  if (context.device() == Device::cpu || mask) return false;
+Refusal pool_whole_forward_gpu(Context& context, const PoolWindow& window,
+                               const PassRandom& /*random*/, const Tensor& x, const Tensor& y,
+                               const Tensor& /*index*/, const Tensor& mask) {
+  if (mask) return kNotWhole;
   return with_images(window, x, y,
                      [&]<typename T, int kPack>(int positions, int packs, unsigned blocks) {
                        launch(context.gpu(), mean_of_images<T, kPack>, {blocks, kLanes * kWarps},
@@ -112,9 +112,8 @@ bool pool_whole_forward_gpu(Context& context, const PoolWindow& window,
                      });
 }
 
-bool pool_whole_backward_gpu(Context& context, const PoolWindow& window, const Tensor& /*x*/,
-                             const Tensor& /*index*/, const Tensor& dy, const Tensor& dx) {
-  if (context.device() == Device::cpu) return false;
+Refusal pool_whole_backward_gpu(Context& context, const PoolWindow& window, const Tensor& /*x*/,
+                                const Tensor& /*index*/, const Tensor& dy, const Tensor& dx) {
   return with_images(window, dx, dy,
                      [&]<typename T, int kPack>(int positions, int packs, unsigned blocks) {
                        using P = Pack<T, kPack>;
@@ -123,4 +122,8 @@ bool pool_whole_backward_gpu(Context& context, const PoolWindow& window, const T
                      });
 }
 
+REGISTER_KERNEL(pool_forward_kernels, "whole_images", RunsOn::gpu, 30, pool_whole_forward_gpu);
+REGISTER_KERNEL(pool_backward_kernels, "whole_images", RunsOn::gpu, 30, pool_whole_backward_gpu);
+
+}  // namespace
 }  // namespace crema

@@ -8,6 +8,7 @@
 // float32; x, w, b and dx are float32 or 16 bits, all else is float32.
 #pragma once
 
+#include "kernels/core/kernel_registry.h"
 #include "kernels/softmax/softmax_loss.h"
 
 namespace crema {
@@ -19,18 +20,26 @@ struct DenseSoftmaxLoss {
   float relu_factor = 0;
   static constexpr int kMaxOutputs = 60;
 
-  // True for the cases it is meant for: on a GPU, and small.
+  // True for the cases it is meant for: on a GPU, and small. Others are not supported.
   bool is_profitable(const Context& context) const;
-  // labels: as in softmax_loss.h, with a note of an invalid one.
-  void forward(Context& context, const Tensor& x, const Tensor& w, const Tensor& b,
-               const Tensor& labels, const Tensor& loss, const Tensor& note) const;
-  // dx may be empty.
-  void backward(Context& context, const Tensor& x, const Tensor& w, const Tensor& b,
-                const Tensor& labels, const Tensor& d_loss, const Tensor& ds,
-                const Tensor& dx) const;
-  // dw and db may be empty. accumulate: add instead of overwrite.
-  void backward_parameters(Context& context, const Tensor& x, const Tensor& ds, const Tensor& dw,
-                           const Tensor& db, bool accumulate_w, bool accumulate_b) const;
 };
+
+// labels: as in softmax_loss.h, with a note of an invalid one.
+void dense_softmax_loss(Context& context, const DenseSoftmaxLoss& c, const Tensor& x,
+                        const Tensor& w, const Tensor& b, const Tensor& labels, const Tensor& loss,
+                        const Tensor& note);
+// dx may be empty.
+void dense_softmax_loss_gradient(Context& context, const DenseSoftmaxLoss& c, const Tensor& x,
+                                 const Tensor& w, const Tensor& b, const Tensor& labels,
+                                 const Tensor& d_loss, const Tensor& ds, const Tensor& dx);
+// dw and db may be empty. accumulate: add instead of overwrite.
+void dense_softmax_loss_parameters(Context& context, const DenseSoftmaxLoss& c, const Tensor& x,
+                                   const Tensor& ds, const Tensor& dw, const Tensor& db,
+                                   bool accumulate_w, bool accumulate_b);
+
+// Their implementations.
+extern KernelsOf<decltype(dense_softmax_loss)> dense_softmax_loss_kernels;
+extern KernelsOf<decltype(dense_softmax_loss_gradient)> dense_softmax_loss_gradient_kernels;
+extern KernelsOf<decltype(dense_softmax_loss_parameters)> dense_softmax_loss_parameters_kernels;
 
 }  // namespace crema

@@ -115,8 +115,8 @@ __device__ float loss_of_row(const Rows<T>& rows, const RowScores& of) {
 // parts: the loss of each row, in double; the last block adds them in a fixed order.
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
-    dense_softmax_loss(Rows<T> rows, LabelNote note, double normalizer, float* loss, double* parts,
-                       unsigned* counter) {
+    dense_softmax_forward(Rows<T> rows, LabelNote note, double normalizer, float* loss,
+                          double* parts, unsigned* counter) {
   __shared__ float of_warp[kWarps][kMaxOutputs];
   const int row = static_cast<int>(blockIdx.x), count = static_cast<int>(gridDim.x);
   wait_for_earlier_kernels();
@@ -306,44 +306,53 @@ void on_stored(const Tensor& x, const Body& body) {
   });
 }
 
-}  // namespace
-
-void DenseSoftmaxLoss::forward(Context& context, const Tensor& x, const Tensor& w, const Tensor& b,
-                               const Tensor& labels, const Tensor& total,
-                               const Tensor& note) const {
+Refusal dense_loss_gpu(Context& context, const DenseSoftmaxLoss& c, const Tensor& x,
+                       const Tensor& w, const Tensor& b, const Tensor& labels, const Tensor& loss,
+                       const Tensor& note) {
   const Gpu& gpu = context.gpu();
   on_stored(x, [&]<typename T>() {
-    const LabelNote where{note.data<int32_t>(), outputs, 1, loss.pass, loss.live_pass};
-    launch_programmatic(gpu, dense_softmax_loss<T>, {static_cast<unsigned>(rows), kThreads},
-                        rows_of<T>(*this, x, w, b, labels), where,
-                        loss.divide_by_valid ? 0.0 : loss.normalizer, total.data<float>(),
+    const LabelNote where{note.data<int32_t>(), c.outputs, 1, c.loss.pass, c.loss.live_pass};
+    launch_programmatic(gpu, dense_softmax_forward<T>, {static_cast<unsigned>(c.rows), kThreads},
+                        rows_of<T>(c, x, w, b, labels), where,
+                        c.loss.divide_by_valid ? 0.0 : c.loss.normalizer, loss.data<float>(),
                         reinterpret_cast<double*>(gpu.partial_sums), gpu.counters);
   });
+  return nullptr;
 }
 
-void DenseSoftmaxLoss::backward(Context& context, const Tensor& x, const Tensor& w, const Tensor& b,
-                                const Tensor& labels, const Tensor& d_loss, const Tensor& ds,
-                                const Tensor& dx) const {
+Refusal dense_loss_gradient_gpu(Context& context, const DenseSoftmaxLoss& c, const Tensor& x,
+                                const Tensor& w, const Tensor& b, const Tensor& labels,
+                                const Tensor& d_loss, const Tensor& ds, const Tensor& dx) {
   on_stored(x, [&]<typename T>() {
-    const float divisor = loss.divide_by_valid ? 0.f : static_cast<float>(loss.normalizer);
+    const float divisor = c.loss.divide_by_valid ? 0.f : static_cast<float>(c.loss.normalizer);
     launch_programmatic(context.gpu(), dense_softmax_gradient<T>,
-                        {static_cast<unsigned>(rows), kThreads}, rows_of<T>(*this, x, w, b, labels),
-                        divisor, d_loss.data<float>(), relu_factor, ds.data<float>(), dx.data<T>());
+                        {static_cast<unsigned>(c.rows), kThreads}, rows_of<T>(c, x, w, b, labels),
+                        divisor, d_loss.data<float>(), c.relu_factor, ds.data<float>(),
+                        dx.data<T>());
   });
+  return nullptr;
 }
 
-void DenseSoftmaxLoss::backward_parameters(Context& context, const Tensor& x, const Tensor& ds,
-                                           const Tensor& dw, const Tensor& db, bool accumulate_w,
-                                           bool accumulate_b) const {
+Refusal dense_loss_parameters_gpu(Context& context, const DenseSoftmaxLoss& c, const Tensor& x,
+                                  const Tensor& ds, const Tensor& dw, const Tensor& db,
+                                  bool accumulate_w, bool accumulate_b) {
   on_stored(x, [&]<typename T>() {
-    const dim3 blocks(static_cast<unsigned>(ceil_div(inputs, kColumns)),
-                      static_cast<unsigned>(ceil_div(outputs, kAtOnce)));
+    const dim3 blocks(static_cast<unsigned>(ceil_div(c.inputs, kColumns)),
+                      static_cast<unsigned>(ceil_div(c.outputs, kAtOnce)));
     launch_programmatic(
         context.gpu(), dense_softmax_parameters<T>, {blocks, kSumThreads},
         ParameterGradient<T>{x.data<T>(), ds.data<float>(), dw.data<float>(), db.data<float>(),
-                             static_cast<int>(rows), static_cast<int>(inputs),
-                             static_cast<int>(outputs), accumulate_w, accumulate_b});
+                             static_cast<int>(c.rows), static_cast<int>(c.inputs),
+                             static_cast<int>(c.outputs), accumulate_w, accumulate_b});
   });
+  return nullptr;
 }
 
+REGISTER_KERNEL(dense_softmax_loss_kernels, "cuda", RunsOn::gpu, 0, dense_loss_gpu);
+REGISTER_KERNEL(dense_softmax_loss_gradient_kernels, "cuda", RunsOn::gpu, 0,
+                dense_loss_gradient_gpu);
+REGISTER_KERNEL(dense_softmax_loss_parameters_kernels, "cuda", RunsOn::gpu, 0,
+                dense_loss_parameters_gpu);
+
+}  // namespace
 }  // namespace crema

@@ -3,10 +3,9 @@
 
 #include <algorithm>
 
-#include "kernels/core/implementation.h"
 #include "kernels/core/pointwise_math.h"
+#include "kernels/softmax/softmax_kernels.h"
 #include "kernels/softmax/softmax_positions.h"
-#include "kernels/softmax/softmax_reference.h"
 #include "tensor/on.h"
 
 namespace crema {
@@ -78,9 +77,8 @@ void backward_block(int64_t classes, int64_t stride, int64_t count, const T* y, 
   }
 }
 
-bool forward_vectorized(Context& context, const SoftmaxView& view, const Tensor& x,
-                        const Tensor& y) {
-  if (context.device() == Device::gpu) return false;
+Refusal softmax_forward_vectorized(Context&, const SoftmaxView& view, const Tensor& x,
+                                   const Tensor& y) {
   on(x, [&]<typename T>() {
     over_softmax_blocks(view, [&](const SoftmaxBlock& block) {
       const T* from = x.data<T>() + block.at;
@@ -92,12 +90,11 @@ bool forward_vectorized(Context& context, const SoftmaxView& view, const Tensor&
       tile.finish(to, block.count);
     });
   });
-  return true;
+  return nullptr;
 }
 
-bool backward_vectorized(Context& context, const SoftmaxView& view, const Tensor& y,
-                         const Tensor& dy, const Tensor& dx) {
-  if (context.device() == Device::gpu) return false;
+Refusal softmax_backward_vectorized(Context&, const SoftmaxView& view, const Tensor& y,
+                                    const Tensor& dy, const Tensor& dx) {
   on(y, [&]<typename T>() {
     over_softmax_blocks(view, [&](const SoftmaxBlock& block) {
       const T *from = y.data<T>() + block.at, *gradient = dy.data<T>() + block.at;
@@ -111,31 +108,25 @@ bool backward_vectorized(Context& context, const SoftmaxView& view, const Tensor
       dy_tile.finish(to, block.count);
     });
   });
-  return true;
+  return nullptr;
 }
 
-using SoftmaxForwardFunction = KernelFunction<const SoftmaxView&, const Tensor&, const Tensor&>;
-using SoftmaxBackwardFunction =
-    KernelFunction<const SoftmaxView&, const Tensor&, const Tensor&, const Tensor&>;
-
-constexpr SoftmaxForwardFunction kSoftmaxForward[] = {
-    {"vectorized", forward_vectorized},
-    {"plain", softmax_forward_reference},
-};
-constexpr SoftmaxBackwardFunction kSoftmaxBackward[] = {
-    {"vectorized", backward_vectorized},
-    {"plain", softmax_backward_reference},
-};
+REGISTER_KERNEL(softmax_forward_kernels, "vectorized", RunsOn::cpu, 10, softmax_forward_vectorized);
+REGISTER_KERNEL(softmax_backward_kernels, "vectorized", RunsOn::cpu, 10,
+                softmax_backward_vectorized);
 
 }  // namespace
 
+constinit decltype(softmax_forward_kernels) softmax_forward_kernels("softmax");
+constinit decltype(softmax_backward_kernels) softmax_backward_kernels("the gradient of softmax");
+
 void softmax_forward(Context& context, const SoftmaxView& view, const Tensor& x, const Tensor& y) {
-  run_first(context, "softmax", kSoftmaxForward, view, x, y);
+  softmax_forward_kernels.run(context, view, x, y);
 }
 
 void softmax_backward(Context& context, const SoftmaxView& view, const Tensor& y, const Tensor& dy,
                       const Tensor& dx) {
-  run_first(context, "the gradient of softmax", kSoftmaxBackward, view, y, dy, dx);
+  softmax_backward_kernels.run(context, view, y, dy, dx);
 }
 
 }  // namespace crema

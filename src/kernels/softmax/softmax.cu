@@ -3,7 +3,7 @@
 #include "kernels/softmax/softmax.h"
 
 #include "device/parallel.h"
-#include "kernels/softmax/softmax_reference.h"
+#include "kernels/softmax/softmax_kernels.h"
 #include "kernels/softmax/softmax_sums.h"
 #include "tensor/on.h"
 #ifdef __CUDACC__
@@ -110,18 +110,9 @@ __global__ void __launch_bounds__(256) softmax_gradient(SoftmaxBackward<T> body)
 
 #endif
 
-}  // namespace
-
-SoftmaxView SoftmaxView::of(const Shape& shape, const Format& format, int axis) {
-  if (same_layout(format, Format::row_major(), shape))
-    return {shape.count(0, axis), shape[axis], shape.count(axis + 1)};
-  require(axis == 1, "softmax over axis ", axis, " does not take channels-last blobs");
-  return {shape[0] * shape.count(2), shape[1], 1};
-}
-
-bool softmax_forward_reference(Context& context, const SoftmaxView& view, const Tensor& x,
-                               const Tensor& y) {
-  if (view.positions() == 0) return true;
+Refusal softmax_forward_plain(Context& context, const SoftmaxView& view, const Tensor& x,
+                              const Tensor& y) {
+  if (view.positions() == 0) return nullptr;
   on(x, [&]<typename T>() {
     const SoftmaxForward<T> body{view, x.data<T>(), y.data<T>()};
 #ifdef __CUDACC__
@@ -134,12 +125,12 @@ bool softmax_forward_reference(Context& context, const SoftmaxView& view, const 
 #endif
     parallel_for(context, view.positions(), body, 64);
   });
-  return true;
+  return nullptr;
 }
 
-bool softmax_backward_reference(Context& context, const SoftmaxView& view, const Tensor& y,
-                                const Tensor& dy, const Tensor& dx) {
-  if (view.positions() == 0) return true;
+Refusal softmax_backward_plain(Context& context, const SoftmaxView& view, const Tensor& y,
+                               const Tensor& dy, const Tensor& dx) {
+  if (view.positions() == 0) return nullptr;
   on(y, [&]<typename T>() {
     const SoftmaxBackward<T> body{view, y.data<T>(), dy.data<T>(), dx.data<T>()};
 #ifdef __CUDACC__
@@ -152,7 +143,19 @@ bool softmax_backward_reference(Context& context, const SoftmaxView& view, const
 #endif
     parallel_for(context, view.positions(), body, 64);
   });
-  return true;
+  return nullptr;
+}
+
+REGISTER_KERNEL(softmax_forward_kernels, "plain", RunsOn::both, 0, softmax_forward_plain);
+REGISTER_KERNEL(softmax_backward_kernels, "plain", RunsOn::both, 0, softmax_backward_plain);
+
+}  // namespace
+
+SoftmaxView SoftmaxView::of(const Shape& shape, const Format& format, int axis) {
+  if (same_layout(format, Format::row_major(), shape))
+    return {shape.count(0, axis), shape[axis], shape.count(axis + 1)};
+  require(axis == 1, "softmax over axis ", axis, " does not take channels-last blobs");
+  return {shape[0] * shape.count(2), shape[1], 1};
 }
 
 }  // namespace crema

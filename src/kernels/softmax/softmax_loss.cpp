@@ -6,12 +6,11 @@
 #include <vector>
 
 #include "base/ceil_div.h"
-#include "kernels/core/implementation.h"
 #include "kernels/core/labels.h"
 #include "kernels/core/pointwise_math.h"
+#include "kernels/softmax/softmax_kernels.h"
 #include "kernels/softmax/softmax_labels.h"
 #include "kernels/softmax/softmax_positions.h"
-#include "kernels/softmax/softmax_reference.h"
 #include "kernels/softmax/softmax_shares_loss.h"
 #include "tensor/on.h"
 
@@ -167,10 +166,9 @@ void total(const SoftmaxLossCase& c, const SoftmaxLabels<T>& labels, const Softm
   *loss.data<T>() = static_cast<T>(sum / divisor);
 }
 
-bool loss_backward_vectorized(Context& context, const SoftmaxLossCase& c, const Tensor& x,
-                              const Tensor& labels, const SoftmaxLossSaved& saved,
-                              const Tensor& d_loss, const Tensor& dx) {
-  if (context.device() == Device::gpu) return false;
+Refusal loss_backward_vectorized(Context&, const SoftmaxLossCase& c, const Tensor& x,
+                                 const Tensor& labels, const SoftmaxLossSaved& saved,
+                                 const Tensor& d_loss, const Tensor& dx) {
   on(x, [&]<typename T>() {
     const CpuLoss<T> body(c, labels, saved);
     const T factor = *d_loss.data<T>() / *saved.normalizer.data<T>();
@@ -184,19 +182,52 @@ bool loss_backward_vectorized(Context& context, const SoftmaxLossCase& c, const 
       tile.finish(to, block.count);
     });
   });
-  return true;
+  return nullptr;
 }
 
-using SoftmaxLossBackwardFunction =
-    KernelFunction<const SoftmaxLossCase&, const Tensor&, const Tensor&, const SoftmaxLossSaved&,
-                   const Tensor&, const Tensor&>;
+Refusal loss_forward_vectorized(Context&, const SoftmaxLossCase& c, const Tensor& x,
+                                const Tensor& labels, const Tensor& loss,
+                                const SoftmaxLossSaved& saved, const Tensor& probability) {
+  on(x, [&]<typename T>() {
+    const CpuLoss<T> body(c, labels, saved);
+    check_labels(c, body.labels);
+    over_softmax_blocks(c.view, [&](const SoftmaxBlock& block) {
+      const T* from = x.data<T>() + block.at;
+      T* to = probability ? probability.data<T>() + block.at : nullptr;
+      if (softmax_by_rows(c.view)) return body.row(block.first, from, to);
+      SoftmaxTile<T> tile(c.view);
+      const T* matrix = tile.read(from, block.count);
+      body.block(block.first, matrix, tile.stride(), block.count, to ? tile.write(to) : nullptr);
+      if (to) tile.finish(to, block.count);
+    });
+    total(c, body.labels, saved, loss);
+  });
+  return nullptr;
+}
 
-constexpr SoftmaxLossBackwardFunction kSoftmaxLossBackward[] = {
-    {"vectorized", loss_backward_vectorized},
-    {"plain", softmax_loss_backward_reference},
-};
+Refusal loss_forward_plain(Context& context, const SoftmaxLossCase& c, const Tensor& x,
+                           const Tensor& labels, const Tensor& loss, const SoftmaxLossSaved& saved,
+                           const Tensor& probability) {
+  on(x, [&]<typename T>() {
+    const SoftmaxLabels<T> read(c, labels);
+    check_labels(c, read);
+    softmax_loss_positions(context, c, x, labels, saved, probability);
+    total(c, read, saved, loss);
+  });
+  return nullptr;
+}
+
+REGISTER_KERNEL(softmax_loss_forward_kernels, "vectorized", RunsOn::cpu, 10,
+                loss_forward_vectorized);
+REGISTER_KERNEL(softmax_loss_forward_kernels, "plain", RunsOn::cpu, 0, loss_forward_plain);
+REGISTER_KERNEL(softmax_loss_backward_kernels, "vectorized", RunsOn::cpu, 10,
+                loss_backward_vectorized);
 
 }  // namespace
+
+constinit decltype(softmax_loss_forward_kernels) softmax_loss_forward_kernels("the softmax loss");
+constinit decltype(softmax_loss_backward_kernels) softmax_loss_backward_kernels(
+    "the gradient of the softmax loss");
 
 void softmax_loss_forward(Context& context, const SoftmaxLossCase& c, const Tensor& x,
                           const Tensor& labels, const Tensor& loss, const SoftmaxLossSaved& saved,
@@ -207,34 +238,14 @@ void softmax_loss_forward(Context& context, const SoftmaxLossCase& c, const Tens
     softmax_loss_forward(context, unlabelled, x, Tensor(), loss, saved, probability);
     return softmax_shares_loss_forward(context, c, x, labels, loss, saved);
   }
-  if (context.device() == Device::gpu)
-    return softmax_loss_forward_gpu(context, c, x, labels, loss, saved, probability);
-  on(x, [&]<typename T>() {
-    const CpuLoss<T> body(c, labels, saved);
-    check_labels(c, body.labels);
-    if (wants_reference(context)) {
-      softmax_loss_positions_reference(context, c, x, labels, saved, probability);
-    } else {
-      over_softmax_blocks(c.view, [&](const SoftmaxBlock& block) {
-        const T* from = x.data<T>() + block.at;
-        T* to = probability ? probability.data<T>() + block.at : nullptr;
-        if (softmax_by_rows(c.view)) return body.row(block.first, from, to);
-        SoftmaxTile<T> tile(c.view);
-        const T* matrix = tile.read(from, block.count);
-        body.block(block.first, matrix, tile.stride(), block.count, to ? tile.write(to) : nullptr);
-        if (to) tile.finish(to, block.count);
-      });
-    }
-    total(c, body.labels, saved, loss);
-  });
+  softmax_loss_forward_kernels.run(context, c, x, labels, loss, saved, probability);
 }
 
 void softmax_loss_backward(Context& context, const SoftmaxLossCase& c, const Tensor& x,
                            const Tensor& labels, const SoftmaxLossSaved& saved,
                            const Tensor& d_loss, const Tensor& dx) {
   if (c.shares) return softmax_shares_loss_backward(context, c, x, labels, saved, d_loss, dx);
-  run_first(context, "the gradient of the softmax loss", kSoftmaxLossBackward, c, x, labels, saved,
-            d_loss, dx);
+  softmax_loss_backward_kernels.run(context, c, x, labels, saved, d_loss, dx);
 }
 
 }  // namespace crema

@@ -4,8 +4,8 @@
 
 #include "device/parallel.h"
 #include "kernels/core/labels.h"
+#include "kernels/softmax/softmax_kernels.h"
 #include "kernels/softmax/softmax_labels.h"
-#include "kernels/softmax/softmax_reference.h"
 #include "kernels/softmax/softmax_sums.h"
 #include "tensor/on.h"
 #ifdef __CUDACC__
@@ -224,24 +224,9 @@ __global__ void __launch_bounds__(256) loss_gradient(LossGradient<T> body) {
   }
 }
 
-#endif
-
-}  // namespace
-
-void softmax_loss_positions_reference(Context& context, const SoftmaxLossCase& c, const Tensor& x,
-                                      const Tensor& labels, const SoftmaxLossSaved& saved,
-                                      const Tensor& probability) {
-  on(x, [&]<typename T>() {
-    const LossPositions<T> body{c.view, writer_of<T>(c, labels, saved), x.data<T>(),
-                                probability.data<T>()};
-    parallel_for(context, c.view.positions(), body, 64);
-  });
-}
-
-void softmax_loss_forward_gpu(Context& context, const SoftmaxLossCase& c, const Tensor& x,
-                              const Tensor& labels, const Tensor& loss,
-                              const SoftmaxLossSaved& saved, const Tensor& probability) {
-#ifdef __CUDACC__
+Refusal softmax_loss_forward_gpu(Context& context, const SoftmaxLossCase& c, const Tensor& x,
+                                 const Tensor& labels, const Tensor& loss,
+                                 const SoftmaxLossSaved& saved, const Tensor& probability) {
   const Gpu& gpu = context.gpu();
   on_real(x, [&]<typename T>() {
     using C = Compute<T>;
@@ -254,14 +239,16 @@ void softmax_loss_forward_gpu(Context& context, const SoftmaxLossCase& c, const 
                                 launch(gpu, loss_forward<T, kWay>, shape, body, end);
                               });
   });
-#else
-  (void)context, (void)c, (void)x, (void)labels, (void)loss, (void)saved, (void)probability;
-#endif
+  return nullptr;
 }
 
-bool softmax_loss_backward_reference(Context& context, const SoftmaxLossCase& c, const Tensor& x,
-                                     const Tensor& labels, const SoftmaxLossSaved& saved,
-                                     const Tensor& d_loss, const Tensor& dx) {
+REGISTER_KERNEL(softmax_loss_forward_kernels, "cuda", RunsOn::gpu, 10, softmax_loss_forward_gpu);
+
+#endif
+
+Refusal softmax_loss_backward_plain(Context& context, const SoftmaxLossCase& c, const Tensor& x,
+                                    const Tensor& labels, const SoftmaxLossSaved& saved,
+                                    const Tensor& d_loss, const Tensor& dx) {
   on_real(x, [&]<typename T>() {
     using C = Compute<T>;
     const LossGradient<T> body{c.view,
@@ -283,7 +270,22 @@ bool softmax_loss_backward_reference(Context& context, const SoftmaxLossCase& c,
 #endif
     parallel_for(context, c.view.positions(), body, 64);
   });
-  return true;
+  return nullptr;
+}
+
+REGISTER_KERNEL(softmax_loss_backward_kernels, "plain", RunsOn::both, 0,
+                softmax_loss_backward_plain);
+
+}  // namespace
+
+void softmax_loss_positions(Context& context, const SoftmaxLossCase& c, const Tensor& x,
+                            const Tensor& labels, const SoftmaxLossSaved& saved,
+                            const Tensor& probability) {
+  on(x, [&]<typename T>() {
+    const LossPositions<T> body{c.view, writer_of<T>(c, labels, saved), x.data<T>(),
+                                probability.data<T>()};
+    parallel_for(context, c.view.positions(), body, 64);
+  });
 }
 
 }  // namespace crema

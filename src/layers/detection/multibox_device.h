@@ -1,7 +1,8 @@
 // MultiBoxLoss's matching and mining on the GPU, without the host: matching with priors, one set of
-// coordinates for all classes and no NMS. In CUDA builds only.
+// coordinates for all classes and no NMS.
 #pragma once
 
+#include "kernels/core/kernel_registry.h"
 #include "kernels/core/labels.h"
 #include "layers/detection/multibox_assignment.h"
 
@@ -40,10 +41,10 @@ struct DeviceMatching {
 
 // boxes: (2, priors, 4); objects: rows of 8. Labels are those before mining: all priors that are
 // not ignored count.
-void match_on_device(Context& context, const DeviceMatching& matching, const Tensor& boxes,
-                     const Tensor& objects);
+extern KernelFunctions<const DeviceMatching&, const Tensor& /*boxes*/, const Tensor& /*objects*/>
+    match_boxes_kernels;
 // Keeps those with the largest losses, images x priors, as mine_boxes() chooses them.
-void mine_on_device(Context& context, const DeviceMatching& matching, const MiningRule& rule,
-                    const Tensor& losses);
+extern KernelFunctions<const DeviceMatching&, const MiningRule&, const Tensor& /*losses*/>
+    mine_boxes_kernels;
 
 }  // namespace crema

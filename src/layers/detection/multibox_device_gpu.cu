@@ -232,10 +232,8 @@ __global__ void __launch_bounds__(kImageThreads)
   if (threadIdx.x == 0 && matched >= 0) m.matched[image] = stay;
 }
 
-}  // namespace
-
-void match_on_device(Context& context, const DeviceMatching& matching, const Tensor& boxes,
-                     const Tensor& objects) {
+Refusal match_on_device(Context& context, const DeviceMatching& matching, const Tensor& boxes,
+                        const Tensor& objects) {
   on(boxes, [&]<typename T>() {
     const DeviceMatcher<T> matcher{matching, boxes.data<T>(), objects.data<T>()};
     if (matching.objects > 0) {
@@ -245,14 +243,20 @@ void match_on_device(Context& context, const DeviceMatching& matching, const Ten
     launch(context.gpu(), match_image<T>, {static_cast<unsigned>(matching.images), kImageThreads},
            matcher);
   });
+  return nullptr;
 }
 
-void mine_on_device(Context& context, const DeviceMatching& matching, const MiningRule& rule,
-                    const Tensor& losses) {
+Refusal mine_on_device(Context& context, const DeviceMatching& matching, const MiningRule& rule,
+                       const Tensor& losses) {
   on(losses, [&]<typename T>() {
     launch(context.gpu(), mine_image<T>, {static_cast<unsigned>(matching.images), kImageThreads},
            matching, rule, losses.data<T>());
   });
+  return nullptr;
 }
 
+REGISTER_KERNEL(match_boxes_kernels, "cuda", RunsOn::gpu, 0, match_on_device);
+REGISTER_KERNEL(mine_boxes_kernels, "cuda", RunsOn::gpu, 0, mine_on_device);
+
+}  // namespace
 }  // namespace crema

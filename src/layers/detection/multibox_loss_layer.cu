@@ -262,9 +262,7 @@ class MultiBoxLossLayer : public Layer {
   }
 
   void forward(Context& context, const Forward& pass) override {
-#ifdef CREMA_CUDA
     if (on_device_) return forward_on_device(context, pass);
-#endif
     const int64_t priors = prior_count(pass.bottom[2].shape()), images = pass.bottom[0].shape()[0];
     const MultiBoxAssigner assigner(p(), mining_);
     MultiBoxAssignment a = assigner.assign(context, pass.bottom);
@@ -312,7 +310,6 @@ class MultiBoxLossLayer : public Layer {
     parallel_sum<T>(context, {1, 1, all}, PriorSum<T>{losses}, {pass.top[0].data<T>(), factor});
   }
 
-#ifdef CREMA_CUDA
   void forward_on_device(Context& context, const Forward& pass) const {
     const Shape& x = pass.bottom[0].shape();
     DeviceMatching matching = matching_of(x, pass.bottom[2].shape(), pass.bottom[3].shape());
@@ -321,11 +318,12 @@ class MultiBoxLossLayer : public Layer {
     matching.labels = pass.saved[kLabels].data<int32_t>();
     matching.assign_workspace(pass.workspace.data<char>() +
                               loss_bytes(pass.saved[kLabels].count(), pass.bottom[0].dtype()));
-    match_on_device(context, matching, pass.bottom[2], pass.bottom[3]);
+    match_boxes_kernels.run(context, matching, pass.bottom[2], pass.bottom[3]);
     on(pass.bottom[0], [&]<typename T>() {
       if (mining_ != Param::NONE) {
         const Tensor losses = mining_losses<T>(context, pass);
-        mine_on_device(context, matching, MultiBoxAssigner(p(), mining_).mining_rule(), losses);
+        mine_boxes_kernels.run(context, matching, MultiBoxAssigner(p(), mining_).mining_rule(),
+                               losses);
       }
       sum_losses<T>(context, pass, 1);
       parallel_for(context, 1,
@@ -334,7 +332,6 @@ class MultiBoxLossLayer : public Layer {
                                       pass.saved[kDivisor].data<T>(), pass.top[0].data<T>()});
     });
   }
-#endif
 
   void check(Context& context, const Forward& pass) const override {
     const std::optional<NotedLabel> bad = take_label_note(context, pass.saved[kNote]);
@@ -369,6 +366,12 @@ class MultiBoxLossLayer : public Layer {
 };
 
 }  // namespace
+
+constexpr const char* kElsewhereOnHost = "MultiBoxAssigner does it on the host";
+constinit decltype(match_boxes_kernels) match_boxes_kernels("matching priors with objects",
+                                                            kElsewhereOnHost);
+constinit decltype(mine_boxes_kernels) mine_boxes_kernels("mining hard examples", kElsewhereOnHost);
+
 REGISTER_LAYER(MultiBoxLoss, MultiBoxLossLayer);
 REGISTER_LAYER(MultiBoxFocalLoss, MultiBoxLossLayer, true);
 }  // namespace crema

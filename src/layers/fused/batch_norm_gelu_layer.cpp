@@ -5,7 +5,7 @@
 // Shapes: y as x (N, C, H, W).
 // Parameters: BatchNorm's, then Scale's.
 // Gradient: through GELU at the value recomputed from x, then as BatchNorm's.
-#include "kernels/core/implementation.h"
+#include "kernels/core/kernel_registry.h"
 #include "layers/fused/fused_layer.h"
 #include "layers/norm/batch_norm_base.h"
 #include "proto/layer.pb.h"

@@ -9,7 +9,7 @@
 // Gradient: that of y through the ReLU, then through each BatchNorm.
 #include <algorithm>
 
-#include "kernels/core/implementation.h"
+#include "kernels/core/kernel_registry.h"
 #include "kernels/norm/batch_norm_pair.h"
 #include "layers/fused/fused_layer.h"
 #include "layers/norm/batch_norm_base.h"
@@ -51,13 +51,12 @@ class BatchNormPairLayer : public FusedLayer {
                                           const Preparation& preparation) override {
     if (!norm(0).of_own_batch()) return std::nullopt;
     const Format format{preparation.bottom_orders[0], nullptr};
-    pair_ = make_batch_norm_pair(context, norm(0).case_of(preparation.bottoms[0], format),
-                                 preparation.storage);
-    if (!pair_) return std::nullopt;
+    case_ = norm(0).case_of(preparation.bottoms[0], format);
+    if (!batch_norm_takes_packs(context, case_, preparation.storage)) return std::nullopt;
     Prepared prepared;
     const Shape& x = preparation.bottoms[0];
-    prepared.workspace =
-        std::max(pair_->workspace(), batch_norm_workspace(context, ChannelView::of(x, format)));
+    prepared.workspace = std::max(batch_norm_pair_workspace(case_),
+                                  batch_norm_workspace(context, ChannelView::of(x, format)));
     prepared.top_edge.gradient_parts = 2;
     if (!preparation.backward) return prepared;
     // The signs of y.
@@ -81,14 +80,14 @@ class BatchNormPairLayer : public FusedLayer {
     const auto of = [&](size_t i) {
       return side(i, pass.parameters, pass.bottom[i], pass.bottom_edge(i).statistics, pass.saved);
     };
-    pair_->forward(context, of(0), of(1), pass.top[0], pass.workspace);
+    batch_norm_pair_forward(context, case_, of(0), of(1), pass.top[0], pass.workspace);
   }
 
   void recompute_kernels(Context& context, const Forward& pass) override {
     const auto of = [&](size_t i) {
       return side(i, pass.parameters, pass.bottom[i], Tensor(), pass.saved);
     };
-    pair_->recompute(context, of(0), of(1), pass.top[0], pass.workspace);
+    batch_norm_pair_recompute(context, case_, of(0), of(1), pass.top[0], pass.workspace);
   }
 
   void backward_kernels(Context& context, const Backward& pass) override {
@@ -104,11 +103,12 @@ class BatchNormPairLayer : public FusedLayer {
       return side(i, pass.parameters, pass.bottom[i], Tensor(), pass.saved);
     };
     const std::vector<Tensor>& more = pass.top_edge.gradient_parts;
-    pair_->backward(context, of(0), of(1), pass.top_diff[0], more.empty() ? Tensor() : more[0],
-                    gradients[0], gradients[1], pass.workspace);
+    batch_norm_pair_backward(context, case_, of(0), of(1), pass.top_diff[0],
+                             more.empty() ? Tensor() : more[0], gradients[0], gradients[1],
+                             pass.workspace);
   }
 
-  std::unique_ptr<BatchNormPair> pair_;
+  BatchNormCase case_;
 };
 
 REGISTER_FUSED(BatchNormPairLayer, "BatchNorm+Scale+BatchNorm+Scale+Sum+ReLU");

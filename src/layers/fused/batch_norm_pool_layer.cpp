@@ -6,7 +6,7 @@
 // Parameters: the first member's.
 // Gradient: dy goes to the maximum's position if the maximum was positive, and from there through
 // BatchNorm.
-#include "kernels/core/implementation.h"
+#include "kernels/core/kernel_registry.h"
 #include "kernels/norm/batch_norm_pool.h"
 #include "layers/fused/fused_layer.h"
 #include "layers/norm/batch_norm_base.h"
@@ -33,28 +33,29 @@ class BatchNormPoolLayer : public FusedLayer {
                     {"Pooling", {{.member = 0}}}});
   }
 
-  std::unique_ptr<BatchNormPool> kernels(const Context& context, const Shape& x,
-                                         const Format& format, DType storage) const {
+  // None where the members must run one after the other.
+  std::optional<BatchNormPoolCase> case_of(const Context& context, const Shape& x,
+                                           const Format& format, DType storage) const {
     const std::optional<PoolWindow> window = pool_window(member(1), x);
-    if (!window || !norm().of_own_batch() || message().top_size() > 1) return nullptr;
-    return make_batch_norm_pool(context, norm().case_of(x, format), *window, storage);
+    if (!window || !norm().of_own_batch() || message().top_size() > 1) return std::nullopt;
+    const BatchNormPoolCase c{norm().case_of(x, format), *window};
+    return batch_norm_pool_supports(context, c, storage) ? std::optional(c) : std::nullopt;
   }
 
   bool is_profitable(const Context& context, const std::vector<Shape>& bottoms,
                      Precision precision) const override {
     // Exact float32 uses row-major order.
     return allows_fusion(context) && precision != Precision::fp32 &&
-           kernels(context, bottoms[0], Format::channels_last(),
-                   storage_of(precision, DType::f32)) != nullptr;
+           case_of(context, bottoms[0], Format::channels_last(), storage_of(precision, DType::f32));
   }
 
   std::optional<Prepared> prepare_kernels(Context& context,
                                           const Preparation& preparation) override {
-    kernels_ = kernels(context, preparation.bottoms[0], {preparation.bottom_orders[0], nullptr},
-                       preparation.storage);
-    if (!kernels_) return std::nullopt;
+    case_ = case_of(context, preparation.bottoms[0], {preparation.bottom_orders[0], nullptr},
+                    preparation.storage);
+    if (!case_) return std::nullopt;
     Prepared prepared;
-    prepared.workspace = kernels_->workspace();
+    prepared.workspace = batch_norm_pool_workspace(case_->norm);
     prepared.top_edge.gradient_parts = 2;
     if (preparation.backward) prepared.saved = {{preparation.tops[0], preparation.storage}};
     return prepared;
@@ -67,9 +68,9 @@ class BatchNormPoolLayer : public FusedLayer {
   }
 
   void forward_kernels(Context& context, const Forward& pass) override {
-    kernels_->forward(context, norm().blobs(pass.parameters), pass.bottom[0],
-                      pass.bottom_edge(0).statistics, pass.top[0], unpack(pass.saved),
-                      pass.workspace);
+    batch_norm_pool_forward(context, *case_, norm().blobs(pass.parameters), pass.bottom[0],
+                            pass.bottom_edge(0).statistics, pass.top[0], unpack(pass.saved),
+                            pass.workspace);
   }
 
   void backward_kernels(Context& context, const Backward& pass) override {
@@ -77,12 +78,12 @@ class BatchNormPoolLayer : public FusedLayer {
     gradients.dx = pass.bottom_diff[0];
     norm().parameter_gradients(pass, false, gradients);
     const std::vector<Tensor>& more = pass.top_edge.gradient_parts;
-    kernels_->backward(context, norm().blobs(pass.parameters), pass.bottom[0], pass.top_diff[0],
-                       more.empty() ? Tensor() : more[0], unpack(pass.saved), gradients,
-                       pass.workspace);
+    batch_norm_pool_backward(context, *case_, norm().blobs(pass.parameters), pass.bottom[0],
+                             pass.top_diff[0], more.empty() ? Tensor() : more[0],
+                             unpack(pass.saved), gradients, pass.workspace);
   }
 
-  std::unique_ptr<BatchNormPool> kernels_;
+  std::optional<BatchNormPoolCase> case_;
 };
 
 REGISTER_FUSED(BatchNormPoolLayer, "BatchNorm+ReLU+Pooling", "BatchNorm+Scale+ReLU+Pooling",

@@ -105,8 +105,8 @@ class DenseSoftmaxLossLayer : public FusedLayer {
     loss_.loss.pass = pass.pass;
     loss_.loss.live_pass = pass.live_pass;
     const auto loss = [&] {
-      loss_.forward(context, pass.bottom[0], pass.parameters[0], b, pass.bottom[1], pass.top[0],
-                    pass.saved[kNote]);
+      dense_softmax_loss(context, loss_, pass.bottom[0], pass.parameters[0], b, pass.bottom[1],
+                         pass.top[0], pass.saved[kNote]);
     };
     // Backward does not need the loss. The inputs of parameter gradients are kept until these are
     // done.
@@ -116,14 +116,14 @@ class DenseSoftmaxLossLayer : public FusedLayer {
   void backward_kernels(Context& context, const Backward& pass) override {
     const Tensor& ds = pass.saved.back();
     const Tensor b = pass.parameters.size() > 1 ? pass.parameters[1] : Tensor();
-    loss_.backward(context, pass.bottom[0], pass.parameters[0], b, pass.bottom[1], pass.top_diff[0],
-                   ds, pass.bottom_diff[0]);
+    dense_softmax_loss_gradient(context, loss_, pass.bottom[0], pass.parameters[0], b,
+                                pass.bottom[1], pass.top_diff[0], ds, pass.bottom_diff[0]);
     const Tensor &dw = pass.parameter_diff[0],
                  db = pass.parameter_diff.size() > 1 ? pass.parameter_diff[1] : Tensor();
     if (!dw && !db) return;
     context.on_side_stream(pass.side_stream, [&] {
-      loss_.backward_parameters(context, pass.bottom[0], ds, dw, db, pass.accumulate[0],
-                                db && pass.accumulate[1]);
+      dense_softmax_loss_parameters(context, loss_, pass.bottom[0], ds, dw, db, pass.accumulate[0],
+                                    db && pass.accumulate[1]);
     });
   }
 

@@ -8,7 +8,7 @@
 // Gradient: dy, times the dropout's factor, goes to the maximum's position if the maximum was
 // positive and not dropped, and from there through the convolution.
 #include "kernels/conv/conv_pooled.h"
-#include "kernels/core/implementation.h"
+#include "kernels/core/kernel_registry.h"
 #include "layers/fused/fused_layer.h"
 #include "layers/pointwise/dropout_params.h"
 #include "layers/vision/convolution_base.h"
@@ -76,7 +76,7 @@ class PooledConvolutionLayer : public FusedLayer {
       return std::nullopt;
     const ConvCase c = case_of(preparation);
     std::string reason;
-    conv_ = make_pooled_conv(context, c, reason);
+    conv_ = pooled_conv_kernels.find(context, c, reason);
     if (!conv_ ||
         (c.weights_format && !same_layout(*c.weights_format, conv_->weights_format(), c.w)))
       return std::nullopt;

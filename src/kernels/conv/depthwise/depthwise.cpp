@@ -1,6 +1,5 @@
-// The implementation "depthwise": make_depthwise_gpu on a GPU; on the CPU loops over channels for
-// windows of any size, for what oneDNN does not support: its kernels take half to all of their
-// time. And "depthwise_tensor": make_depthwise_tensor_gpu.
+// Depthwise convolution on the CPU: loops over channels for windows of any size, for what oneDNN does
+// not support: its kernels take half to all of their time.
 #include "kernels/conv/depthwise/depthwise.h"
 
 #include <algorithm>
@@ -221,31 +220,13 @@ class DepthwiseCpu final : public LinearKernel {
   TapTable fprop_[2], dgrad_[2];  // down, across
 };
 
-bool supports(const ConvCase& c, std::string& reason) {
-  if (c.groups == 1 || c.groups != c.x[1] || c.groups != c.y[1]) {
-    reason = cat(c.groups, " groups for ", c.x[1], " channels and ", c.y[1], " outputs");
-  } else if (c.order != Order::channels_last || c.x.axes() != 4) {
-    reason = "for channels-last images of two axes only";
-  } else if (c.x_channels > 0 || c.x.count() == 0 || c.y.count() == 0) {
-    reason = "padded channels, or nothing to compute";
-  } else if (c.w.count(2) > kMaxTaps) {
-    reason = cat(c.w.count(2), " taps, at most ", kMaxTaps);
-  } else {
-    return true;
-  }
-  return false;
-}
-
-}  // namespace
-
-std::unique_ptr<LinearKernel> make_conv_depthwise(Context& context, const ConvCase& c,
+std::unique_ptr<LinearKernel> make_conv_depthwise(Context&, const ConvCase& c,
                                                   std::string& reason) {
-  if (!supports(c, reason)) return nullptr;
-#ifdef CREMA_CUDA
-  if (context.device() == Device::gpu) return make_depthwise_gpu(context, c, reason);
-#else
-  (void)context;
-#endif
+  if (!is_depthwise(c, reason)) return nullptr;
+  if (c.w.count(2) > kMaxTaps) {
+    reason = cat(c.w.count(2), " taps, at most ", kMaxTaps);
+    return nullptr;
+  }
   constexpr int64_t kMaxPositions = 1 << 16;  // of an axis, as there is a table entry for each
   if (std::max({c.x[2], c.x[3], c.y[2], c.y[3]}) > kMaxPositions) {
     reason = cat("an axis of more than ", kMaxPositions, " elements");
@@ -254,14 +235,21 @@ std::unique_ptr<LinearKernel> make_conv_depthwise(Context& context, const ConvCa
   return std::make_unique<DepthwiseCpu>(c);
 }
 
-#ifdef CREMA_CUDA
-std::unique_ptr<LinearKernel> make_conv_depthwise_tensor(Context& context, const ConvCase& c,
-                                                         std::string& reason) {
-  if (!supports(c, reason)) return nullptr;
-  if (context.device() == Device::gpu) return make_depthwise_tensor_gpu(context, c, reason);
-  reason = "it needs a GPU";
-  return nullptr;
+REGISTER_KERNEL(conv_kernels, "depthwise", RunsOn::cpu, 40, make_conv_depthwise);
+
+}  // namespace
+
+bool is_depthwise(const ConvCase& c, std::string& reason) {
+  if (c.groups == 1 || c.groups != c.x[1] || c.groups != c.y[1]) {
+    reason = cat(c.groups, " groups for ", c.x[1], " channels and ", c.y[1], " outputs");
+  } else if (c.order != Order::channels_last || c.x.axes() != 4) {
+    reason = "for channels-last images of two axes only";
+  } else if (c.x_channels > 0 || c.x.count() == 0 || c.y.count() == 0) {
+    reason = "padded channels, or nothing to compute";
+  } else {
+    return true;
+  }
+  return false;
 }
-#endif
 
 }  // namespace crema

@@ -5,18 +5,11 @@
 
 #include <string>
 
-#include "kernels/conv/conv_bodies.h"
+#include "kernels/conv/conv.h"
 
 namespace crema {
 
-#ifdef CREMA_CUDA
-// For a case that make_conv_depthwise has found to be depthwise; null with the reason for kernels,
-// strides and channels that it does not support.
-std::unique_ptr<LinearKernel> make_depthwise_gpu(Context& context, const ConvCase& c,
-                                                 std::string& reason);
-// Likewise, on tensor cores: 16 bits, a multiple of 8 channels.
-std::unique_ptr<LinearKernel> make_depthwise_tensor_gpu(Context& context, const ConvCase& c,
-                                                        std::string& reason);
-#endif
+// What all implementations need; false with the reason.
+bool is_depthwise(const ConvCase& c, std::string& reason);
 
 }  // namespace crema

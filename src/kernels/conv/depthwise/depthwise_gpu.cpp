@@ -224,9 +224,11 @@ DepthwiseTensorTiling::DepthwiseTensorTiling(int images, int channels, int dilat
   by_phases = Divisor(dilation * dilation), by_dilation = Divisor(dilation);
 }
 
+namespace {
+
 std::unique_ptr<LinearKernel> make_depthwise_gpu(Context& context, const ConvCase& c,
                                                  std::string& reason) {
-  if (!supports(context, c, reason)) return nullptr;
+  if (!is_depthwise(c, reason) || !supports(context, c, reason)) return nullptr;
   if (c.dtype == DType::f64 || c.x[1] % 2 != 0) {
     reason = "float64, or an odd number of channels";
     return nullptr;
@@ -239,7 +241,7 @@ std::unique_ptr<LinearKernel> make_depthwise_gpu(Context& context, const ConvCas
 
 std::unique_ptr<LinearKernel> make_depthwise_tensor_gpu(Context& context, const ConvCase& c,
                                                         std::string& reason) {
-  if (!supports(context, c, reason)) return nullptr;
+  if (!is_depthwise(c, reason) || !supports(context, c, reason)) return nullptr;
   if (!is_half(c.dtype) || c.x[1] % 8 != 0) {
     reason = "for 16 bits and channels in eights only";
     return nullptr;
@@ -249,4 +251,8 @@ std::unique_ptr<LinearKernel> make_depthwise_tensor_gpu(Context& context, const 
       depthwise_gradients_tensor_tiling(c), true);
 }
 
+REGISTER_KERNEL(conv_kernels, "depthwise", RunsOn::gpu, 40, make_depthwise_gpu);
+REGISTER_KERNEL(conv_kernels, "depthwise_tensor", RunsOn::gpu, 60, make_depthwise_tensor_gpu);
+
+}  // namespace
 }  // namespace crema

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "device/launch.h"
-#include "kernels/conv/conv_bodies.h"
+#include "kernels/conv/conv.h"
 #include "kernels/conv/conv_parts.cuh"
 #include "kernels/conv/stem/stem_3x3.cuh"
 #include "tensor/on.h"
@@ -295,14 +295,14 @@ Stem3x3Params::Stem3x3Params(const ConvCase& c) {
   by_row = Divisor(row), by_height = Divisor(out_height);
 }
 
+namespace {
+
 std::unique_ptr<LinearKernel> make_conv_stem_3x3(Context& context, const ConvCase& c,
                                                  std::string& reason) {
   using Pair = std::vector<int64_t>;
   const int64_t channels = c.x_channels > 0 ? c.x_channels : c.x[1];
   constexpr int64_t kMax = int64_t{1} << 30;  // limit of the values stored as int
-  if (context.device() != Device::gpu) {
-    reason = "it needs a GPU";
-  } else if (!is_half(c.dtype) || c.order != Order::channels_last || c.x.axes() != 4) {
+  if (!is_half(c.dtype) || c.order != Order::channels_last || c.x.axes() != 4) {
     reason = "for channels-last images of two axes in 16 bits only";
   } else if (c.backward_data || c.groups != 1) {
     reason = "no gradient of the data, no groups";
@@ -328,4 +328,7 @@ std::unique_ptr<LinearKernel> make_conv_stem_3x3(Context& context, const ConvCas
   return nullptr;
 }
 
+REGISTER_KERNEL(conv_kernels, "stem_3x3", RunsOn::gpu, 85, make_conv_stem_3x3);
+
+}  // namespace
 }  // namespace crema

@@ -4,7 +4,7 @@
 
 #include "base/ceil_div.h"
 #include "device/launch.h"
-#include "kernels/conv/conv_bodies.h"
+#include "kernels/conv/conv.h"
 #include "kernels/conv/conv_parts.cuh"
 #include "kernels/conv/stem/stem_7x7s2.cuh"
 #include "kernels/core/bias.h"
@@ -363,13 +363,13 @@ Stem7x7s2Params::Stem7x7s2Params(const ConvCase& c) {
   by_pitch = Divisor(pitch);
 }
 
+namespace {
+
 std::unique_ptr<LinearKernel> make_conv_stem_7x7s2(Context& context, const ConvCase& c,
                                                    std::string& reason) {
   const int64_t channels = c.x_channels > 0 ? c.x_channels : c.x[1];
   const std::vector<int64_t> two = {2, 2}, one = {1, 1};
-  if (context.device() != Device::gpu) {
-    reason = "it needs a GPU";
-  } else if (!is_half(c.dtype) || c.order != Order::channels_last || c.x.axes() != 4) {
+  if (!is_half(c.dtype) || c.order != Order::channels_last || c.x.axes() != 4) {
     reason = "for channels-last images of two axes in 16 bits only";
   } else if (c.backward_data || c.groups != 1) {
     reason = "no gradient of the data, no groups";
@@ -394,4 +394,7 @@ std::unique_ptr<LinearKernel> make_conv_stem_7x7s2(Context& context, const ConvC
   return nullptr;
 }
 
+REGISTER_KERNEL(conv_kernels, "stem_7x7s2", RunsOn::gpu, 90, make_conv_stem_7x7s2);
+
+}  // namespace
 }  // namespace crema

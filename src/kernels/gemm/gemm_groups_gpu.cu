@@ -1,12 +1,10 @@
-#include "kernels/gemm/gemm_groups.h"
-
+// gemm_groups() by cuBLAS.
 #include <initializer_list>
 #include <type_traits>
 
-#include "base/error.h"
 #include "device/parallel.h"
-#include "kernels/core/implementation.h"
-#include "kernels/gemm/gemm_bodies.h"
+#include "kernels/gemm/gemm_cublas.h"
+#include "kernels/gemm/gemm_kernels.h"
 
 namespace crema {
 namespace {
@@ -28,7 +26,6 @@ struct GroupPointers {
   }
 };
 
-#ifdef CREMA_CUDA
 // cuBLAS cannot inspect pointers in an array on the GPU and assumes that they are aligned like
 // this.
 template <typename T>
@@ -37,21 +34,18 @@ bool aligned(const T* start, std::initializer_list<int64_t> pitches) {
   for (const int64_t pitch : pitches) all = all && pitch * sizeof(T) % 16 == 0;
   return all;
 }
-#endif
 
 template <typename T, typename C>
-void on_gpu(Context& context, const Gemm& asked, const GemmGroups& groups, const T* a, const T* b,
-            C* c, const Tensor& scratch) {
-#ifdef CREMA_CUDA
-  const Gemm g = with_leading_dimensions(asked);
-  if (g.m <= 0 || g.n <= 0 || g.batch <= 0) return;
+Refusal gemm_groups_cublas(Context& context, const Gemm& g, const GemmGroups& groups, const T* a,
+                           const T* b, C* c, const Tensor& scratch) {
+  if (std::is_same_v<T, Compute<T>> && g.k == 0) return "nothing to add up";
   if (groups.count == 1 || !aligned(a, {g.lda, g.batch_stride_a, groups.group_stride_a}) ||
       !aligned(b, {g.ldb, g.batch_stride_b, groups.group_stride_b}) ||
       !aligned(c, {g.ldc, g.batch_stride_c, groups.group_stride_c})) {
     for (int64_t i = 0; i < groups.count; ++i)
       gemm_cublas(context, g, a + i * groups.group_stride_a, b + i * groups.group_stride_b,
                   c + i * groups.group_stride_c);
-    return;
+    return nullptr;
   }
   const int64_t count = g.batch * groups.count;
   const T** const all_a = static_cast<const T**>(scratch.raw());
@@ -59,31 +53,12 @@ void on_gpu(Context& context, const Gemm& asked, const GemmGroups& groups, const
   C** const all_c = static_cast<C**>(scratch.raw()) + 2 * count;
   parallel_for(context, count, GroupPointers<T, C>{g, groups, a, b, c, all_a, all_b, all_c});
   gemm_pointers_cublas(context, g, count, all_a, all_b, all_c);
-#else
-  (void)context, (void)asked, (void)groups, (void)a, (void)b, (void)c, (void)scratch;
-  fail("a product of 16-bit numbers on a CPU, which computes in float and double only");
-#endif
+  return nullptr;
 }
 
-}  // namespace
-
-template <typename T, typename C>
-void gemm_groups(Context& context, const Gemm& g, const GemmGroups& groups, const T* a, const T* b,
-                 C* c, const Tensor& scratch) {
-  if constexpr (std::is_same_v<T, Compute<T>>) {
-    if (context.device() == Device::cpu || wants_reference(context) || g.k == 0) {
-      for (int64_t i = 0; i < groups.count; ++i)
-        gemm(context, g, a + i * groups.group_stride_a, b + i * groups.group_stride_b,
-             c + i * groups.group_stride_c);
-      return;
-    }
-  }
-  on_gpu(context, g, groups, a, b, c, scratch);
-}
-
-#define CREMA_GEMM_GROUPS(T, C)                                                                 \
-  template void gemm_groups<T, C>(Context&, const Gemm&, const GemmGroups&, const T*, const T*, \
-                                  C*, const Tensor&);
+#define CREMA_GEMM_GROUPS(T, C)                                           \
+  REGISTER_KERNEL((gemm_groups_kernels<T, C>), "cublas", RunsOn::gpu, 10, \
+                  (gemm_groups_cublas<T, C>));
 CREMA_GEMM_GROUPS(float, float)
 CREMA_GEMM_GROUPS(double, double)
 CREMA_GEMM_GROUPS(Half, Half)
@@ -92,4 +67,5 @@ CREMA_GEMM_GROUPS(BFloat16, BFloat16)
 CREMA_GEMM_GROUPS(BFloat16, float)
 #undef CREMA_GEMM_GROUPS
 
+}  // namespace
 }  // namespace crema

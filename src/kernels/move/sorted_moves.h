@@ -1,6 +1,7 @@
-// The implementations of strided_copy(): see kernels/core/implementation.h.
+// The implementations of strided_copy(), and the form in which they get the moves.
 #pragma once
 
+#include "kernels/core/kernel_registry.h"
 #include "kernels/move/strided_copy.h"
 
 namespace crema {
@@ -15,7 +16,6 @@ struct SortedMoves {
   explicit SortedMoves(const StridedCopy& moves);
 };
 
-bool strided_copy_cpu(Context& context, const SortedMoves& moves, const Tensor& x, const Tensor& y);
-bool strided_copy_gpu(Context& context, const SortedMoves& moves, const Tensor& x, const Tensor& y);
+extern KernelFunctions<const SortedMoves&, const Tensor&, const Tensor&> strided_copy_kernels;
 
 }  // namespace crema

@@ -1,7 +1,7 @@
 // Convolution after space to depth (space_to_depth.h). For a net's first layer.
 #include <algorithm>
 
-#include "kernels/conv/conv_bodies.h"
+#include "kernels/conv/conv.h"
 #include "kernels/conv/space_to_depth.h"
 #include "tensor/part.h"
 
@@ -70,20 +70,17 @@ class SpaceToDepthConv final : public LinearKernel {
   size_t image_at_ = 0, weights_at_ = 0, kept_ = 0;
 };
 
-}  // namespace
-
 std::unique_ptr<LinearKernel> make_conv_space_to_depth(Context& context, const ConvCase& c,
                                                        std::string& reason) {
-  if (context.device() != Device::gpu) {
-    reason = "it needs a GPU";
-    return nullptr;
-  }
   if (!SpaceToDepthCase::supports(c, reason)) return nullptr;
   const ConvCase in = SpaceToDepthCase(c).inner(c);
   // Implicit GEMM does not profit from space to depth: it reads the image as it is.
-  std::unique_ptr<LinearKernel> inner = make_conv_cudnn(context, in, reason);
+  std::unique_ptr<LinearKernel> inner = conv_kernels.make_named("cudnn", context, in, reason);
   if (!inner) return nullptr;
   return std::make_unique<SpaceToDepthConv>(c, in, std::move(inner));
 }
 
+REGISTER_KERNEL(conv_kernels, "space_to_depth", RunsOn::gpu, 80, make_conv_space_to_depth);
+
+}  // namespace
 }  // namespace crema

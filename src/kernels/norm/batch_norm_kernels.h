@@ -1,10 +1,10 @@
-// Batch normalization's GPU implementation for channels-last tensors (batch_norm.cu computes all
-// other cases), and the update of stored statistics that both share.
+// The implementations of batch normalization, and the update of stored statistics that they share.
 #pragma once
 
 #include <cmath>
 
 #include "base/host_device.h"
+#include "kernels/core/kernel_registry.h"
 #include "kernels/norm/batch_norm.h"
 
 namespace crema {
@@ -45,25 +45,22 @@ struct StoredStatistics {
   }
 };
 
-bool batch_norm_supported_gpu(const Context& context, const BatchNormCase& c, DType dtype);
-void batch_norm_forward_gpu(Context& context, const BatchNormCase& c,
-                            const BatchNormParameters& parameters, const Tensor& x,
-                            const Tensor& added, const Tensor& sums, const Tensor& y,
-                            const BatchNormSaved& saved, const Tensor& workspace);
+// Rows of channels: what "channels_last" takes on a GPU, together with a single channel.
+bool batch_norm_in_rows(const BatchNormCase& c, DType dtype);
+
+// For tensors that are not empty. "plain" supports all but gelu, more_dy and 16 bits.
+extern KernelsOf<decltype(batch_norm_forward)> batch_norm_forward_kernels;
+extern KernelsOf<decltype(batch_norm_affine)> batch_norm_affine_kernels;
+extern KernelsOf<decltype(batch_norm_recompute)> batch_norm_recompute_kernels;
+extern KernelsOf<decltype(batch_norm_backward)> batch_norm_backward_kernels;
+
+// In CUDA builds only, for kernels that fuse batch normalization with others.
 // Writes mean and inverse to `saved`: those of x, from its sums unless these are empty, or the
 // stored ones.
 void batch_norm_statistics_gpu(Context& context, const BatchNormCase& c,
                                const BatchNormParameters& parameters, const Tensor& x,
                                const Tensor& sums, const BatchNormSaved& saved,
                                const Tensor& workspace);
-void batch_norm_affine_gpu(Context& context, const BatchNormCase& c,
-                           const BatchNormParameters& parameters, const Tensor& x,
-                           const Tensor& sums, const Tensor& affine, const BatchNormSaved& saved,
-                           const Tensor& workspace);
-void batch_norm_recompute_gpu(Context& context, const BatchNormCase& c,
-                              const BatchNormParameters& parameters, const Tensor& x,
-                              const Tensor& added, const Tensor& y, const BatchNormSaved& saved,
-                              const Tensor& workspace);
 // The first half of backward, with a ReLU and nothing added, for a dy that is 0 except at some
 // positions: x and dy contain only those, row by row. Writes the gradients of scale and shift and,
 // into the workspace, x_factor and constant of dx = factor * g + (x - mean) * x_factor + constant,
@@ -72,10 +69,5 @@ void batch_norm_sums_gpu(Context& context, const BatchNormCase& c,
                          const BatchNormParameters& parameters, const Tensor& x, const Tensor& dy,
                          const Tensor& more_dy, const BatchNormSaved& saved,
                          const BatchNormGradients& gradients, const Tensor& workspace);
-void batch_norm_backward_gpu(Context& context, const BatchNormCase& c,
-                             const BatchNormParameters& parameters, const Tensor& x,
-                             const Tensor& y, const Tensor& dy, const Tensor& more_dy,
-                             const BatchNormSaved& saved, const BatchNormGradients& gradients,
-                             const Tensor& workspace);
 
 }  // namespace crema
