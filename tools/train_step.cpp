@@ -38,15 +38,22 @@ SolverParameter plain_recipe() {
   return solver;
 }
 
+SolverParameter at_small_rate(SolverParameter recipe) {
+  recipe.set_base_lr(rate);
+  recipe.set_lr_policy("fixed");
+  recipe.clear_warmup_iter();
+  recipe.clear_rampup_interval();
+  recipe.clear_min_lr();
+  return recipe;
+}
+
 class TrainStep {
  public:
   TrainStep(Net& net, const SolverParameter& recipe)
-      : net_(net), recipe_(recipe), optimizer_(recipe_, net) {
+      : net_(net), recipe_(at_small_rate(recipe)), optimizer_(recipe_, net) {
     if (net.context().device() == Device::cpu) return;
-    const auto rates = [](int64_t, int64_t count) {
-      return std::vector<Hyperparameters>(count, Hyperparameters{rate});
-    };
-    gpu_ = std::make_unique<GpuIteration>(net, optimizer_, 1, 1, switches_of_flag().capture, rates);
+    gpu_ =
+        std::make_unique<GpuIteration>(net, optimizer_, 1, 1, switches_of_flag().capture, rates_);
   }
 
   // Seconds per step, measured over `steps` of them.
@@ -83,6 +90,7 @@ class TrainStep {
   Net& net_;
   const SolverParameter recipe_;
   Optimizer optimizer_;
+  Rates rates_{recipe_};
   std::unique_ptr<GpuIteration> gpu_;
   uint64_t pass_ = 0;
 };

@@ -26,6 +26,7 @@
 #include "solver/iteration/gpu_iteration.h"
 #include "solver/iteration/optimizer.h"
 #include "solver/ranks/ranks.h"
+#include "solver/rates/rates.h"
 #include "solver/rates/schedules.h"
 #include "solver/snapshot/snapshot_writer.h"
 #include "solver/snapshot/state_file.h"
@@ -76,7 +77,7 @@ Solver::Solver(Context& context, const SolverFile& file, SolverOptions options)
     : context_(context),
       file_(file),
       options_(std::move(options)),
-      log_reader_(context.log()),
+      send_(context.log(), context.rank(), options_.readers),
       arena_(std::make_shared<ArenaPool>()),
       writer_(std::make_unique<SnapshotWriter>(context.rank() == 0)),
       losses_(file.solver.average_loss()) {
@@ -169,7 +170,7 @@ void Solver::count_epochs() {
     epoch_length_ = crema::epoch_length(*net_, file_.solver.iter_size());
   const std::string said = count_in_iterations(epoch_length_, &file_);
   if (!said.empty()) context_.log().info(said);
-  rates_ = first_rates();
+  rates_ = std::make_unique<Rates>(file_.solver, epoch_length_);
 }
 
 void Solver::choose_seed(const SolverState* state) {
@@ -231,7 +232,7 @@ void Solver::make_train_net() {
   }
   if (!file_.solver.debug_info()) return;
   debug_ = std::make_unique<DebugInfo>(
-      *net_, [this](const std::string& line) { send(event::Debug{line}); });
+      *net_, [this](const std::string& line) { send_(event::Debug{line}); });
 }
 
 void Solver::make_test_nets() {
@@ -285,7 +286,7 @@ void Solver::make_test_nets() {
     if (options_.snapshot.empty()) load_start_weights(*test_nets_.back());
     if (!file_.solver.debug_info()) continue;
     test_debug_.push_back(std::make_unique<DebugInfo>(
-        *test_nets_.back(), [this](const std::string& line) { send(event::Debug{line}); }));
+        *test_nets_.back(), [this](const std::string& line) { send_(event::Debug{line}); }));
     test_debug_.back()->enable(true);
   }
 }
@@ -300,20 +301,9 @@ void Solver::make_gpu_iteration() {
                                        file_.solver.max_iter());
   }
   if (context_.device() == Device::cpu) return;
-  // Ahead of time, and without updating the state that the events need.
-  const auto rates = [this](int64_t first, int64_t count) {
-    RateState state = rates_;
-    std::vector<Hyperparameters> rates;
-    for (int64_t i = first; i < first + count; ++i) {
-      const double rate = learning_rate(file_.solver, static_cast<int>(i), &state);
-      rates.push_back(optimizer_->hyperparameters(i, rate));
-    }
-    return rates;
-  };
   const int64_t losses = std::max<int64_t>(kMaxLosses, file_.solver.average_loss());
   gpu_ = std::make_unique<GpuIteration>(*net_, *optimizer_, file_.solver.iter_size(), losses,
-                                        options_.capture && !file_.solver.debug_info(), rates);
-  if (rate_follows_losses()) gpu_->set_plateau(rates_.plateau);
+                                        options_.capture && !file_.solver.debug_info(), *rates_);
   if (epochs_) gpu_->set_after_forward([this] { epochs_->add(); });
   if (exchange_) gpu_->set_exchange(*exchange_, context_.world()->recordable());
 }
@@ -374,16 +364,15 @@ void Solver::restore(const SolverState& state, const std::string& path) {
     test_passes_[i] = i < state.test_passes_size() ? state.test_passes(i) : 0;
   }
   losses_.restore(iteration_, {state.loss_window().begin(), state.loss_window().end()});
-  restore_rates(state);
+  rates_->restore(state, iteration_);
+  for (auto* watched : {keep_best_.get(), early_stop_.get(), plateau_test_.get()}) {
+    if (watched) watched->restore(state, last_state_);
+  }
+  if (gpu_) gpu_->restart(iteration_, {state.loss_window().begin(), state.loss_window().end()});
   if (!of_start) report_changes(state, path);
   if (context_.rank() == 0) restore_kept_snapshots(state, path);
   restore_carried(state);
-  send(event::Restored{file_.solver.type(), iteration_});
-}
-
-void Solver::send(const Event& event) {
-  if (context_.rank() == 0) log_reader_.read(event);
-  for (EventReader* reader : options_.readers) reader->read(event);
+  send_(event::Restored{file_.solver.type(), iteration_});
 }
 
 }  // namespace crema

@@ -15,10 +15,9 @@
 #include "net/prototxt/prototxt.h"
 #include "net/weights/weights.h"
 #include "solver/events/events.h"
-#include "solver/events/starvation.h"
+#include "solver/events/progress.h"
 #include "solver/fields/epoch_fields.h"
 #include "solver/ranks/gradient_exchange.h"
-#include "solver/rates/learning_rate.h"
 #include "solver/rates/loss_window.h"
 #include "solver/snapshot/snapshot.h"
 
@@ -32,6 +31,7 @@ class Epochs;
 class GpuIteration;
 class Mistakes;
 class Optimizer;
+class Rates;
 class SnapshotWriter;
 class WatchedOutput;
 struct NotFinite;
@@ -174,7 +174,6 @@ class Solver {
   void restore(const SolverState& state, const std::string& path);
   void restore_first_whole(SolverState state, std::string path);
 
-  void send(const Event& event);
   void run(const std::function<void()>& work);
   void train(int64_t iterations);
   void begin_run();
@@ -199,19 +198,15 @@ class Solver {
   void keep_start();
   bool rolls_back() const;
   void roll_back();
-  bool rate_follows_losses() const;
   std::vector<std::vector<std::string>> metric_names() const;
   void send_confusion(size_t net);
   void send_histograms();
   void send_pictures();
   void observe_test(int number, const std::vector<OutputValue>& results);
   double next_rate(bool display);
-  void report_step();
-  void store_rates(SolverState* state);
+  void store_watches(SolverState* state) const;
   void store_carried(SolverState* state);
   void restore_carried(const SolverState& state);
-  RateState first_rates() const;
-  void restore_rates(const SolverState& state);
   int64_t batch_of_ranks() const;
   void report_changes(const SolverState& state, const std::string& path);
   void run_tests();
@@ -243,7 +238,7 @@ class Solver {
   Context& context_;
   SolverFile file_;
   SolverOptions options_;
-  LogReader log_reader_;
+  EventSender send_;
   std::vector<IterationCallback> callbacks_;
   uint64_t seed_ = 0;
   RunIdentity identity_;
@@ -259,6 +254,7 @@ class Solver {
   std::unique_ptr<Mistakes> mistakes_;  // of the first test net; null without `pictures`
   std::unique_ptr<DebugInfo> debug_;
   std::vector<std::unique_ptr<DebugInfo>> test_debug_;
+  std::unique_ptr<Rates> rates_;
   std::unique_ptr<Optimizer> optimizer_;
   std::unique_ptr<GradientExchange> exchange_;  // null: one rank trains
   std::unique_ptr<Agreement> agreement_;        // likewise
@@ -271,8 +267,6 @@ class Solver {
 
   // What a snapshot stores.
   int64_t iteration_ = 0;
-  RateState rates_;
-  int reported_step_ = 0;  // of the rate: the last one sent as an event
   uint64_t train_passes_ = 0;
   int64_t samples_before_ = 0;  // see SolverState
   std::vector<uint64_t> test_passes_;
@@ -291,13 +285,10 @@ class Solver {
   int64_t unread_ = 0;               // the first iteration whose loss has not been checked
   int64_t first_iteration_ = 0;  // of the running train() call, and the number of its first pass
   uint64_t first_pass_ = 0;
-  int64_t displayed_ = 0;  // iteration of the last display
-  Clock::time_point displayed_at_;
   std::optional<Clock::time_point> began_at_;               // of the first iteration
   Clock::time_point snapshot_at_;                           // of the last one that was tried
   std::vector<std::pair<int64_t, SnapshotFiles>> written_;  // snapshots of this run that stay
-  double displayed_waited_ = 0;  // seconds of waiting for data up to then
-  Starvation starvation_;
+  Progress progress_;
 };
 
 }  // namespace crema

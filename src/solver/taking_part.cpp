@@ -1,7 +1,7 @@
 // What programs call that take part in a training, as Python's do.
 #include "base/error.h"
-#include "solver/iteration/gpu_iteration.h"
 #include "solver/iteration/optimizer.h"
+#include "solver/rates/rates.h"
 #include "solver/solver.h"
 
 namespace crema {
@@ -21,14 +21,14 @@ void Solver::apply_update() {
 void Solver::set_base_rate(double rate) {
   require(rate >= 0, "base_lr: ", rate, ": expected a number that is not negative");
   file_.solver.set_base_lr(static_cast<float>(rate));
-  if (gpu_) gpu_->forget_rates();
+  rates_->changed();
 }
 
 void Solver::set_max_iterations(int64_t iterations) {
   require(iterations >= 0 && iterations <= INT32_MAX, "max_iter: ", iterations,
           ": expected a number of iterations");
   file_.solver.set_max_iter(static_cast<int32_t>(iterations));
-  if (gpu_) gpu_->forget_rates();  // some policies end there
+  rates_->changed();  // some policies end there
 }
 
 void Solver::set_display(int64_t iterations) {

@@ -13,7 +13,7 @@
 #include "solver/iteration/gpu_iteration.h"
 #include "solver/iteration/optimizer.h"
 #include "solver/ranks/ranks.h"
-#include "solver/rates/learning_rate.h"
+#include "solver/rates/rates.h"
 #include "solver/snapshot/snapshot_writer.h"
 #include "solver/snapshot/training_copy.h"
 #include "solver/solver.h"
@@ -95,10 +95,10 @@ void Solver::begin_run() {
   const EpochLength length = epoch_length_.records > 0
                                  ? epoch_length_
                                  : crema::epoch_length(*net_, solver.iter_size(), false);
-  send(event::Start{net_->name(), solver.type(), solver.lr_policy(), iteration_, solver.max_iter(),
-                    solver.iter_size(), seed_, identity_,
-                    length.records > 0 ? length.updates(1) : 0, settings_in(solver)});
-  send(net_graph(net_->graph()));
+  send_(event::Start{net_->name(), solver.type(), solver.lr_policy(), iteration_, solver.max_iter(),
+                     solver.iter_size(), seed_, identity_,
+                     length.records > 0 ? length.updates(1) : 0, settings_in(solver)});
+  send_(net_graph(net_->graph()));
   if (epochs_) epochs_->begin(iteration_);
   keep_start();
 }
@@ -117,7 +117,7 @@ void Solver::train_to_end() {
     average_statistics(*net_);
     compare_weights(*net_, iteration_);
   }
-  if (stopped_) return send(event::End{iteration_, true});
+  if (stopped_) return send_(event::End{iteration_, true});
   if (falls_due(iteration_, solver.display())) {
     read_losses(iteration_ - 1);
     net_->forward(train_passes_);
@@ -126,11 +126,11 @@ void Solver::train_to_end() {
       exchange_->finish();
     }
     watch(iteration_, net_->loss(), false);
-    send(event::FinalLoss{iteration_, losses_.mean(iteration_)});
+    send_(event::FinalLoss{iteration_, losses_.mean(iteration_)});
   }
   if (test_is_due()) test_all();
   end_epoch();
-  send(event::End{iteration_, false});
+  send_(event::End{iteration_, false});
 }
 
 void Solver::train(int64_t iterations) {
@@ -140,9 +140,7 @@ void Solver::train(int64_t iterations) {
   start_clocks();
   first_iteration_ = iteration_;
   first_pass_ = train_passes_;
-  displayed_ = iteration_;
-  displayed_at_ = Clock::now();
-  displayed_waited_ = net_->waited();
+  progress_.start(iteration_, net_->waited());
   while (iteration_ < end && !stopped_) {
     if (test_is_due() && (iteration_ > 0 || solver.test_initialization())) run_tests();
     if (stopped_) break;
@@ -182,7 +180,7 @@ void Solver::train_several(int64_t count) {
     next_rate(false);
     ++iteration_;
   }
-  send(event::Step{iteration_, file_.solver.max_iter(), net_->waited()});
+  send_(event::Step{iteration_, file_.solver.max_iter(), net_->waited()});
 }
 
 void Solver::train_iteration() {
@@ -194,7 +192,7 @@ void Solver::train_iteration() {
   if (shown || falls_due(iteration_, kWatchEvery)) watch_weights();
   gpu_ ? gpu_iteration(shown) : cpu_iteration(shown);
   ++iteration_;
-  send(event::Step{iteration_, file_.solver.max_iter(), net_->waited()});
+  send_(event::Step{iteration_, file_.solver.max_iter(), net_->waited()});
 }
 
 void Solver::call_before_update() {
@@ -227,8 +225,7 @@ void Solver::cpu_iteration(bool shown) {
     loss += net_->loss();
   }
   const bool updates = watch(iteration_, loss / iter_size);
-  if (!file_.solver.has_plateau_test())
-    rates_.plateau.observe(static_cast<float>(losses_.mean(iteration_)), iteration_);
+  rates_->observe_loss(losses_.mean(iteration_), iteration_);
   if (shown) display();
   const double rate = next_rate(shown);
   const bool debug = debug_ && debug_->enabled();
@@ -239,7 +236,7 @@ void Solver::cpu_iteration(bool shown) {
   if (optimizer_->sharded()) optimizer_->reduce_gradients();
   const auto clipped = optimizer_->update(rate, iteration_);
   if (clipped && file_.solver.enable_clip_gradient_status()) {
-    send(event::GradientsClipped{iteration_, clipped->norm, clipped->limit, clipped->scale});
+    send_(event::GradientsClipped{iteration_, clipped->norm, clipped->limit, clipped->scale});
   }
   if (debug) debug_->after_update();
 }
@@ -268,25 +265,17 @@ void Solver::gpu_iteration(bool shown) {
   if (!shown || limit < 0 || !file_.solver.enable_clip_gradient_status()) return;
   const DeviceUpdateState update = gpu_->update_state();
   if (update.norm > limit)
-    send(event::GradientsClipped{iteration_, update.norm, limit, limit / update.norm});
+    send_(event::GradientsClipped{iteration_, update.norm, limit, limit / update.norm});
 }
 
 void Solver::display() {
-  const Clock::time_point now = Clock::now();
-  const double seconds = std::chrono::duration<double>(now - displayed_at_).count();
-  const double span = seconds > 0 ? seconds : 1, waited = net_->waited();
-  const double rate = static_cast<double>(iteration_ - displayed_) / span,
-               share = (waited - displayed_waited_) / span;
-  send(event::Display{iteration_, rate, seconds, file_.solver.display(), losses_.mean(iteration_),
-                      shown_outputs(), share});
-  displayed_at_ = now;
-  if (starvation_.begins(share, iteration_ - displayed_)) {
-    send(event::Warning{cat("The training waits ", std::lround(100 * share), " % of its time for ",
-                            net_->waiting_hint())});
-    displayed_at_ = Clock::now();  // finding out takes time
-  }
-  displayed_waited_ = waited;
-  displayed_ = iteration_;
+  const Progress::Span span = progress_.display(iteration_, net_->waited());
+  send_(event::Display{iteration_, span.iterations_per_second, span.seconds, file_.solver.display(),
+                       losses_.mean(iteration_), shown_outputs(), span.waited});
+  if (!span.starves) return;
+  send_(event::Warning{cat("The training waits ", std::lround(100 * span.waited),
+                           " % of its time for ", net_->waiting_hint())});
+  progress_.leave_out();  // finding out takes time
 }
 
 // Of several ranks those of the whole batch, where an output is one value on all of them.
@@ -320,7 +309,7 @@ void Solver::send_histograms() {
   if (options_.net.precision == Precision::fp16) scale /= gpu_->update_state().loss_scale;
   for (event::Histogram& histogram : parameter_histograms(*net_, scale)) {
     histogram.iteration = iteration_;
-    send(histogram);
+    send_(histogram);
   }
 }
 
@@ -330,27 +319,14 @@ double Solver::loss() {
                             : std::numeric_limits<double>::quiet_NaN();
 }
 
-double Solver::rate() const {
-  RateState state = rates_;
-  if (gpu_ && rate_follows_losses()) state.plateau = gpu_->plateau();
-  return learning_rate(file_.solver, static_cast<int>(iteration_), &state);
-}
+double Solver::rate() const { return rates_->at(iteration_); }
 
 double Solver::next_rate(bool display) {
-  if (gpu_ && display && rate_follows_losses()) rates_.plateau = gpu_->plateau();
-  const double rate = learning_rate(file_.solver, static_cast<int>(iteration_), &rates_);
-  report_step();
-  if (display) send(event::LearningRate{iteration_, rate});
+  if (display) rates_->read_device();
+  const double rate = rates_->advance(iteration_);
+  if (const auto step = rates_->take_step(iteration_)) send_(*step);
+  if (display) send_(event::LearningRate{iteration_, rate});
   return rate;
-}
-
-// Sends an event when the rate has dropped, for policies that choose their steps themselves.
-void Solver::report_step() {
-  const int step = rates_.plateau.steps > 0 ? rates_.plateau.step : rates_.current_step;
-  if (step == reported_step_) return;
-  reported_step_ = step;
-  const std::string& policy = file_.solver.lr_policy();
-  if (policy != "step") send(event::LearningRateStep{policy, iteration_, step});
 }
 
 void Solver::obey() {
@@ -384,7 +360,7 @@ bool Solver::test_is_due() const {
 
 // After the test at its end.
 void Solver::end_epoch() {
-  if (epochs_ && epochs_->ends_after(iteration_)) send(epochs_->end(iteration_, last_test_));
+  if (epochs_ && epochs_->ends_after(iteration_)) send_(epochs_->end(iteration_, last_test_));
 }
 
 }  // namespace crema

@@ -6,6 +6,7 @@
 #include "solver/iteration/debug_info.h"
 #include "solver/iteration/gpu_iteration.h"
 #include "solver/ranks/ranks.h"
+#include "solver/rates/rates.h"
 #include "solver/solver.h"
 
 namespace crema {
@@ -32,7 +33,7 @@ bool Solver::watch(int64_t iteration, double loss, bool updates) {
   }
   const bool ignored = policy == SolverParameter::IGNORE, stops = !ignored && !rolls_back();
   if (stops || (ignored && !non_finite_reported_))
-    send(event::NonFiniteLoss{iteration, loss, stops});
+    send_(event::NonFiniteLoss{iteration, loss, stops});
   non_finite_reported_ = true;
   if (!ignored)
     diverge(iteration, cat("the loss is ", loss), find_divergence(iteration), iteration > 0);
@@ -43,7 +44,7 @@ bool Solver::watch(int64_t iteration, double loss, bool updates) {
 bool Solver::skip_update(int64_t iteration, double loss) {
   const int most = file_.solver.skip_most();
   if (++skipped_ > most) return false;
-  send(event::UpdateSkipped{iteration, loss, skipped_, most});
+  send_(event::UpdateSkipped{iteration, loss, skipped_, most});
   return true;
 }
 
@@ -73,8 +74,8 @@ void Solver::forward_watched() {
   const auto found = first_not_finite(*net_, train_passes_++, false);
   if (!found || non_finite_reported_ || !std::isfinite(net_->loss())) return;
   non_finite_reported_ = true;
-  send(event::Warning{cat("Iteration ", iteration_, " has a loss of ", net_->loss(), ", but ",
-                          found->text(), ". A ReLU after it may hide that the net diverges")});
+  send_(event::Warning{cat("Iteration ", iteration_, " has a loss of ", net_->loss(), ", but ",
+                           found->text(), ". A ReLU after it may hide that the net diverges")});
 }
 
 // Runs the iteration's own passes again, with its own weights, which no update has changed since.
@@ -111,11 +112,11 @@ void Solver::diverge(int64_t iteration, const std::string& what,
   divergence_ = cat(what, ". ", position);
   const bool ends = !rolls_back();  // else run() catches the error
   for (const std::string& line : ends&& where ? where->statistics : std::vector<std::string>())
-    send(event::Debug{line});
+    send_(event::Debug{line});
   std::string tried;
   if (skipped_ > file_.solver.skip_most())
     tried = cat(" after ", skipped_ - 1, " updates in a row that were left out");
-  if (rates_.scale != 1) tried = cat(" although the rate was multiplied by ", rates_.scale);
+  if (rates_->scale() != 1) tried = cat(" although the rate was multiplied by ", rates_->scale());
   const SolverParameter& solver = file_.solver;
   const std::string advice =
       advice_on(*net_, where,

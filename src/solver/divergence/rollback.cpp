@@ -10,6 +10,8 @@
 #include "solver/iteration/gpu_iteration.h"
 #include "solver/iteration/optimizer.h"
 #include "solver/ranks/ranks.h"
+#include "solver/rates/rates.h"
+#include "solver/snapshot/state_file.h"
 #include "solver/solver.h"
 #include "solver/test/test_watch.h"
 
@@ -46,7 +48,8 @@ void Solver::keep_start() {
   start_ = std::make_unique<RunStart>();
   SolverState& state = start_->state;
   state.set_iter(static_cast<int32_t>(iteration_));
-  store_rates(&state);
+  rates_->store(&state);
+  store_watches(&state);
   optimizer_->store(&state);
   store_carried(&state);
   if (options_.net.precision == Precision::fp16) {
@@ -65,30 +68,32 @@ void Solver::keep_start() {
 bool Solver::rolls_back() const {
   const SolverParameter& solver = file_.solver;
   return solver.on_divergence() == SolverParameter::ROLLBACK && (start_ || !last_state_.empty()) &&
-         rollbacks_in(solver, rates_.scale) < solver.rollback_most();
+         rollbacks_in(solver, rates_->scale()) < solver.rollback_most();
 }
 
 void Solver::roll_back() {
   const SolverParameter& solver = file_.solver;
   const uint64_t passes = train_passes_;
-  const float scale = rates_.scale * solver.rollback_factor();
+  const float scale = rates_->scale() * solver.rollback_factor();
   last_state_ = of_rank_0(context_, last_state_);  // which knows what could be written
   if (!last_state_.empty()) {
-    restore(std::string(last_state_));
+    const std::string path = last_state_;
+    SolverState state = read_solver_state(path);
+    state.set_rollback_scale(scale);
+    restore(state, path);
   } else {
     const Tensor weights = net_->parameter_arena();
     copy_bytes(context_, weights.raw(), context_.device(), start_->weights.data(), Device::cpu,
                start_->weights.size());
+    start_->state.set_rollback_scale(scale);
     restore(start_->state, "the start of the run");
     last_state_ = identity_.resumed_from = "";
   }
   train_passes_ = passes;
-  rates_.scale = rates_.plateau.scale = scale;
-  if (gpu_ && rate_follows_losses()) gpu_->set_plateau(rates_.plateau);
   if (epochs_) epochs_->begin(iteration_);
   snapshot_failed_ = false;  // what could not be written is no longer wanted
-  send(event::RolledBack{diverged_, iteration_, last_state_, divergence_,
-                         rollbacks_in(solver, scale), solver.rollback_most(), scale});
+  send_(event::RolledBack{diverged_, iteration_, last_state_, divergence_,
+                          rollbacks_in(solver, scale), solver.rollback_most(), scale});
 }
 
 }  // namespace crema

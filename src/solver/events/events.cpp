@@ -158,4 +158,9 @@ std::vector<std::string> lines_of(const event::Confusion& confusion) {
 
 void LogReader::read(const Event& event) { std::visit(Lines{log_}, event); }
 
+void EventSender::operator()(const Event& event) {
+  if (logs_) log_.read(event);
+  for (EventReader* reader : readers_) reader->read(event);
+}
+
 }  // namespace crema

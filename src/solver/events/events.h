@@ -275,4 +275,18 @@ class LogReader : public EventReader {
   Log& log_;
 };
 
+// Sends events to the log, on rank 0 only, and to other readers.
+class EventSender {
+ public:
+  // The readers must outlive this.
+  EventSender(Log& log, int rank, std::vector<EventReader*> readers)
+      : log_(log), logs_(rank == 0), readers_(std::move(readers)) {}
+  void operator()(const Event& event);
+
+ private:
+  LogReader log_;
+  bool logs_;
+  std::vector<EventReader*> readers_;
+};
+
 }  // namespace crema

@@ -16,13 +16,12 @@ static_assert(DeviceUpdateState::kRates % kSeveral == 0);
 }  // namespace
 
 GpuIteration::GpuIteration(Net& net, Optimizer& optimizer, int iter_size, int64_t losses,
-                           bool capture,
-                           std::function<std::vector<Hyperparameters>(int64_t, int64_t)> rates)
+                           bool capture, Rates& rates)
     : net_(net),
       optimizer_(optimizer),
       iter_size_(iter_size),
       capture_(capture && !net.dynamic()),
-      rates_(std::move(rates)),
+      rates_(rates),
       limits_(optimizer.limits()),
       state_(net.context(), Shape{static_cast<int64_t>(sizeof(DeviceUpdateState))}, DType::u8),
       pass_(net.context(), Shape{8}, DType::u8),
@@ -31,6 +30,9 @@ GpuIteration::GpuIteration(Net& net, Optimizer& optimizer, int iter_size, int64_
   DeviceUpdateState start;
   if (limits_.scales_loss) start.loss_scale = 0x1p15f;
   copy_bytes(net.context(), state_.raw(), Device::gpu, &start, Device::cpu, sizeof start);
+  if (!rates_.follows_losses()) return;
+  set_plateau();
+  rates_.follow_device([this] { return plateau(); });
 }
 
 DeviceUpdateState* GpuIteration::live_state() const { return state_.data<DeviceUpdateState>(); }
@@ -39,14 +41,18 @@ uint64_t* GpuIteration::live_pass() const { return pass_.data<uint64_t>(); }
 void GpuIteration::set_counters(int64_t iteration, uint64_t pass) {
   Context& context = net_.context();
   char* const state = static_cast<char*>(state_.raw());
-  if (iteration != known_iteration_ || iteration >= rates_until_) {
+  if (iteration != known_iteration_ || iteration >= rates_until_ ||
+      rates_version_ != rates_.version()) {
     // Up to the end of the ring, so that no rate is overwritten before it is read.
     const int64_t at = iteration % DeviceUpdateState::kRates,
                   count = DeviceUpdateState::kRates - at;
-    const std::vector<Hyperparameters> rates = rates_(iteration, count);
+    std::vector<Hyperparameters> rates;
+    for (const double rate : rates_.ahead(iteration, count))
+      rates.push_back(optimizer_.hyperparameters(iteration + std::ssize(rates), rate));
     copy_bytes(context, state + offsetof(DeviceUpdateState, rates) + at * sizeof(Hyperparameters),
                Device::gpu, rates.data(), Device::cpu, count * sizeof(Hyperparameters));
     rates_until_ = iteration + count;
+    rates_version_ = rates_.version();
   }
   if (iteration != known_iteration_) {
     const auto updates = static_cast<uint64_t>(iteration);
@@ -250,10 +256,11 @@ DeviceUpdateState GpuIteration::update_state() {
   return state;
 }
 
-void GpuIteration::set_plateau(const Plateau& plateau) {
+void GpuIteration::set_plateau() {
   if (!plateau_) {
     plateau_ = Tensor(net_.context(), Shape{static_cast<int64_t>(sizeof(Plateau))}, DType::u8);
   }
+  const Plateau& plateau = rates_.plateau();
   copy_bytes(net_.context(), plateau_.raw(), Device::gpu, &plateau, Device::cpu, sizeof plateau);
 }
 
@@ -263,8 +270,11 @@ Plateau GpuIteration::plateau() {
   return plateau;
 }
 
-void GpuIteration::set_losses(int64_t iteration, const std::vector<float>& losses) {
-  int64_t at = iteration - static_cast<int64_t>(losses.size());
+void GpuIteration::restart(int64_t iteration, const std::vector<float>& losses) {
+  forget_counters();
+  if (!rates_.follows_losses()) return;
+  set_plateau();
+  int64_t at = iteration - std::ssize(losses);
   for (const float& loss : losses) {
     copy_bytes(net_.context(), losses_.data<float>() + at++ % losses_.count(), Device::gpu, &loss,
                Device::cpu, sizeof loss);

@@ -13,16 +13,16 @@
 #include "net/net.h"
 #include "solver/iteration/optimizer.h"
 #include "solver/ranks/gradient_exchange.h"
+#include "solver/rates/rates.h"
 
 namespace crema {
 
 class GpuIteration {
  public:
-  // rates(first, count): the hyperparameters of iterations [first, first + count). losses: how many of
-  // the last losses are kept. capture false: kernels are launched one by one. Net and optimizer
-  // must outlive this.
+  // losses: how many of the last losses are kept. capture false: kernels are launched one by one.
+  // Net, optimizer and rates must outlive this.
   GpuIteration(Net& net, Optimizer& optimizer, int iter_size, int64_t losses, bool capture,
-               std::function<std::vector<Hyperparameters>(int64_t first, int64_t count)> rates);
+               Rates& rates);
 
   // Runs `count` iterations starting with number `iteration`; their first batch is pass number
   // `pass`.
@@ -40,13 +40,10 @@ class GpuIteration {
   DeviceUpdateState update_state();
   // Continues with a loss scale from a snapshot.
   void restore_loss_scale(float scale, int32_t good);
-  // Call when the rates of future iterations have changed.
-  void forget_rates() { rates_until_ = 0; }
   // Call when iterations do not go on where they were, or a divergence is over.
   void forget_counters() { known_iteration_ = -1; }
-  // From now on the learning rate follows the losses; plateau() gives the current state.
-  void set_plateau(const Plateau& plateau);
-  Plateau plateau();
+  // The run goes on at an iteration, with other rates. losses: of the iterations before it, oldest first.
+  void restart(int64_t iteration, const std::vector<float>& losses);
   // Several ranks train together: losses and gradients are summed over them. Must outlive this.
   void set_exchange(GradientExchange& exchange, bool recordable) {
     exchange_ = &exchange;
@@ -55,10 +52,10 @@ class GpuIteration {
   // Queued after each forward pass, and recorded with it; where several ranks train, after the sums of
   // their losses.
   void set_after_forward(std::function<void()> work) { after_forward_ = std::move(work); }
-  // Sets the losses of the iterations before `iteration`, oldest first.
-  void set_losses(int64_t iteration, const std::vector<float>& losses);
 
  private:
+  void set_plateau();
+  Plateau plateau();
   void run_one(int64_t iteration, uint64_t pass);
   void run_several(int64_t iteration, uint64_t pass);
   void set_counters(int64_t iteration, uint64_t pass);
@@ -78,7 +75,8 @@ class GpuIteration {
   GradientExchange* exchange_ = nullptr;  // null: one rank
   int iter_size_;
   bool capture_;
-  std::function<std::vector<Hyperparameters>(int64_t, int64_t)> rates_;
+  Rates& rates_;
+  uint64_t rates_version_ = 0;
   std::function<void()> after_forward_;
   UpdateLimits limits_;
   Tensor state_, pass_, losses_;

@@ -50,7 +50,7 @@ bool Solver::snapshot_is_due() const {
 bool Solver::time_is_up() {
   const float most = file_.solver.max_minutes();
   if (most <= 0 || minutes_since(*began_at_) < most) return false;
-  send(event::Debug{cat("Stopping after ", iteration_, " iterations: max_minutes is ", most)});
+  send_(event::Debug{cat("Stopping after ", iteration_, " iterations: max_minutes is ", most)});
   return true;
 }
 
@@ -92,8 +92,8 @@ void Solver::remove_old_snapshots(int64_t iteration, const SnapshotFiles& newest
     for (const std::string& path : {files.state, files.weights, files.average}) {
       if (!path.empty()) unlink(path.c_str());
     }
-    send(event::Debug{cat("Removed the snapshot of iteration ", number,
-                          " (keep_last: ", solver.keep_last(), ")")});
+    send_(event::Debug{cat("Removed the snapshot of iteration ", number,
+                           " (keep_last: ", solver.keep_last(), ")")});
   }
 }
 

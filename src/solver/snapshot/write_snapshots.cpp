@@ -7,6 +7,7 @@
 #include "solver/iteration/gpu_iteration.h"
 #include "solver/iteration/optimizer.h"
 #include "solver/ranks/ranks.h"
+#include "solver/rates/rates.h"
 #include "solver/snapshot/snapshot_writer.h"
 #include "solver/solver.h"
 
@@ -40,7 +41,7 @@ void Solver::snapshot_or_log() {
   } catch (const Diverged&) {
     throw;
   } catch (const std::exception& error) {
-    send(event::SnapshotFailed{iteration_, error.what()});
+    send_(event::SnapshotFailed{iteration_, error.what()});
   }
 }
 
@@ -55,9 +56,9 @@ void Solver::start_snapshot() {
   SnapshotJob job = snapshot_job();
   if (!agreed(writer_->copy().finite())) check_weights();
   using Part = event::Snapshot::Part;
-  send(event::Snapshot{iteration_, Part::weights, job.hdf5, job.files.weights});
+  send_(event::Snapshot{iteration_, Part::weights, job.hdf5, job.files.weights});
   if (!job.files.state.empty())
-    send(event::Snapshot{iteration_, Part::state, job.hdf5, job.files.state});
+    send_(event::Snapshot{iteration_, Part::state, job.hdf5, job.files.state});
   writer_->start(std::move(job));
 }
 
@@ -82,7 +83,8 @@ SnapshotJob Solver::snapshot_job() {
   SolverState& state = job.state;
   state.set_iter(static_cast<int32_t>(iteration_));
   state.set_learned_net(job.files.weights);
-  store_rates(&state);
+  rates_->store(&state);
+  store_watches(&state);
   store_carried(&state);
   if (options_.net.precision == Precision::fp16) {
     const DeviceUpdateState update = gpu_->update_state();
@@ -127,19 +129,19 @@ void Solver::finish_snapshot() {
 void Solver::report(const WrittenSnapshot& written) {
   if (!written.of_best.empty()) {
     // A disk that is full ends no training.
-    if (written.error.empty()) return send(event::Debug{written.of_best});
-    return send(
+    if (written.error.empty()) return send_(event::Debug{written.of_best});
+    return send_(
         event::Warning{cat("the weights of the best test so far are not kept: ", written.error)});
   }
-  if (!written.error.empty()) return send(event::SnapshotFailed{written.iteration, written.error});
+  if (!written.error.empty()) return send_(event::SnapshotFailed{written.iteration, written.error});
   snapshot_failed_ = false;
   snapshot_iteration_ = written.iteration;
   if (!written.files.state.empty()) {
     last_state_ = written.files.state;
     last_state_iteration_ = written.iteration;
   }
-  send(event::SnapshotDone{written.iteration, written.files.weights, written.files.state,
-                           written.hash, written.hash_of_average});
+  send_(event::SnapshotDone{written.iteration, written.files.weights, written.files.state,
+                            written.hash, written.hash_of_average});
   if (context_.rank() == 0) remove_old_snapshots(written.iteration, written.files);
 }
 

@@ -4,10 +4,9 @@
 #include "base/error.h"
 #include "device/communicator.h"
 #include "net/records.h"
-#include "solver/iteration/gpu_iteration.h"
 #include "solver/iteration/optimizer.h"
 #include "solver/ranks/ranks.h"
-#include "solver/rates/learning_rate.h"
+#include "solver/rates/rates.h"
 #include "solver/solver.h"
 #include "solver/test/class_metrics.h"
 #include "solver/test/pictures.h"
@@ -48,11 +47,11 @@ void Solver::test_one(size_t net) {
 void Solver::send_pictures() {
   event::Pictures filters = first_filters(*net_, options_.rgb);
   filters.iteration = iteration_;
-  if (!filters.pictures.empty()) send(filters);
+  if (!filters.pictures.empty()) send_(filters);
   if (!mistakes_) return;
   event::Pictures mistakes = mistakes_->pictures();
   mistakes.iteration = iteration_;
-  send(mistakes);
+  send_(mistakes);
 }
 
 void Solver::run_tests() {
@@ -62,8 +61,8 @@ void Solver::run_tests() {
   for (size_t i = 0; i < test_nets_.size() && !stopped_; ++i) test(i);
   if (early_stop_ && early_stop_->tests_since_best() >= file_.solver.early_stop().tests() &&
       !stopped_) {
-    send(event::EarlyStopped{iteration_, early_stop_->output(), early_stop_->best(),
-                             early_stop_->tests_since_best()});
+    send_(event::EarlyStopped{iteration_, early_stop_->output(), early_stop_->best(),
+                              early_stop_->tests_since_best()});
     stopped_ = true;
   }
 }
@@ -72,7 +71,7 @@ void Solver::test(size_t number) {
   Net& net = *test_nets_[number];
   Communicator* const world = context_.world();
   const int batches = test_iterations_[number], id = test_numbers_[number];
-  send(event::TestBegin{iteration_, id, batches});
+  send_(event::TestBegin{iteration_, id, batches});
   const bool whole_epoch = net.options().whole_epochs;
   uint64_t& pass = test_passes_[number];
   if (whole_epoch) begin_epoch(net, batches, &pass);
@@ -96,7 +95,7 @@ void Solver::test(size_t number) {
       if (request == Action::none) break;
       carry_out(request, false);
     }
-    if (stopped_) return send(event::TestInterrupted{iteration_, id});
+    if (stopped_) return send_(event::TestInterrupted{iteration_, id});
     if (world) world->at_iteration(iteration_);
     const int64_t records = records_of_pass();
     net.forward(pass++);
@@ -104,8 +103,8 @@ void Solver::test(size_t number) {
     scores.add(records);
     if (metrics) metrics->add();
     if (mistakes) mistakes->add();
-    send(event::TestBatch{id, static_cast<int>(i - mine.first) + 1,
-                          static_cast<int>(mine.end - mine.first)});
+    send_(event::TestBatch{id, static_cast<int>(i - mine.first) + 1,
+                           static_cast<int>(mine.end - mine.first)});
   }
   pause.reset();
   pass = end;
@@ -118,18 +117,16 @@ void Solver::test(size_t number) {
                            std::nullopt,     scores.outputs(),
                            scores.classes(), file_.solver.show_per_class_result()};
   if (file_.solver.test_compute_loss()) result.loss = loss.mean();
-  const bool falls = number == 0 && !result.outputs.empty() &&
-                     observe_score(file_.solver, result.outputs[0].value, &rates_);
+  if (number == 0 && !result.outputs.empty()) rates_->observe_score(result.outputs[0].value);
   if (metrics) {
     for (const OutputValue& value : metrics->outputs()) result.outputs.push_back(value);
   }
   if (number == 0) last_test_ = result.outputs;
-  send(result);
+  send_(result);
   const bool writes = context_.rank() == 0;
   if (metrics && writes) send_confusion(number);
   if (number == 0 && options_.pictures && writes) send_pictures();
   observe_test(id, result.outputs);
-  if (falls && gpu_) gpu_->forget_rates();
 }
 
 }  // namespace crema

@@ -1,6 +1,6 @@
 // What a training does when an output of its tests gets no better: early_stop, and lr_policy
 // "plateau" with plateau_test.
-#include "solver/iteration/gpu_iteration.h"
+#include "solver/rates/rates.h"
 #include "solver/solver.h"
 #include "solver/test/class_metrics.h"
 #include "solver/test/test_watch.h"
@@ -43,29 +43,19 @@ void Solver::send_confusion(size_t net) {
     if (!confusion) return;
     confusion->iteration = iteration_;
     confusion->net = id;
-    send(*confusion);
+    send_(*confusion);
   } catch (const Error& error) {
-    send(event::Warning{error.what()});
+    send_(event::Warning{error.what()});
   }
-}
-
-bool Solver::rate_follows_losses() const {
-  return rates_.plateau.steps > 0 && !file_.solver.has_plateau_test();
 }
 
 // early_stop itself ends the training after the tests of all nets.
 void Solver::observe_test(int number, const std::vector<OutputValue>& results) {
   keep_if_best(number, results);
   if (early_stop_) early_stop_->observe(number, results);
-  Plateau& plateau = rates_.plateau;
-  if (!plateau_test_ || iteration_ < plateau.warmup) return;
-  if (!plateau_test_->observe(number, results)) return;
-  if (plateau.step >= plateau.steps ||
-      plateau_test_->tests_since_best() < plateau.windows[plateau.step])
-    return;
-  ++plateau.step;
-  plateau_test_->wait_again();
-  if (gpu_) gpu_->forget_rates();
+  if (plateau_test_ && rates_->heeds_tests(iteration_) && plateau_test_->observe(number, results) &&
+      rates_->observe_tests(plateau_test_->tests_since_best()))
+    plateau_test_->wait_again();
 }
 
 }  // namespace crema

@@ -1,5 +1,5 @@
-// When a training counts as one that waits for its data.
-#include "solver/events/starvation.h"
+// The speed of a run between two displays, and when it counts as one that waits for its data.
+#include "solver/events/progress.h"
 
 #include <gtest/gtest.h>
 
