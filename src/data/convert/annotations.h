@@ -19,8 +19,8 @@ class Annotations {
   virtual ~Annotations() = default;
   // The images; their paths are relative to the root.
   const std::vector<ListedImage>& images() const { return images_; }
-  // Adds the objects of an image, which was read as `read` says. Thread-safe; the Error names the
-  // file, and where the format has lines, line and column.
+  // Adds the objects of an image that was read as `read` describes. Thread-safe; the Error names
+  // the file, and for formats with lines, line and column.
   virtual void annotate(const ListedImage& image, const ConvertedImage& read,
                         AnnotatedDatum& record, Log& log) const = 0;
 
@@ -32,13 +32,13 @@ class Annotations {
 // has no object.
 std::unique_ptr<Annotations> voc_annotations(const std::string& root, const std::string& list,
                                              const ClassLabels& labels, Log& log);
-// SSD's texts: `list` as above; a file has lines `class xmin ymin xmax ymax`, where the class is the
-// number of the label map and the corners are pixels.
+// SSD's text files: `list` as above; a file has lines `class xmin ymin xmax ymax`, with the label
+// map's class number and corners in pixels.
 std::unique_ptr<Annotations> text_annotations(const std::string& root, const std::string& list,
                                               const ClassLabels& labels, Log& log);
-// SSD's JSON: `list` as above; a file has the objects of one image, as SSD's scripts cut them out of
-// COCO's files: {"image": {"width", "height"}, "annotation": [{"bbox": [left, top, width, height],
-// "category_id", "iscrowd"}]}. The id is a name of the label map or, where no name there is a
+// SSD's JSON: `list` as above; a file has the objects of one image, as SSD's scripts cut them out
+// of COCO's files: {"image": {"width", "height"}, "annotation": [{"bbox": [left, top, width,
+// height], "category_id", "iscrowd"}]}. The id is a name of the label map or, if no name there is a
 // number, a label.
 std::unique_ptr<Annotations> json_annotations(const std::string& root, const std::string& list,
                                               const ClassLabels& labels, Log& log);
@@ -58,8 +58,8 @@ std::unique_ptr<Annotations> yolo_annotations(const std::string& root, const std
 std::vector<std::string> voc_classes(const std::string& root, const std::string& list);
 std::vector<std::string> coco_classes(const std::string& file);
 
-// Reads a list of `image annotation`. A line whose annotation is not there gets none; a warning counts
-// these, and where none is there it is an Error.
+// Reads a list of `image annotation`. A line with a missing annotation gets none; a warning counts
+// these, and if all are missing it is an Error.
 std::vector<ListedImage> read_annotation_list(const std::string& root, const std::string& list,
                                               Log& log);
 

@@ -50,7 +50,7 @@ class JsonAnnotations : public Annotations {
   }
 
  private:
-  // What the file says of the image, else what there is.
+  // The size in the file, otherwise the image's own.
   static double side(const std::string& path, const ObjectJson& file, const char* key, int64_t read,
                      Log& log) {
     const auto image = file.find("image");

@@ -12,14 +12,14 @@ class ClassLabels {
   // check: names and numbers must be unique. Otherwise only a name with two numbers is an error.
   ClassLabels(const std::string& path, bool check);
 
-  // Null where the map does not name the class.
+  // Null if the map does not have the class.
   const int* find(const std::string& name) const;
   // Error names WHERE and the names that are near.
   int of(const std::string& where, const std::string& name) const;
-  // The same for a category of COCO's: SSD's map has its id as a name. Where no name is a number, the
-  // id is a label of the map.
+  // The same for a COCO category: SSD's map has its id as a name. If no name is a number, the id is
+  // a label of the map.
   int of_category(const std::string& where, const std::string& id) const;
-  // Its name; null where no class has the number.
+  // Its name; null if no class has the number.
   const std::string* name_of(int label) const;
   // The names of the classes from 0 on: 0 is the background, unless the map names it. Empty for a map
   // with gaps or negative numbers.

@@ -63,7 +63,7 @@ class CocoReader {
   }
 
  private:
-  // Whether the parser keeps what it read: the fields of an element until its end.
+  // Whether the parser keeps values: the fields of an element until its end.
   bool keep(int depth, CocoJson::parse_event_t event, CocoJson& value) {
     using Event = CocoJson::parse_event_t;
     if (event == Event::key && depth == kSection) {
@@ -71,7 +71,7 @@ class CocoReader {
       wanted_ = section_ == "images" || section_ == "annotations" || section_ == "categories";
       return wanted_;
     }
-    if (depth >= kSection && !wanted_) return false;  // the parser also tells what it does not keep
+    if (depth >= kSection && !wanted_) return false;  // the parser also reports skipped values
     if (event == Event::key && depth == kElement)
       fail(place(read_ - 1), ": \"", section_, "\" is not a list; is it COCO's instances_*.json?");
     if (event == Event::key && depth == kField) {

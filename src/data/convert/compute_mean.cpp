@@ -12,9 +12,9 @@
 namespace crema {
 namespace {
 
-// So many records are added up by one thread, which gives the same sums whatever the number of
-// threads: those of bytes are integers, exact in any order, and those of real numbers are rounded in
-// the order of the records inside a block and of the blocks.
+// The number of records that one thread adds up, which gives the same sums for any number of
+// threads: those of bytes are integers, exact in any order, and those of real numbers are rounded
+// in the order of the records inside a block and of the blocks.
 constexpr int64_t kRecordsOfBlock = 32;
 static_assert(kRecordsOfBlock * 255 <= UINT16_MAX, "sums of bytes have 16 bits");
 constexpr size_t kWaitingSums = size_t{256} << 20;
@@ -24,8 +24,7 @@ struct BlockSums {
   std::vector<double> sums;  // plane after plane
 };
 
-// Adds records of one shape. Bytes are added as they lie, 16 bits wide, which a CPU does many at a
-// time.
+// Adds records of one shape. Bytes are added with 16 bits, many at a time on a CPU.
 class RecordAdder {
  public:
   RecordAdder(const Shape& shape, std::vector<double>& sums)
@@ -60,7 +59,7 @@ class RecordAdder {
   std::vector<uint16_t> of_planes_, of_pixels_;
 };
 
-// Reads the records of a source that hold an image.
+// Reads the records of a source with an image.
 class ImageReader {
  public:
   explicit ImageReader(const Source& source) : source_(source), kind_(kind_of_records(source)) {

@@ -21,7 +21,7 @@ struct ConvertOptions {
   // and the others for validation. Each has its share of every class, in shuffled order. 0: one
   // database. data/convert/parts.h tells their names.
   double split = 0;
-  uint64_t seed = 1;  // of the split, and of shuffling
+  uint64_t seed = 1;  // seed of the split, and of shuffling
 };
 
 // MNIST's IDX files: images and labels. Keys count from "00000000".
@@ -29,7 +29,7 @@ void convert_mnist(const std::string& images, const std::string& labels,
                    const std::string& database, const ConvertOptions& options, Log& log);
 
 // The same files as the same number of uniformly drawn pairs, for siamese nets: two channels, one
-// image each, and label 1 where both show the same class, else 0.
+// image each, and label 1 if both have the same class, otherwise 0.
 void convert_mnist_pairs(const std::string& images, const std::string& labels,
                          const std::string& database, const ConvertOptions& options, Log& log);
 
@@ -44,23 +44,23 @@ struct ImagesetOptions {
   bool gray = false;
   bool shuffle = false;
   int64_t resize_height = 0, resize_width = 0;  // 0: unchanged
-  // JPEGs of twice that size and more are decoded at a half, a quarter or an eighth of theirs first.
+  // JPEGs of at least twice that size are first decoded at a half, a quarter or an eighth of
+  // theirs.
   bool scaled_decoding = false;
   // Instead of these, keeping the aspect ratio: the smaller side gets at least min_dim pixels, but
   // the larger one at most max_dim, which takes precedence. 0: no limit.
   int64_t min_dim = 0, max_dim = 0;
-  int64_t max_pixels = kMaxPixels;  // of an image as read, and as stored
+  int64_t max_pixels = kMaxPixels;  // limit for an image as read, and as stored
   bool strict = false;              // Error when an image cannot be read, and then no database
   bool check_size = false;          // Error at the first image with another size
   bool encoded = false;
   std::string encode_type = "";  // "" with encoded: each file's own format
-  // Images are turned as the EXIF data of cameras say. An encoded file that must be turned is
-  // written anew.
+  // Rotates images as their EXIF data says. An encoded file that must be rotated is encoded again.
   bool exif = true;
-  // Not made 3 channels of 8 bits: one channel stays one, alpha is the fourth, and more bits become
-  // real numbers.
+  // Not converted to 3 channels of 8 bits: one channel stays one, alpha is the fourth, and more
+  // bits become real numbers.
   bool as_stored = false;
-  int threads = 0;  // that read and decode; 0: one for each processor
+  int threads = 0;  // that read and decode; 0: one per processor
 };
 
 struct ImagesetResult {
@@ -81,13 +81,13 @@ ImagesetResult convert_imageset(const std::string& root, const std::string& list
 ImagesetResult convert_class_folders(const std::string& root, const std::string& database,
                                      const ImagesetOptions& options, Log& log);
 
-// A table of numbers, CSV or the like, the first line of which may name the columns.
+// A table of numbers, CSV or similar; its first line may name the columns.
 struct TableOptions {
   ConvertOptions to{};
   bool shuffle = false;
   // The columns with labels, by name or number from 0 (from the last: -1); the others are the data.
   std::vector<std::string> labels{};
-  std::vector<int64_t> shape{};  // of the data of a row, one or three extents; none: all in a row
+  std::vector<int64_t> shape{};  // of a row's data, one or three extents; none: all in a row
 };
 
 // Rows become records with keys from "00000000". Data that are all integers from 0 to 255 become
@@ -95,14 +95,14 @@ struct TableOptions {
 void convert_csv(const std::string& table, const std::string& database, const TableOptions& options,
                  Log& log);
 
-// Where boxes around objects are written: a file of Pascal VOC's, a text of YOLO's or SSD's or a JSON
-// file of SSD's for each image, or a file of COCO's for all (data/convert/annotations.h).
+// Where boxes around objects come from: a file of Pascal VOC's, a text file of YOLO's or SSD's or a
+// JSON file of SSD's for each image, or one COCO file for all (data/convert/annotations.h).
 enum class AnnotationFormat { voc, coco, yolo, text, json };
 
 // Images with boxes, as AnnotatedDatum messages for an AnnotatedData layer. `list` has the images
-// and where their boxes are, with paths relative to `root`; for COCO it is the file with all boxes.
-// `label_map`: a file with a LabelMap message, with the numbers of the classes; check_label: its
-// names and numbers must be unique. What cannot be read is left out as above.
+// and the files of their boxes, with paths relative to `root`; for COCO it is the file with all
+// boxes. `label_map`: a file with a LabelMap message, with the numbers of the classes; check_label:
+// its names and numbers must be unique. Unreadable files are skipped as above.
 ImagesetResult convert_annoset(const std::string& root, const std::string& list,
                                const std::string& label_map, bool check_label,
                                const std::string& database, const ImagesetOptions& options,
@@ -114,7 +114,7 @@ ImagesetResult convert_annoset_of_classes(const std::string& root, const std::st
                                           const ImagesetOptions& options, Log& log);
 
 struct LabelMapOptions {
-  std::optional<AnnotationFormat> format{};  // of `source`; none: the names of classes
+  std::optional<AnnotationFormat> format{};  // format of `source`; none: a text of class names
   bool include_background = false;           // as label 0
   std::string delimiter = " ";               // between name, label and the name for people
   bool overwrite = false;                    // a map with other labels

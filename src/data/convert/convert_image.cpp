@@ -32,7 +32,7 @@ void set_extents(const Pixels<T>& image, Datum& datum) {
   datum.set_encoded(false);
 }
 
-// Plane after plane; `channels` as a constant lets the compiler do several pixels at once.
+// Plane after plane; `channels` as a constant lets the compiler process several pixels at a time.
 template <int kChannels, typename T, typename To>
 void write_planes(const Pixels<T>& image, To* to) {
   const int64_t channels = kChannels > 0 ? kChannels : image.channels,
@@ -51,7 +51,7 @@ void set_planes(const Image& image, Datum& datum) {
   write_planes<0>(image, planes.data());
 }
 
-// Clears all but the data, whose memory, as it is, is that of the next image: a string that grows
+// Clears everything except the data, whose memory is reused for the next image: a string that grows
 // from nothing is filled with zeros first.
 void clear_around_data(Datum& datum) {
   std::string data;
@@ -100,7 +100,7 @@ std::unique_lock<std::mutex> turn_of_large(const std::optional<ImageHeader>& hea
   return turn;
 }
 
-// What of the file its record does not keep.
+// Reports what the record does not keep of the file.
 void note_losses(const std::optional<ImageHeader>& header, ConvertedImage& converted) {
   if (!header) return;
   converted.bits = header->bits;
@@ -110,7 +110,7 @@ void note_losses(const std::optional<ImageHeader>& header, ConvertedImage& conve
     converted.dropped_channels = header->channels - color;
 }
 
-// `decoded`: the size of what was decoded, which may be a fraction or nothing where a header tells.
+// `decoded`: the decoded size, which may be a fraction, or nothing if the header is enough.
 void set_whole(const std::optional<ImageHeader>& header, bool exif, const ImageExtents& decoded,
                ConvertedImage& converted) {
   constexpr int kFirstSideways = 5;  // of EXIF's orientations
@@ -165,8 +165,8 @@ ConvertedImage convert_image(const std::string& path, const ImagesetOptions& opt
   const std::string own = extension_of(path);
   const std::string kind =
       options.encode_type.empty() && options.encoded ? own : options.encode_type;
-  // A file in the right format is stored byte for byte, as in Caffe, even with -gray. But readers do
-  // not turn it: one that is not upright is written anew.
+  // A file in the right format is stored byte for byte, as in Caffe, even with -gray. But readers
+  // do not rotate it, so one that is not upright is encoded again.
   const bool right = !kind.empty() && same_kind(own, kind) && !resize && !limit,
              turned = options.exif && header && header->orientation > 1;
   // One that is stored so is only looked through.

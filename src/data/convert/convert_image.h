@@ -6,10 +6,10 @@
 
 namespace crema {
 
-// What a converter says of an image besides storing it.
+// What a converter reports about an image in addition to storing it.
 struct ConvertedImage {
   int64_t channels = 0, height = 0, width = 0;  // in whatever form it is stored
-  int64_t whole_height = 0, whole_width = 0;    // upright, before it was resized
+  int64_t whole_height = 0, whole_width = 0;    // upright, before resizing
   int bits = 8;                                 // per channel, in the file, of which 8 are kept
   int dropped_channels = 0;                     // of the file
   bool real = false;                            // not bytes
@@ -20,7 +20,7 @@ struct ConvertedImage {
   int64_t values() const { return channels * height * width; }
 };
 
-// Error when the options contradict each other or ask for too much.
+// Error if the options contradict each other or are out of range.
 void check_options(const ImagesetOptions& options);
 
 // Reads the file into a Datum as the options say; its labels are left to the caller. Error names the

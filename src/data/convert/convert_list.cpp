@@ -13,7 +13,7 @@
 namespace crema {
 namespace {
 
-// Records that wait for the one that writes them hold so much at most, and one more each thread.
+// Memory limit of records that wait for the writer, plus one per thread.
 constexpr size_t kWaiting = size_t{256} << 20;
 
 struct MadeRecord {
@@ -22,10 +22,10 @@ struct MadeRecord {
   std::string name, path;
   ConvertedImage image;
   std::string problem;   // why there is none
-  bool refused = false;  // the system cannot read it, although it may be whole
+  bool refused = false;  // the system cannot read it, although the file may be intact
 };
 
-// Tells what the options mean where that may surprise.
+// Logs the meaning of options that may be surprising.
 void explain(const ImagesetOptions& options, Log& log) {
   if ((options.resize_height > 0) != (options.resize_width > 0))
     log.warning("Only one of -resize_height and -resize_width is given: images are not resized.");
@@ -34,7 +34,8 @@ void explain(const ImagesetOptions& options, Log& log) {
   if (options.shuffle) log.info("Shuffling data");
 }
 
-// The first image's size, which -check_size asks of all, as Caffe compares them: by their values.
+// The first image's size, which -check_size requires of all, compared by the number of values as in
+// Caffe.
 class SizeCheck {
  public:
   void check(const std::string& path, const ConvertedImage& image) {
@@ -97,7 +98,7 @@ ImagesetResult convert_list(const std::string& list, const std::string& root,
   for (int64_t number = 0; number < count; ++number) {
     const Parts::Turn turn = parts.turn(number);
     const MadeRecord& made = records.next();
-    // Neither absent nor damaged: a failing disk must not make a smaller database.
+    // Neither absent nor damaged: a failing disk must not produce a smaller database.
     if (made.refused)
       fail(made.problem,
            "; no database is made without this file: make it readable, or take it out of the list");

@@ -9,10 +9,10 @@
 
 namespace crema {
 
-// Writes a database of the records that `make` makes for each line, whose image is at `path`; or
-// two, as the options split the lines. `make` is called on several threads at a time, each time with
-// a record of the kind of `kind`; it may hold anything. A line for which it throws is logged as an
-// error and left out.
+// Writes a database of the records that `make` creates for each line, whose image is at `path`; or
+// two, as the options split the lines. `make` is called on several threads at a time, each time
+// with a record of the kind of `kind`, with arbitrary content. A line for which it throws is logged
+// as an error and skipped.
 using MakeRecord = std::function<ConvertedImage(const ListedImage& line, const std::string& path,
                                                 google::protobuf::Message& record)>;
 ImagesetResult convert_list(const std::string& list, const std::string& root,

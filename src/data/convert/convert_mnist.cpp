@@ -79,7 +79,8 @@ void write_records(const Digits& digits, int channels, Parts parts, Log& log, co
 
 }  // namespace
 
-// Whether class 3 is a digit, a letter or a dress is not in these files: options.format.classes says it.
+// These files do not say whether class 3 is a digit, a letter or a dress: options.format.classes
+// does.
 void convert_mnist(const std::string& images, const std::string& labels,
                    const std::string& database, const ConvertOptions& options, Log& log) {
   const Digits digits = read_digits(images, labels);

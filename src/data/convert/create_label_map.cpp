@@ -25,7 +25,7 @@ void add_class(LabelMap& map, int label, const std::string& name, const std::str
   item.set_display_name(shown);
 }
 
-// Adds a line's class: `name`, or `name label` and perhaps `shown` behind it.
+// Adds a line's class: `name`, or `name label`, optionally followed by `shown`.
 void add_line(LabelMap& map, const std::string& where, std::string_view line, bool numbered,
               std::string_view delimiter) {
   if (!numbered) return add_class(map, map.item_size() + 1, std::string(line), std::string(line));

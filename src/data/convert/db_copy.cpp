@@ -53,7 +53,7 @@ class JoinedSources {
       fail(at.source->describe(at.index), ": ", problem.what());
     }
   }
-  // The first key that two databases have in common; else empty.
+  // The first key that two databases have in common, or empty.
   std::string common_key() const {
     if (sources_.size() < 2) return "";
     std::unordered_set<std::string> keys;
@@ -103,7 +103,7 @@ void decode_to_planes(Datum& datum, Record& record) {
   datum.set_width(static_cast<int>(image.width));
 }
 
-// Those that one of the databases has. Error where another one has other names.
+// The names of any of the databases. Error if another one has different names.
 std::vector<std::string> common_names(const Sources& from) {
   ClassNames common;
   for (const auto& source : from) {

@@ -15,7 +15,7 @@ namespace {
 constexpr size_t kWaitingFacts = 64 << 20;
 
 struct RecordFacts {
-  size_t bytes = 0;  // always 0: no item holds much
+  size_t bytes = 0;  // always 0: items need little memory
   std::string format;
   std::vector<int64_t> shape;
   int64_t label = 0, labels = 0, boxes = 0;

@@ -1,4 +1,4 @@
-// What is in a database.
+// Statistics of a database.
 #pragma once
 
 #include <map>
@@ -23,11 +23,11 @@ struct DatabaseFacts {
     double mean() const { return sum / count; }
     double deviation() const;
   };
-  std::vector<Channel> channels;  // of records with as many channels as the first has
+  std::vector<Channel> channels;  // of records with as many channels as the first
 };
 
-// Reads all records on `threads` threads. Encoded images are decoded only for `values`, which asks
-// for `channels`. Error names the first damaged record.
+// Reads all records on `threads` threads. Encoded images are decoded only for `values`, which needs
+// `channels`. Error names the first damaged record.
 DatabaseFacts facts_of_database(const Source& source, bool values, int threads);
 
 }  // namespace crema

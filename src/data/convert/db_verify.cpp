@@ -24,7 +24,7 @@ struct VerifiedRecord {
   Sha256::Digest whole{}, content{}, label{};
 };
 
-// Of a picture or values: the first half of a SHA-256 is enough to tell them apart.
+// Hash of a picture or values: the first half of a SHA-256 is enough to tell them apart.
 struct Print {
   uint64_t content[2], label;
   int64_t index;
@@ -42,7 +42,7 @@ bool same_content(const Print& one, const Print& other) {
   return std::equal(one.content, one.content + 2, other.content);
 }
 
-// What the net reads as data, without labels.
+// The part of a record that the net reads as data, without labels.
 std::string content_of(const google::protobuf::Message& record) {
   if (const auto* sparse = dynamic_cast<const SparseDatum*>(&record)) {
     SparseDatum copy = *sparse;
@@ -84,7 +84,7 @@ void decode_all(const google::protobuf::Message& message) {
   Record record;
   record.datum = *datum_in(message);
   if (record.datum.encoded()) {
-    // Closer than a net does, which takes what it gets of a damaged JPEG.
+    // Stricter than a net, which accepts what a damaged JPEG still gives.
     decode_image(record.datum.data(), Color::as_stored, Decoding(), record.image);
   } else {
     decode(record, Color::as_stored);

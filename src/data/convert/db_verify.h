@@ -1,4 +1,4 @@
-// Looks for what is wrong in a database.
+// Looks for problems in a database.
 #pragma once
 
 #include <string>
@@ -11,8 +11,8 @@ namespace crema {
 struct Verified {
   int64_t records = 0;
   int64_t damaged = 0;        // cannot be read, parsed or decoded
-  int64_t repeated = 0;       // hold the picture or values of an earlier record
-  int64_t contradicting = 0;  // of these: with another label, or other boxes
+  int64_t repeated = 0;       // have the picture or values of an earlier record
+  int64_t contradicting = 0;  // among these: with another label, or other boxes
   // SHA-256, in hexadecimal, of a text with a line for each record in the order of the database:
   // the SHA-256 of the record as protobuf writes it, two blanks, its key; what sha256sum prints of
   // files. So it does not depend on the kind of database. Empty where records are damaged.

@@ -1,4 +1,4 @@
-// ImageNotes: what a converter says once of many images, when all are done.
+// ImageNotes: what a converter reports once about many images, when all are done.
 #pragma once
 
 #include <map>

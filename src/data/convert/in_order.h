@@ -12,18 +12,18 @@
 
 namespace crema {
 
-// Item has a member `bytes`, which make() sets: what it holds in memory. Items are reused, to reuse
-// their memory.
+// Item has a member `bytes`, which make() sets: its memory. Items are reused, to reuse their
+// memory.
 template <typename Item>
 class InOrder {
  public:
   using Make = std::function<void(int64_t number, Item& item)>;
 
-  // So many items are made ahead at most: enough to go on while many are written at once.
+  // The most items made ahead: enough to continue while many are written together.
   static constexpr size_t kAhead = 256;
 
-  // Items 0 .. count-1. make() is called on `threads` threads at a time. No item is begun while
-  // those that wait hold more than `most_bytes`.
+  // Items 0 .. count-1. make() is called on `threads` threads at a time. No item is begun while the
+  // waiting ones use more than `most_bytes`.
   InOrder(int64_t count, int threads, size_t most_bytes, Make make)
       : count_(count), most_bytes_(most_bytes), make_(std::move(make)) {
     slots_.resize(std::max(kAhead, static_cast<size_t>(std::max(1, threads)) * 4));
@@ -38,8 +38,8 @@ class InOrder {
   InOrder(const InOrder&) = delete;
   InOrder& operator=(const InOrder&) = delete;
 
-  // The next item, for at most `count` calls: valid until the call after it. What make() threw for
-  // it is thrown here.
+  // The next item, for at most `count` calls: valid until the next call. Rethrows what make() threw
+  // for it.
   Item& next() {
     std::unique_lock<std::mutex> lock(mutex_);
     if (taken_ > 0) give_back(slot(taken_ - 1));
@@ -67,8 +67,8 @@ class InOrder {
     used.made = false;
   }
 
-  // Numbers are begun in order, so while items wait, the one that is wanted next is made or being
-  // made: nobody waits for ever.
+  // Numbers are begun in order, so while items wait, the next one is made or being made: no thread
+  // waits for ever.
   bool may_begin() const {
     return begun_ < count_ && held_ <= most_bytes_ &&
            begun_ - std::max<int64_t>(0, taken_ - 1) < static_cast<int64_t>(slots_.size());
@@ -113,7 +113,7 @@ class InOrder {
   std::condition_variable free_, done_;
   std::vector<Slot> slots_;        // item n is in slot n % size
   int64_t begun_ = 0, taken_ = 0;  // how many
-  size_t held_ = 0;                // by items that are made and not given back
+  size_t held_ = 0;                // of items that are made and not given back
   bool stopping_ = false;
   std::vector<std::thread> threads_;
 };

@@ -25,7 +25,8 @@ void shuffle(std::vector<int64_t>& records, Random random) {
 int64_t training_records(int64_t count, double split) {
   const bool share = split < 1;
   require(split > 0 && std::isfinite(split) && (share || split == std::floor(split)), "-split ",
-          split, ": expected a share below 1, such as 0.9, or a number of records, such as 45000");
+          split,
+          ": expected a fraction below 1, such as 0.9, or a number of records, such as 45000");
   const double wanted = share ? std::round(split * static_cast<double>(count)) : split;
   if (wanted < 1 || wanted > static_cast<double>(count - 1)) {
     fail("-split ", split, " of ", count, " records leaves ", wanted < 1 ? "none" : "all",

@@ -12,7 +12,7 @@
 
 namespace crema {
 
-// Which records are for training, and which for validation, in the order in which they are written.
+// Which records are for training, and which for validation, in the order of writing.
 struct Split {
   std::vector<int64_t> training, validation;
 };
@@ -31,17 +31,17 @@ class Parts {
     std::string path;
     std::vector<int64_t> records;
     std::unique_ptr<DatabaseWriter> writer;
-    std::map<int, int64_t> classes{};  // how many records of each were written
+    std::map<int, int64_t> classes{};  // number of records written of each
 
     void put(const std::string& key, const google::protobuf::Message& record, int label);
   };
 
-  // Creates the databases, for records with these labels. shuffle: in random order even where they
-  // are not split.
+  // Creates the databases, for records with these labels. shuffle: in random order even if they are
+  // not split.
   Parts(const std::string& path, const std::vector<int>& labels, bool shuffle,
         const ConvertOptions& options);
 
-  // Which record is to be written when: record number `index` of the list is the i-th of its part.
+  // The order of writing: record number `index` of the list is the i-th of its part.
   struct Turn {
     Part* part;
     int64_t i, index;

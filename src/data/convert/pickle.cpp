@@ -9,8 +9,8 @@ namespace {
 
 using Kind = PickleValue::Kind;
 
-// Whether a value is a call of that function with at least so many arguments. NumPy's modules have
-// had two names.
+// Whether a value is a call of that function with at least that many arguments. NumPy's modules
+// have had two names.
 bool calls(const PickleValue& value, const std::string& module, const std::string& name,
            size_t arguments) {
   if (value.kind != Kind::call) return false;
@@ -26,7 +26,7 @@ const PickleValue& argument(const PickleValue& call, size_t number) {
   return *call.items[1]->items[number];
 }
 
-// Text in UTF-8 whose characters are bytes, which is how Python 3 puts bytes into protocol 2.
+// Text in UTF-8 whose characters are bytes: Python 3 stores bytes this way in protocol 2.
 bool from_latin1(std::string_view text, std::string& bytes) {
   for (size_t i = 0; i < text.size(); ++i) {
     const auto lead = static_cast<unsigned char>(text[i]);
@@ -50,7 +50,7 @@ bool bytes_in(const PickleValue& value, std::string& bytes) {
   return value.kind == Kind::text;
 }
 
-// A key as text, which Python 3 may have as bytes; "" for anything else.
+// A key as text, which may be bytes from Python 3; "" for anything else.
 std::string key_in(const PickleValue& value) {
   constexpr size_t kLongest = 100;
   const PickleValue& text = calls(value, "_codecs", "encode", 2) ? argument(value, 0) : value;

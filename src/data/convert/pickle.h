@@ -14,7 +14,7 @@ namespace crema {
 
 class Pickle {
  public:
-  // Error names the path, the byte and what is wrong there.
+  // Error names the path, the byte and the problem.
   explicit Pickle(const std::string& path);
   Pickle(const Pickle&) = delete;
   Pickle& operator=(const Pickle&) = delete;

@@ -11,8 +11,8 @@ class Progress {
   // `total`: the number of records to be made or left out.
   explicit Progress(int64_t total) : total_(total) {}
 
-  // Caffe's line with the rate and the remaining time, when some seconds have passed since the last
-  // one, else "". `done` of the records are made or left out, `written` are made.
+  // Caffe's line with the rate and the remaining time, if some seconds have passed since the last
+  // one, otherwise "". `done` of the records are made or skipped, `written` are made.
   std::string line(double seconds, int64_t done, int64_t written);
 
   // Caffe's last line.

@@ -37,7 +37,7 @@ class TableReader {
     const std::string text = read_text(path_ == "-" ? "/dev/stdin" : path_);
     each_line(text, [&](std::string_view line, int64_t number) {
       if (pending_.empty() && table_.columns == 0) {
-        pending_ = line;  // the line after it helps to say what it is
+        pending_ = line;  // the line after it helps to classify it
         pending_number_ = number;
       } else {
         take_pending(line);
@@ -210,7 +210,7 @@ class TableReader {
   std::vector<bool> is_label_;
   bool integers_ = true;                    // all labels
   bool named_ = false;                      // the labels are names of classes
-  std::map<std::string, int32_t> numbers_;  // of these, in the order of the rows
+  std::map<std::string, int32_t> numbers_;  // the labels, in the order of the rows
 };
 
 }  // namespace

@@ -44,8 +44,7 @@ bool belongs_to_database(const std::string& name) {
          (number(name.substr(0, dot)) && endings.count(name.substr(dot)) > 0);
 }
 
-// Whether a folder holds what a database of some kind consists of, and nothing else but the names of
-// its classes.
+// Whether a folder has only the files of a database of some kind and its class names.
 bool is_database(const std::string& path) {
   if (!folder_exists(path)) return false;
   bool any = false;
@@ -58,8 +57,8 @@ bool is_database(const std::string& path) {
   return any;
 }
 
-// After a kill while `path` was replaced: puts the old database back, or removes it where the new one
-// is in place.
+// If a process was killed while `path` was replaced: puts the old database back, or removes it if
+// the new one is in place.
 void finish_replacing(const std::string& path) {
   const std::string old = path + kReplacedEnding;
   if (!is_database(old)) return;

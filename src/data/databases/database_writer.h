@@ -10,24 +10,24 @@
 
 namespace crema {
 
-// What kind of database to write, and how.
+// The kind of database to write, and options.
 struct DatabaseFormat {
   DatabaseFormat() = default;
   DatabaseFormat(Backend kind) : backend(kind) {}
 
   Backend backend = DataParameter::LMDB;
-  bool overwrite = false;  // replace a database that is there; anything else is never replaced
+  bool overwrite = false;  // replaces an existing database; anything else is never replaced
   std::vector<std::string> classes;  // their names, which the database keeps; none: numbers only
-  // Of HDF5 files alone, whose values are floats.
-  int64_t rows = 10000;  // of a file, at most
+  // For HDF5 files only, whose values are floats.
+  int64_t rows = 10000;  // per file, at most
   int compression = 0;   // the level of gzip, 1 to 9; 0: none
   float scale = 1;       // values are multiplied by it
 };
 
 // For a moment the ending of a database that another one replaces, where names cannot be exchanged.
 constexpr const char* kReplacedEnding = ".replaced";
-// What a message about a missing database adds when a kill in that moment left the old one:
-// "; DATABASE.replaced is ..."; otherwise empty.
+// Added to a message about a missing database if a process was killed at that moment and left the
+// old one: "; DATABASE.replaced is ..."; otherwise empty.
 std::string replaced_database_hint(const std::string& path);
 
 class DatabaseWriter {
@@ -81,8 +81,8 @@ std::unique_ptr<DatabaseWriter> create_lmdb(const std::string& path,
                                             const DatabaseFormat& format = {});
 std::unique_ptr<DatabaseWriter> create_leveldb(const std::string& path,
                                                const DatabaseFormat& format = {});
-// The folder `path` of HDF5 files, and the list PATH.txt, which `hdf5_data_param { source }` takes.
-// Records are Datums of one shape whose values are bytes or floats.
+// The folder `path` of HDF5 files, and the list PATH.txt for `hdf5_data_param { source }`. Records
+// are Datums of one shape with bytes or floats.
 std::unique_ptr<DatabaseWriter> create_hdf5(const std::string& path, const DatabaseFormat& format);
 
 }  // namespace crema

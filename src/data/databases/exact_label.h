@@ -8,7 +8,7 @@
 
 namespace crema {
 
-// The label as a blob holds it. Error, which gives only the reason, when its value would change.
+// The label in a blob. Error, which gives only the reason, if its value would change.
 inline float exact_label(int64_t label) {
   const auto held = static_cast<float>(label);
   // As doubles: the largest floats exceed int64.

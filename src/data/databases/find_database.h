@@ -15,14 +15,14 @@ struct FoundDatabase {
 };
 
 // `path`: the folder of an LMDB or a LevelDB, a data.mdb, an HDF5 file, the list of such files, or
-// their folder as converters write it, or tar files (data/databases/tar_shards.h). Error says what is
-// there instead.
+// their folder from a converter, or tar files (data/databases/tar_shards.h). Error describes what
+// is there instead.
 FoundDatabase find_database(const std::string& path);
 
 // "LMDB", "LevelDB", "HDF5", "tar".
 const char* title_of(Backend backend);
 
-// What the records of a database are.
+// The kind of records in a database.
 enum class RecordKind { datum, annotated, sparse };
 
 // Found by the first record that says so.
@@ -33,8 +33,8 @@ void require_records(const Source& source, RecordKind expected);
 std::unique_ptr<google::protobuf::Message> new_record(RecordKind kind);
 // The image and its label; null for sparse ones.
 const Datum* datum_in(const google::protobuf::Message& record);
-// Whether `record` holds anything of what its kind should: bytes of another kind of message can
-// often be parsed, but leave nothing.
+// Whether `record` has any field of its kind: bytes of another kind of message often parse, but
+// leave nothing.
 bool holds_sample(const google::protobuf::Message& record);
 
 }  // namespace crema

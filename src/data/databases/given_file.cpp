@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Which layer takes the records of a database.
+// Which layer reads the records of a database.
 std::string layer_for(const Source& source, const char* backend) {
   switch (kind_of_records(source)) {
     case RecordKind::annotated:
@@ -35,7 +35,7 @@ FileKind database_kind(const std::string& path, bool lmdb) {
   try {
     const auto source = lmdb ? open_lmdb(path) : open_leveldb(path);
     kind.use = layer_for(*source, backend);
-  } catch (const std::exception&) {  // damaged: what it is meant to be is still clear
+  } catch (const std::exception&) {  // damaged: its kind is still clear
   }
   return kind;
 }
@@ -95,7 +95,7 @@ FileKind kind_of(const std::string& path) {
     if (folder_exists(path)) return folder_kind(path);
     const FileKind kind = file_kind(path);
     return kind.what == kHdf5Kind ? hdf5_kind(path) : kind;
-  } catch (const std::exception&) {  // a message goes on without it
+  } catch (const std::exception&) {  // a message does without it
     return {};
   }
 }

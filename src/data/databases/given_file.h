@@ -1,4 +1,5 @@
-// What a path that a person gave leads to, for messages about something that was expected instead.
+// Describes what a path from a user leads to, for messages about something that was expected
+// instead.
 #pragma once
 
 #include <string>
@@ -7,7 +8,7 @@
 
 namespace crema {
 
-// Of a folder, a database with the kind of its records, or any other file.
+// For a folder, a database with the kind of its records, or any other file.
 FileKind kind_of(const std::string& path);
 std::string what_it_is(const std::string& path);
 

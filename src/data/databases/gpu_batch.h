@@ -1,5 +1,5 @@
-// What makes a batch on a GPU from records that are there: crop, mirror, mean, scale, padding and
-// grey, in any format and type, the same values as Transform::apply gives.
+// Makes a batch on a GPU from records in its memory: crop, mirror, mean, scale, padding and grey,
+// in any format and type, with the same values as Transform::apply.
 #pragma once
 
 #include "data/transforms/transform.h"
@@ -7,7 +7,7 @@
 
 namespace crema {
 
-// A record of a batch: its planes, and what was drawn for it.
+// A record of a batch: its planes, and the random numbers drawn for it.
 struct StoredPicture {
   const uint8_t* planes;
   int64_t height, width;
@@ -25,7 +25,7 @@ struct AllRecords {
   Random random;
   uint64_t pass;
   const uint64_t* live_pass;  // not null: the pass is *live_pass
-  float* label;               // of the batch; null: not wanted
+  float* label;               // of the batch; null: not needed
 };
 
 // A transform as the GPU needs it, for records of so many channels.

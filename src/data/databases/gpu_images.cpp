@@ -15,7 +15,7 @@ constexpr size_t kAlignment = 256;
 
 size_t aligned(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
-// What is there of the image.
+// The available part of the image.
 ImagePart part_of(const Record& record) {
   return record.part.height > 0 ? record.part : ImagePart{0, 0, record.height, record.width};
 }
@@ -25,7 +25,7 @@ size_t bytes_of(const Record& record) {
   return static_cast<size_t>(record.channels * part.height * part.width);
 }
 
-// The image of a record as planes, where it is none.
+// A record's image as planes, if it is not encoded.
 void to_planes(Record& record) {
   require(record.bytes != nullptr, "the record holds real numbers, but the first one bytes");
   if (!record.interleaved) return;
@@ -59,7 +59,7 @@ void decode_to_planes(const Transform& transform, Record& record) {
   if (transform.augmentation().reverses_colors()) put_red_first(record);
 }
 
-// What nvJPEG decodes only gets its shape, and no `bytes`.
+// For nvJPEG only the shape is set, no `bytes`.
 void read_shape(const Transform& transform, Record& record) {
   const Datum& datum = record.datum;
   const Color color = transform.color();
@@ -80,7 +80,7 @@ void read_shape(const Transform& transform, Record& record) {
 // Records as the loader hands them over.
 class RecordsForGpu : public Dataset {
  public:
-  // channels: of each image, before grey is made of them.
+  // channels: of each image, before conversion to grey.
   RecordsForGpu(std::shared_ptr<const Records> records, int64_t channels)
       : records_(std::move(records)), channels_(channels) {}
 
@@ -115,7 +115,7 @@ class RecordsForGpu : public Dataset {
   const int64_t channels_;
 };
 
-// Files for nvJPEG, and planes where it cannot decode.
+// Files for nvJPEG, and planes for images that it cannot decode.
 class FilesForGpu : public RecordsForGpu {
   using RecordsForGpu::RecordsForGpu;
   void load(const SampleIndex& sample_index, Sample& sample) const override {
@@ -129,7 +129,7 @@ class FilesForGpu : public RecordsForGpu {
   }
 };
 
-// Planes, of what the crop shows.
+// Planes, of the cropped part.
 class PlanesForGpu : public RecordsForGpu {
   using RecordsForGpu::RecordsForGpu;
   bool decodes() const override { return records_->decodes(); }
@@ -201,7 +201,7 @@ std::unique_ptr<GpuImages> GpuImages::of_bytes(Context& context,
   if (context.device() == Device::cpu || options.batch_size == 1 || transform.changes().mixes() ||
       transform.numbers().flow)
     return nullptr;
-  // A mean image is subtracted by the place in the whole image.
+  // A mean image is subtracted by the position in the whole image.
   if (records->encoded() && !transform.mean_image().empty()) return nullptr;
   Sample first;
   try {
@@ -232,7 +232,7 @@ GpuImages::GpuImages(Context& context, std::shared_ptr<const Records> records,
                              std::make_shared<FilesForGpu>(records_, first.channels))
                        : std::make_shared<PlanesForGpu>(records_, first.channels),
               options) {
-  // Now, so that the net knows what is left; more where later images are larger.
+  // Now, so that the net knows what is left; more if later images are larger.
   const size_t bytes = planes_at(options.batch_size, loader_.label_shape().count()) +
                        static_cast<size_t>(options.batch_size) * aligned(bytes_of(first));
   for (int i = 0; i < kSlots; ++i) stage_->room(i, bytes);
@@ -255,7 +255,7 @@ int64_t GpuImages::batch(Context& context, uint64_t pass, const Tensor& data,
   if (!thread_.joinable()) thread_ = std::thread([this] { work(); });
   Slot& wanted = slot(number);
   const auto complete = [&] { return wanted.number == number; };
-  // The host runs ahead of the GPU: it is no matter that it waits while that still computes.
+  // The host runs ahead of the GPU: blocking here is fine while the GPU still computes.
   using Clock = std::chrono::steady_clock;
   std::optional<Clock::time_point> idle;
   while (!complete()) {
@@ -285,7 +285,7 @@ void GpuImages::skip(int64_t samples) {
 }
 
 void GpuImages::start_at(int64_t number, std::unique_lock<std::mutex>& lock) {
-  next_ = number + kSlots;  // nothing begins until all are unset
+  next_ = number + kSlots;  // no work begins until all are unset
   taken_ = number - 1;
   changed_.wait(lock, [&] { return !busy_; });
   for (Slot& slot : slots_) slot.number = -1;
@@ -333,7 +333,7 @@ void GpuImages::bring(int64_t number, Slot& slot) {
     const Record& record = batch.records[i].record;
     uint8_t* const to = room + offsets[i];
     const Draw draw = batch.records[i].sample_index.draw();
-    // The part is all that there is: what the crop shows beyond it is padding.
+    // The part is all there is: pixels of the crop beyond it are padding.
     const ImagePart part = part_of(record);
     Cut cut = transform_.numbers.cut(record.height, record.width, draw);
     cut.top -= part.top;
@@ -358,9 +358,9 @@ void GpuImages::bring(int64_t number, Slot& slot) {
   slot.labels = reinterpret_cast<const float*>(room + labels_at);
 }
 
-// What nvJPEG refuses although its header looks well.
+// Files that nvJPEG refuses although their headers look valid.
 void GpuImages::decode_here(const Record& record, const SampleIndex& sample_index, uint8_t* to) {
-  stage_->finish();  // nothing must read the batch any more, should this throw
+  stage_->finish();  // nothing may read the batch any more if this throws
   const std::string name = records_->describe(sample_index);
   if (!warned_) log_.warning(cat(name, ": nvJPEG does not decode it; the CPU decodes such images"));
   warned_ = true;

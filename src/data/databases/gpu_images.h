@@ -1,9 +1,9 @@
-// GpuImages: batches of a database whose images come to the GPU as bytes and become values there. The
-// loader's threads read the records in its order, decode and change images; one more thread brings a
-// batch to the GPU while the net computes on the one before. With transform_param { decoder: GPU } it
-// has them decoded there, by nvJPEG; what that cannot (progressive JPEGs, inks, PNGs) the loader's
-// threads decode. Order, labels, crops and mirroring are those of a Loader with the same transform and
-// options.
+// GpuImages: batches of a database whose images come to the GPU as bytes and become values there.
+// The loader's threads read the records in its order, decode and change images; one more thread
+// brings a batch to the GPU while the net computes on the one before. With transform_param {
+// decoder: GPU } nvJPEG decodes them there; the loader's threads decode what it cannot (progressive
+// and CMYK JPEGs, PNGs). Order, labels, crops and mirroring are those of a Loader with the same
+// transform and options.
 #pragma once
 
 #include <condition_variable>
@@ -22,15 +22,15 @@ namespace crema {
 
 class GpuImages {
  public:
-  // With nvJPEG. Null where the CPU must decode, after a warning that says why: the net is not on a GPU,
-  // there is no nvJPEG, records are not encoded, or a batch is one image, whose size the net follows.
-  // Error when the transform changes images in a way that only CPUs compute.
+  // With nvJPEG. Null if the CPU must decode, after a warning with the reason: the net is not on a
+  // GPU, there is no nvJPEG, records are not encoded, or a batch is one image, whose size the net
+  // follows. Error if the transform changes images in a way that only CPUs support.
   static std::unique_ptr<GpuImages> decode_there(Context& context,
                                                  std::shared_ptr<const Records> records,
                                                  LoaderOptions options);
-  // Images as the CPU has decoded and changed them: the values are those of a Loader, bit for bit. Null
-  // where the net is not on a GPU, records hold real numbers, samples are mixed, or the transform needs
-  // all of an image that would be decoded in part.
+  // Images that the CPU has decoded and changed: the values are those of a Loader, bit for bit.
+  // Null if the net is not on a GPU, records have real numbers, samples are mixed, or the transform
+  // needs all of an image that would be decoded in part.
   static std::unique_ptr<GpuImages> of_bytes(Context& context,
                                              std::shared_ptr<const Records> records,
                                              LoaderOptions options);
@@ -48,13 +48,13 @@ class GpuImages {
   // Bytes of GPU memory.
   size_t bytes() const { return stage_->bytes() + transform_.mean.bytes(); }
   bool decodes_there() const { return decoder_ != nullptr; }
-  // Seconds that the GPU has waited for a batch with nothing else to do.
+  // Seconds that the GPU has waited for a batch while idle.
   double waited() const { return waited_; }
 
  private:
   static constexpr int kSlots = BatchStage::kSlots;
   struct Slot {
-    int64_t number = -1;  // of the batch that is complete here
+    int64_t number = -1;  // the batch that is complete here
     int64_t epoch = 0;
     const StoredPicture* pictures = nullptr;  // on the GPU, and the labels behind them
     const float* labels = nullptr;
@@ -77,7 +77,7 @@ class GpuImages {
   const JpegDecoder::Planes planes_;
   const int gpu_;
   Log& log_;
-  Loader loader_;  // of records with their files, or with planes
+  Loader loader_;  // gives records with their files, or with planes
   double waited_ = 0;
   bool warned_ = false;
 

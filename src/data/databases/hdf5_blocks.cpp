@@ -40,7 +40,7 @@ Hdf5Blocks::Values Hdf5Blocks::find(const Key& key) const {
   return place->second->values;
 }
 
-// Drops what was used least recently until so many values fit.
+// Drops the least recently used blocks until this many values fit.
 void Hdf5Blocks::make_room(int64_t values) const {
   while (!blocks_.empty() && values_ + values > most_values_) {
     values_ -= blocks_.back().count;

@@ -1,6 +1,6 @@
-// Hdf5Blocks: rows of the datasets of HDF5 files, as float32, in blocks. Those used last stay in
-// memory, up to a bound; the files need not fit. Threads share them: one reads at a time, others go
-// on with blocks that are there.
+// Hdf5Blocks: rows of the datasets of HDF5 files, as float32, in blocks. The most recent ones stay
+// in memory, up to a limit; the files need not fit. Threads share them: one reads at a time, others
+// continue with blocks in memory.
 #pragma once
 
 #include <list>
@@ -34,7 +34,8 @@ class Hdf5Blocks {
   const std::vector<File>& files() const { return files_; }
   const std::vector<Set>& sets() const { return sets_; }
 
-  // The values of a row, and of those after it in its block. They stay as long as the pointer.
+  // The values of a row, and of those after it in its block. They stay valid as long as the
+  // pointer.
   Values at(int file, int64_t row, int set) const;
 
   int64_t values_in_memory() const;
@@ -54,7 +55,7 @@ class Hdf5Blocks {
   struct OpenFile {
     int file;
     std::unique_ptr<Hdf5File> content;
-    std::vector<bool> wide;  // of each dataset: integers that float32 may not hold
+    std::vector<bool> wide;  // per dataset: integers that float32 may not represent
   };
 
   Values find(const Key& key) const;

@@ -26,7 +26,7 @@ std::string Hdf5Dataset::describe(const SampleIndex& sample_index) const {
   return cat(source_->path(row.file), ", row ", row.row);
 }
 
-// The caller says where it happened: what the file says of itself would be said twice.
+// The caller adds the place: otherwise the file's name would appear twice.
 Hdf5Blocks::Values Hdf5Dataset::at(int64_t record, int dataset) const {
   const Hdf5Source::Row row = source_->locate(record);
   try {

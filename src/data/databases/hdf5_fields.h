@@ -9,7 +9,7 @@
 
 namespace crema {
 
-// How a structure violates the format. Code that knows the file's path adds it.
+// How a structure violates the format. Code with the file's path adds it.
 class Hdf5Damage : public Error {
  public:
   using Error::Error;
@@ -39,7 +39,7 @@ class Hdf5Fields {
     need(size);
     at_ += size;
   }
-  // The next `size` bytes, as fields of their own.
+  // The next `size` bytes, as separate fields.
   Hdf5Fields part(uint64_t size, const std::string& what) {
     const uint64_t position = this->position();
     skip(size);

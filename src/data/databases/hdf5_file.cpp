@@ -81,7 +81,7 @@ bool is_hdf5(const std::string& path) {
 Hdf5File::Hdf5File(const std::string& path) : path_(path) {
   require(file_exists(path), path, ": no such file");
   size_ = RandomAccessFile(path).size();
-  if (!is_hdf5(path)) {  // which may also begin with a block of the user's
+  if (!is_hdf5(path)) {  // which may also begin with a user block
     const FileKind kind = file_kind(path);
     if (!kind.what.empty() && kind.what != kUnknownKind)
       fail(path, ": is not an HDF5 file, or it is damaged or cut short", what_it_is(kind));
@@ -121,7 +121,7 @@ void Hdf5File::leads_out(const std::string& name) const {
 
 bool Hdf5File::has(const std::string& name) const {
   const Hdf5Quiet quiet;
-  // Asks the library link by link: a missing link on the way is an error for it.
+  // Asks the library link by link, because a missing link on the way is an error for it.
   for (size_t end = name.find('/');; end = name.find('/', end + 1)) {
     const bool there = end == 0 || H5Lexists(file_, name.substr(0, end).c_str(), links_) > 0;
     if (led_out_) leads_out(name);

@@ -1,9 +1,9 @@
-// Hdf5File: reads HDF5 files, trees of named groups and datasets that hold data, weights and solver
-// states. Names are paths: "data/conv1/0". Threads may share it, and take turns with each call.
+// Hdf5File: reads HDF5 files, trees of named groups and datasets with data, weights and solver
+// states. Names are paths: "data/conv1/0". Threads may share it; calls take turns.
 //
-// Untrusted files are restricted to what they are for: everything must be in the file itself, and a
-// dataset may not have more values than its stored bytes can hold. An Error says what is violated,
-// with the file's path and the dataset.
+// Untrusted files are restricted to their purpose: everything must be in the file itself, and a
+// dataset may not have more values than its stored bytes can contain. An Error names the violation,
+// the file's path and the dataset.
 #pragma once
 
 #include <cstdint>
@@ -38,10 +38,10 @@ class Hdf5File {
   // dataset.
   std::vector<Child> children(const std::string& group) const;
 
-  // These read a dataset of numbers of any type, which are converted. Error when there is no such
-  // dataset, or when it does not hold numbers.
+  // Read a dataset of numbers of any type and convert them. Error if there is no such dataset, or
+  // if it does not contain numbers.
   Shape shape(const std::string& name) const;
-  // Whether they are stored as integers with more bits than a float32 holds.
+  // Whether they are stored as integers with more bits than float32 can represent.
   bool wide_integers(const std::string& name) const;
   std::vector<float> floats(const std::string& name) const;
   std::vector<double> doubles(const std::string& name) const;
@@ -49,8 +49,8 @@ class Hdf5File {
   // The rows [first, first + count) of the first axis. `into` has room for them.
   void floats(const std::string& name, int64_t first, int64_t count, float* into) const;
   std::vector<double> doubles(const std::string& name, int64_t first, int64_t count) const;
-  // How many rows are stored together, in one piece that is read and decompressed as a whole; 0:
-  // the dataset is not stored in such chunks.
+  // How many rows are stored in one piece that is read and decompressed as a whole; 0: the dataset
+  // is not chunked.
   int64_t rows_in_chunk(const std::string& name) const;
   // Read a dataset of one number.
   float real(const std::string& name) const;
@@ -58,8 +58,8 @@ class Hdf5File {
   // Reads a dataset that is one string of fixed length.
   std::string text(const std::string& name) const;
 
-  // Attributes of the file as a whole, of one number or one string of fixed length; `otherwise`
-  // when there is none with this name.
+  // Attributes of the whole file, with one number or one string of fixed length; `otherwise` if
+  // there is none with this name.
   double attribute(const std::string& name, double otherwise) const;
   std::string attribute(const std::string& name, const std::string& otherwise) const;
 

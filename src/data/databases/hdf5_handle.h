@@ -24,8 +24,8 @@ class Hdf5Handle {
   herr_t (*close_)(hid_t);
 };
 
-// Held while the library works: a snapshot is written while the training reads its data, and the
-// library has global state that only some builds of it protect.
+// Held during library calls: a snapshot is written while the training thread reads its data, and
+// the library has global state that only some builds protect.
 using Hdf5Turn = std::unique_lock<std::recursive_mutex>;
 Hdf5Turn hdf5_turn();
 

@@ -4,7 +4,7 @@ namespace crema {
 namespace {
 
 constexpr uint64_t kMaxAxes = 32;
-constexpr int kMaxNesting = 8;  // of types inside types
+constexpr int kMaxNesting = 8;  // nesting depth of types
 
 // Returns the bytes per value.
 uint64_t read_type(Hdf5Fields& fields, int depth);
@@ -153,7 +153,7 @@ void read_fill_value(Hdf5Fields& fields, Hdf5Messages& into) {
     given = fields.number(1) != 0 || version == 1;
   }
   if (!given) return;
-  // As a signed number: negative where there is none.
+  // As a signed number: negative if there is none.
   const uint64_t size = fields.number(4);
   if (size == 0 || size > INT32_MAX) return;
   fields.skip(size);

@@ -13,11 +13,11 @@ namespace crema {
 struct Hdf5Messages {
   struct Layout {
     enum class Kind { compact, contiguous, chunked, other } kind = Kind::other;
-    uint64_t address = kHdf5Nowhere;  // of the values, or of the tree of chunks
-    // Of the values. Versions 1 and 2 do not give it for contiguous ones.
+    uint64_t address = kHdf5Nowhere;  // address of the values, or of the tree of chunks
+    // Size of the values. Versions 1 and 2 do not give it for contiguous ones.
     std::optional<uint64_t> size;
     std::vector<uint64_t> chunk;  // extents, the last one the bytes per value
-    bool tree = false;            // of chunks, in the first form
+    bool tree = false;            // tree of chunks, in the first form
   };
   std::optional<std::vector<uint64_t>> extents;
   std::optional<uint64_t> type_size;

@@ -29,7 +29,7 @@ class Hdf5Ranges {
   // Hdf5Damage when the range is not entirely inside the file.
   void hold(const std::string& what, uint64_t address, uint64_t size) const;
   Hdf5Fields look(const std::string& what, uint64_t address, uint64_t size) const;
-  // Like hold() and look(), for ranges that belong to this structure alone, which check() verifies.
+  // Like hold() and look(), for ranges that belong to this structure only, which check() verifies.
   void claim(const std::string& what, uint64_t address, uint64_t size);
   Hdf5Fields take(const std::string& what, uint64_t address, uint64_t size);
   // Hdf5Damage when two structures have claimed the same bytes.

@@ -15,10 +15,10 @@
 namespace crema {
 namespace {
 
-// A file is written, and read, as a whole: 256 MiB at most.
+// A file is written, and read, as a whole: at most 256 MiB.
 constexpr int64_t kValuesOfFile = int64_t{1} << 26;
 
-// The path of the list. Error where it would replace a file that is not the list of such files.
+// The path of the list. Error if it would replace a file that is not the list of such files.
 std::string list_of(const std::string& path, bool overwrite) {
   for (const char* ending : {".h5", ".hdf5", ".txt"}) {
     require(!ends_with(path, ending), path,

@@ -13,7 +13,7 @@ namespace {
 // A block: enough for a disk, and at least this many are in memory.
 constexpr int64_t kBlockValues = int64_t{1} << 20;
 constexpr int64_t kLeastBlocks = 16;
-// A window of shuffling is this part of what is kept: the next one is read beside it.
+// A shuffling window is this fraction of the cached rows: the next one is read in parallel.
 constexpr int64_t kWindows = 4;
 
 // How many rows of a file are read together: whole chunks, unless these are too large.
@@ -51,7 +51,7 @@ void Hdf5Source::add_file(const std::string& path, const std::vector<std::string
   const Hdf5File file(path);
   const bool first = files() == 0;
   int64_t rows = -1, chunk = 0;
-  Shape largest;  // the row whose dataset says how much is read together
+  Shape largest;  // row shape of the dataset that determines the block size
   for (size_t i = 0; i < names.size(); ++i) {
     const Shape shape = file.shape(names[i]);
     require(shape.axes() >= 1, path, ": dataset \"", names[i],
@@ -74,8 +74,8 @@ void Hdf5Source::add_file(const std::string& path, const std::vector<std::string
   rows = std::max<int64_t>(0, rows);
   read_rows_.push_back(
       rows_of_block(rows, std::max<int64_t>(1, values_of_row_), chunk, most_values_));
-  // A dataset that is small beside the others, such as labels, is read as a whole: its chunks have
-  // other borders.
+  // A dataset that is small compared with the others, such as labels, is read as a whole: its
+  // chunks have different borders.
   const int64_t small = most_values_ / kLeastBlocks / static_cast<int64_t>(names.size());
   std::vector<int64_t> block_rows;
   for (size_t i = 0; i < names.size(); ++i) {

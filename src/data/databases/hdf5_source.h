@@ -14,7 +14,7 @@ namespace crema {
 
 class Hdf5Source {
  public:
-  // What is kept in memory at most: 1 GiB.
+  // The cache limit: 1 GiB.
   static constexpr int64_t kMostValues = int64_t{1} << 28;
 
   struct Row {
@@ -23,7 +23,8 @@ class Hdf5Source {
   };
 
   // `list` is a text file that names one .h5 file per line, or such a file itself, `names` the
-  // wanted datasets. Opens every file at once, so that a bad one is found now and not hours later.
+  // requested datasets. Opens every file immediately, so that a bad one is found now and not hours
+  // later.
   Hdf5Source(const std::string& list, const std::vector<std::string>& names,
              int64_t most_values = kMostValues);
 
@@ -36,9 +37,9 @@ class Hdf5Source {
 
   // Row `index` of all files, one file after the other.
   Row locate(int64_t index) const;
-  // The index of the row at place `index` of an epoch in random order: files in random order, and
-  // the rows inside each. Those of a file that does not fit into memory are permuted in windows of
-  // blocks (BlockOrder), so that a block is read once an epoch.
+  // The index of the row at position `index` of an epoch in random order: files in random order,
+  // and the rows inside each. Rows of a file that does not fit into memory are permuted in windows
+  // of blocks (BlockOrder), so that a block is read once per epoch.
   int64_t shuffled(int64_t index, const Random& of_epoch) const;
   // The values of a row. Reads the file when they are not in memory.
   Hdf5Blocks::Values at(const Row& row, int dataset) const {
@@ -63,7 +64,7 @@ class Hdf5Source {
   int64_t rows_ = 0;
   int64_t values_of_row_ = 0;  // of all datasets
   mutable std::mutex mutex_;
-  mutable std::shared_ptr<const Order> order_;  // of the epoch that was asked for last
+  mutable std::shared_ptr<const Order> order_;  // order of the last requested epoch
 };
 
 }  // namespace crema

@@ -54,7 +54,7 @@ class Walk {
   struct Root {
     uint64_t object = 0, tree = kHdf5Nowhere, heap = kHdf5Nowhere;
   };
-  // What the messages of one object contain.
+  // The contents of an object's messages.
   struct Object {
     Hdf5Messages messages;
     std::vector<std::pair<uint64_t, uint64_t>> more;  // continuations: address and bytes

@@ -1,6 +1,5 @@
-// Hdf5Writer: writes HDF5 files, trees of named groups and datasets that hold weights and solver
-// states. Names are paths: "data/conv1/0". Threads take turns: a second one waits until the file
-// is closed.
+// Hdf5Writer: writes HDF5 files, trees of named groups and datasets with weights and solver states.
+// Names are paths: "data/conv1/0". Threads take turns: a second one waits until the file is closed.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// How the labels of records follow each other.
+// The order of the records' labels.
 #pragma once
 
 #include <algorithm>
@@ -8,8 +8,8 @@
 
 namespace crema {
 
-// Whether the records come class after class, so that a training that does not shuffle them sees
-// one or two classes in each batch. `labels`: of all records, or of some that are spread evenly.
+// Whether the records are sorted by class, so that without shuffling a batch has only one or two
+// classes. `labels`: of all records, or of some that are spread evenly.
 inline bool sorted_by_class(const std::vector<int64_t>& labels) {
   constexpr size_t kFew = 20;  // too few to tell their order
   if (labels.size() < kFew || !std::is_sorted(labels.begin(), labels.end())) return false;

@@ -139,8 +139,8 @@ bool has_good_number(const std::string& writes) {
 
 // A log consists of blocks of 32 KiB: pieces of records and up to 6 bytes of padding. A piece is a
 // checksum of four bytes, its length, and whether it is a whole record (1), or the first (2), a
-// middle (3) or the last piece (4) of one. LevelDB takes an incomplete record for one that was
-// being written when the machine stopped, and pieces of zeros for space that was never written, and
+// middle (3) or the last piece (4) of one. LevelDB treats an incomplete record as one that was
+// being written when the machine stopped, and pieces of zeros as space that was never written, and
 // reports neither. (It verifies checksums itself.)
 Status check_log(const std::string& path) {
   constexpr size_t kBlock = 32768, kHeader = 7;

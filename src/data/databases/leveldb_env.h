@@ -20,10 +20,10 @@ namespace crema {
 // itself finds later that the system gives it none, it keeps a lock and waits for ever.
 void start_leveldb_thread();
 
-// What LevelDB writes while it opens a database stays in memory (at most a table made from the
-// log), and what it removes is only hidden. After opening, writes fail: LevelDB's compaction gives
-// up and reading continues. A log or manifest that is cut off inside a record is an error, which
-// LevelDB would take for the end. Locks are no-ops: any number of readers can open the database.
+// LevelDB's writes while it opens a database stay in memory (at most a table made from the log),
+// and files that it removes are only hidden. After opening, writes fail: LevelDB's compaction gives
+// up and reading continues. A log or manifest that is cut off inside a record is an error; LevelDB
+// would treat it as the end. Locks are no-ops: any number of readers can open the database.
 class LeveldbReadingEnv : public leveldb::EnvWrapper {
  public:
   LeveldbReadingEnv();

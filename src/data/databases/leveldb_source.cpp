@@ -1,6 +1,5 @@
-// Records of a LevelDB. Its keys can only be found by reading it through, so they are collected as
-// training proceeds: the size is known after the first epoch, or when it is asked for (shuffling
-// does).
+// Records of a LevelDB. Its keys can only be found by reading all of it, so they are collected
+// during training: the size is known after the first epoch, or on request (when shuffling).
 #include "base/error.h"
 #include "base/files.h"
 #include "data/databases/given_file.h"

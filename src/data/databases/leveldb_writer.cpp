@@ -45,8 +45,8 @@ class LeveldbWriter : public DatabaseWriter {
   }
   void close() override {
     flush();
-    // No key is in this range, so this only makes tables of what is still only in the log. Readers
-    // check tables best, and must read a log through each time they open it.
+    // No key is in this range, so this only turns the remaining log into tables. Readers check
+    // tables best, and must read the whole log each time they open it.
     const leveldb::Slice nothing;
     database_->CompactRange(&nothing, &nothing);
     // Fails if any earlier write has failed.

@@ -27,7 +27,7 @@ struct TreeHead {
   uint16_t flags, depth;
   uint64_t branch_pages, leaf_pages, overflow_pages, entries, root;
 };
-// What follows the header of a meta page.
+// The contents of a meta page after its header.
 struct Meta {
   uint32_t magic, version;
   uint64_t address, map_size;
@@ -47,9 +47,9 @@ std::string_view text_at(const unsigned char* bytes, size_t count) {
   return {reinterpret_cast<const char*>(bytes), count};
 }
 
-// What a thread has read of a file around the record before. Small records that follow one another,
-// as they do without shuffle, are in the same pages, and a call of the system for each would cost
-// more than all the rest of their way into a batch.
+// A thread's block of a file around the previous record. Consecutive small records, as without
+// shuffle, are in the same pages, and a system call for each would cost more than the rest of their
+// way into a batch.
 struct Block {
   static constexpr size_t kSize = size_t{64} << 10, kLargestRecord = kSize / 4;
   uint64_t file = 0;
@@ -252,7 +252,7 @@ LmdbFile::Tree LmdbFile::read_meta() {
       ") for keys in another order or several values of one; Crema reads LMDBs of plain records, "
       "as Caffe's tools write them; or the database is damaged");
   require(head.entries > 0 || head.root != kNoPage, path_, ": the LMDB holds no record");
-  // Besides its node a leaf needs at least two bytes per record.
+  // In addition to its node a leaf needs at least two bytes per record.
   if (head.depth < 1 || head.depth > kMaxLevels ||
       head.entries > file_.size() / (kNodeHeader + 2)) {
     fail(path_, ": the database is damaged: it says that it has ", head.entries, " records in ",
@@ -281,8 +281,8 @@ void LmdbFile::read_value(int64_t index, uint64_t offset, void* bytes, size_t co
   read(entry.value + (entry.overflow ? kPageHeader : 0) + offset, bytes, count);
 }
 
-// The record's bytes, if they are in the thread's block, or if it is the next one and a new block is
-// worth reading; null: neither, or the file ends.
+// The record's bytes, if they are in the thread's block, or if it is the next one and a new block
+// is worth reading; null: neither, or the file ends.
 const char* LmdbFile::find_in_block(int64_t index, size_t count) const {
   if (count > Block::kLargestRecord) return nullptr;
   const uint64_t offset = entries_[index].value;

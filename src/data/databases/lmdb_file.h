@@ -5,7 +5,7 @@
 // The format (version 1, of LMDB 0.9; numbers little-endian, 64-bit): pages of one size. Pages 0
 // and 1 are meta pages, written alternately, one per transaction; the later one counts. It names
 // the root of a B+ tree of branch and leaf pages, with keys in ascending order. A value that is too
-// large for a leaf has contiguous overflow pages of its own.
+// large for a leaf has its own contiguous overflow pages.
 #pragma once
 
 #include <cstdint>
@@ -20,14 +20,14 @@ namespace crema {
 class LmdbFile {
  public:
   // Walks through the whole tree. Error, naming `path` (what the user calls the database) and the
-  // record, when anything is invalid. Afterwards all records that the file claims to have are
-  // known, and each is inside the file and overlaps no other.
+  // record, if anything is invalid. Afterwards all records that the file claims to have are known,
+  // and each is inside the file and overlaps no other.
   LmdbFile(std::string path, const std::string& file);
 
   int64_t size() const { return static_cast<int64_t>(entries_.size()); }
   // The key of a record. Error gives the reason only. Thread-safe.
   std::string key(int64_t index) const;
-  // Valid until the same thread asks for the next one.
+  // Valid until the same thread requests the next one.
   struct Value {
     std::unique_ptr<char[]> bytes;  // unless they are in the thread's block
     size_t size = 0;

@@ -35,7 +35,7 @@ class LmdbSource : public Source {
 
 std::unique_ptr<Source> open_lmdb(const std::string& path) {
   const std::string file = folder_exists(path) ? path + "/data.mdb" : path;
-  // Not require(): to say what it is, a database is opened.
+  // Not require(): the description of the path opens a database.
   if (!file_exists(file))
     fail(path, ": is not an LMDB: there is no data.mdb in it", what_it_is(path));
   return std::make_unique<LmdbSource>(path, file);

@@ -45,7 +45,7 @@ class LmdbWriter : public DatabaseWriter {
     if (pending_bytes_ > (64u << 20)) flush();
   }
 
-  // One transaction; when the map is full it fails as a whole.
+  // One transaction; if the map is full it fails as a whole.
   int commit() {
     MDB_txn* transaction = nullptr;
     int status = mdb_txn_begin(environment_.get(), nullptr, 0, &transaction);

@@ -25,7 +25,7 @@ class MemoryRows : public RowDataset {
 
  protected:
   std::shared_ptr<const float[]> row(int64_t record) const override {
-    // Owns nothing: the values stay as long as this.
+    // Owns nothing: the values must outlive this.
     return {std::shared_ptr<const float[]>(), values_.data() + record * each_};
   }
   void read_labels(int64_t record, std::vector<float>& labels) const override {

@@ -1,5 +1,5 @@
-// NpyWriter: writes a NumPy file, as numpy.load() reads it: version 1.0, an array of float32 whose
-// first axis counts the rows.
+// NpyWriter: writes a NumPy file for numpy.load(): version 1.0, an array of float32 whose first
+// axis counts the rows.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@
 
 namespace crema {
 
-// With .npy behind it where that is missing, as numpy.save() names files.
+// Appends .npy if it is missing, as numpy.save() does.
 std::string name_of_npy(const std::string& path);
 
 class NpyWriter {
@@ -33,7 +33,7 @@ class NpyWriter {
   const std::string path_;
   const bool overwrite_;
   std::unique_ptr<AtomicFile> file_;
-  Shape shape_;  // of the first rows
+  Shape shape_;  // shape of the first rows
   int64_t rows_ = 0;
   bool complete_ = false;
 };

@@ -12,7 +12,7 @@ namespace crema {
 
 class Records : public Dataset {
  public:
-  // Reads the first record. labelled: a layer reads the labels, so a blob must be able to hold
+  // Reads the first record. labelled: a layer reads the labels, so a blob must be able to represent
   // them.
   Records(std::shared_ptr<const Source> source, Transform transform, bool labelled = true);
 
@@ -34,7 +34,7 @@ class Records : public Dataset {
   void load(const SampleIndex& sample_index, Sample& sample) const override;
   void write(const SampleIndex& sample_index, Sample& sample, float* data) const override;
 
-  // Of encoded records; others are read as fast as a cache would give them.
+  // For encoded records; others are read as fast as a cache would provide them.
   void use_cache(std::unique_ptr<ImageCache> cache) { cache_ = std::move(cache); }
   bool encoded() const { return encoded_; }
 
@@ -42,18 +42,18 @@ class Records : public Dataset {
   const Transform& transform() const { return transform_; }
   // Sets the sample's labels from its record.
   void set_labels(Sample& sample) const;
-  // The one label of a record without Datum.labels, as a blob holds it. Error gives only the reason.
+  // The label of a record without Datum.labels, as in a blob. Error gives only the reason.
   float label_of(const Record& record) const;
 
  private:
-  // Reads and decodes, or shows what the cache has.
+  // Reads and decodes, or shows the cached image.
   void open(const SampleIndex& sample_index, Record& record, Laps& laps) const;
 
   std::shared_ptr<const Source> source_;
   std::unique_ptr<ImageCache> cache_;  // null: none
   Transform transform_;
   bool labelled_;
-  bool encoded_ = false;  // the first record holds an image file, not plain values
+  bool encoded_ = false;  // the first record has an image file, not plain values
 };
 
 }  // namespace crema

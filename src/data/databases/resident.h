@@ -1,5 +1,5 @@
 // ResidentData: all records of a database in GPU memory, and the batches made from them there.
-// These hold the same values as those of a Loader with the same transform and options.
+// Their values are those of a Loader with the same transform and options.
 #pragma once
 
 #include <memory>
@@ -13,15 +13,15 @@ namespace crema {
 
 class ResidentData {
  public:
-  // Null where this is not possible: on a CPU, when records are encoded, hold no bytes, differ in
-  // shape or have several labels, when images are augmented or classes balanced, and when they take
-  // more than `max_bytes`.
+  // Null if this is not possible: on a CPU, if records are encoded, have no bytes, differ in shape
+  // or have several labels, if images are augmented or classes balanced, or if they need more than
+  // `max_bytes`.
   static std::unique_ptr<ResidentData> load(Context& context, const Records& records,
                                             const LoaderOptions& options, size_t max_bytes);
 
-  // Batch number `pass`, or *live_pass where that is not null. data: (batch, C, H, W) in any real
-  // type and order, with or without channel padding; labels: (batch), or empty. At the end of a
-  // whole epoch the batch is as small as the loader's.
+  // Batch number `pass`, or *live_pass if that is not null. data: (batch, C, H, W) in any real type
+  // and order, with or without channel padding; labels: (batch), or empty. At the end of a whole
+  // epoch the batch is as small as the loader's.
   void batch(Context& context, uint64_t pass, const uint64_t* live_pass, const Tensor& data,
              const Tensor& labels) const;
   // As Loader::skip(); before a CUDA graph records batches.

@@ -28,7 +28,7 @@ class RowDataset : public Dataset {
   Shape shape() const;
 
  protected:
-  // The data of a record, which stay as long as the pointer.
+  // The data of a record, which stay valid as long as the pointer.
   virtual std::shared_ptr<const float[]> row(int64_t record) const = 0;
   virtual void read_labels(int64_t record, std::vector<float>& labels) const = 0;
 

@@ -22,17 +22,16 @@ class Source {
   // with describe(index).
   virtual void read(int64_t index, google::protobuf::Message& record) const = 0;
   virtual std::string key(int64_t index) const = 0;
-  // The class of a Datum; none where it has several labels or a real one. As read().
+  // The class of a Datum; none if it has several labels or a real one. As read().
   virtual std::optional<int64_t> class_of(int64_t index) const;
 
-  // A source that learns its size only by reading through itself overrides this.
+  // A source that only learns its size by reading everything overrides this.
   virtual RecordIndex record_index(int64_t position) const {
     return {position / size(), position % size()};
   }
 
   const std::string& path() const { return path_; }
-  // `PATH, record 17 (key "00000017_cat.jpg")`, for messages; without the key where it cannot be
-  // read.
+  // `PATH, record 17 (key "00000017_cat.jpg")`, for messages; without the key if it cannot be read.
   std::string describe(int64_t index) const;
 
  protected:
@@ -46,12 +45,12 @@ class Source {
 
 using Backend = DataParameter::DB;
 
-// What can be written: "lmdb", "leveldb" or "hdf5", in any case; Error for anything else.
+// Kinds that can be written: "lmdb", "leveldb" or "hdf5", in any case; Error for anything else.
 Backend backend_named(const std::string& name);
 const char* name_of(Backend backend);
 
 // Opens a database for reading: a path, or for tar files names with braces. Error names the path,
-// what is there and what was expected. Databases without records are refused, as useless.
+// what is there and what was expected. Databases without records are refused as useless.
 std::unique_ptr<Source> open_database(const std::string& path, Backend backend);
 
 std::unique_ptr<Source> open_lmdb(const std::string& path);

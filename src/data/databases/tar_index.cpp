@@ -23,7 +23,7 @@ struct MemberName {
     while (starts_with(name, "./")) name.remove_prefix(2);
     const size_t base = name.rfind('/') + 1;  // npos + 1 is 0
     const size_t dot = name.find('.', base);
-    // Hidden files, as macOS adds to what it packs, have the dot in front.
+    // Hidden files, as macOS adds to archives, start with the dot.
     if (dot == std::string_view::npos || dot == base) return;
     // Names like __info__ are kept for facts about the shard.
     const std::string_view top = name.substr(0, std::min(name.find('/'), dot));

@@ -1,6 +1,6 @@
-// The records of a tar file in WebDataset's layout: members whose names are equal up to the first dot
-// behind the last slash, side by side: an image (`0001.jpg`) and its label (`0001.cls`, or `0001.json`
-// with "label"). Other members are passed over.
+// The records of a tar file in WebDataset's layout: consecutive members whose names are equal up to
+// the first dot after the last slash: an image (`0001.jpg`) and its label (`0001.cls`, or
+// `0001.json` with "label"). Other members are skipped.
 #pragma once
 
 #include <cstdint>
@@ -21,10 +21,10 @@ struct TarRecord {
 struct TarIndex {
   std::vector<TarRecord> records;
   std::string keys;           // one after the other
-  std::vector<float> labels;  // of records with several
+  std::vector<float> labels;  // for records with several
   uint64_t bytes = 0;         // of the file
 
-  // The records of another file behind these.
+  // Appends the records of another file.
   void append(TarIndex other, uint32_t shard);
 };
 

@@ -11,7 +11,7 @@
 namespace crema {
 namespace {
 
-constexpr double kExactTo = 1 << 24;  // integers that a float32 holds
+constexpr double kExactTo = 1 << 24;  // integers that a float32 can represent
 
 TarLabel as_label(const std::vector<double>& numbers) {
   TarLabel label;

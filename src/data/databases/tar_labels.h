@@ -15,11 +15,11 @@ struct TarLabel {
   std::vector<float> several;
 };
 
-// A whole number; several numbers, or a real one, with blanks or commas between them. Error gives
-// only the reason.
+// An integer, or several numbers or a real one, separated by blanks or commas. Error gives only the
+// reason.
 TarLabel label_of_cls(std::string_view text);
 
-// {"label": 7, ...} or {"label": [0, 1.5], ...}; none where there is no such key.
+// {"label": 7, ...} or {"label": [0, 1.5], ...}; none if there is no such key.
 std::optional<TarLabel> label_of_json(const std::string& text);
 
 }  // namespace crema

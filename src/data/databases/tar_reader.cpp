@@ -13,7 +13,7 @@ namespace {
 constexpr size_t kTarBlock = 512, kWindow = 4096, kChunk = 64 << 10;
 constexpr uint64_t kLargestExtension = 1 << 20;  // a name longer than that is none
 
-// Where the fields of a header lie.
+// Offsets of a header's fields.
 struct TarField {
   size_t begin, count;
 };
@@ -49,7 +49,7 @@ struct TarSums {
   int64_t of_signed;  // some old programs added signed bytes
 };
 
-// Of a header's bytes, its own sum taken as blanks.
+// Sum of a header's bytes, with its own checksum counted as blanks.
 TarSums sums_of(std::string_view header) {
   TarSums sums{};
   for (size_t i = 0; i < header.size(); ++i) {
@@ -130,7 +130,7 @@ void TarReader::check_sum(uint64_t at, std::string_view header) const {
           visible(text_in(field_of(header, kSum))), "\" (octal)");
 }
 
-// What follows the end is never read, so there must be nothing.
+// Data after the end would never be read, so there must be none.
 void TarReader::check_end(uint64_t zeros) {
   for (uint64_t at = zeros; at < file_.size();) {
     const size_t count = static_cast<size_t>(std::min<uint64_t>(kChunk, file_.size() - at));
@@ -221,7 +221,7 @@ bool TarReader::next(TarMember& member) {
     TarMember found;
     found.begin = at + kTarBlock;
     found.size = sized ? member.size : number(at, field_of(header, kSize));
-    // Of these the size says nothing: nothing follows.
+    // For these the size means nothing: no content follows.
     if (type >= '1' && type <= '6') found.size = 0;
     if (found.size > file_.size() - std::min(file_.size(), found.begin))
       cut_off(found.size > ~found.begin ? ~uint64_t{0} : found.begin + found.size);

@@ -1,10 +1,10 @@
-// TarReader: walks through the members of a tar file by its headers: of the old format, ustar, GNU's
-// (long names) and pax (names and sizes). No library is used: those that read tar files read streams,
-// and tell no offsets. Here no byte is trusted.
+// TarReader: walks through the members of a tar file by its headers: of the old format, ustar,
+// GNU's (long names) and pax (names and sizes). No library is used: those for tar files read
+// streams and report no offsets. No byte is trusted here.
 //
-// The format: for each member a header of 512 bytes, then its content, filled up to a multiple of 512.
-// A header has a checksum. Members of the types L, K and x describe the one behind them. Two blocks of
-// zeros end the file.
+// The format: for each member a header of 512 bytes, then its content, filled up to a multiple of
+// 512. A header has a checksum. Members of the types L, K and x describe the next one. Two blocks
+// of zeros end the file.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ struct TarMember {
   uint64_t begin = 0, size = 0;  // of its content
 };
 
-// Whether a file begins as a tar file does, or is one that was compressed.
+// Whether a file begins like a tar file, or like a compressed one.
 bool begins_as_tar(const RandomAccessFile& file);
 
 class TarReader {
@@ -31,8 +31,8 @@ class TarReader {
   // Error, naming the file, when it is no tar file, or is compressed.
   explicit TarReader(const RandomAccessFile& file);
 
-  // The next member; false at the end. Error, naming the file and the place, when anything is
-  // invalid. The content of every member lies inside the file.
+  // The next member; false at the end. Error, naming the file and the position, if anything is
+  // invalid. The content of every member is inside the file.
   bool next(TarMember& member);
   // The content of a small one.
   std::string content(const TarMember& member);
@@ -50,9 +50,9 @@ class TarReader {
   void read_pax(const TarMember& extended, TarMember& member, bool& named, bool& sized);
 
   const RandomAccessFile& file_;
-  uint64_t at_ = 0;            // of the next header
-  std::vector<char> window_;   // what was read last: often the next header is in it
-  uint64_t window_begin_ = 0;  // where that lies in the file
+  uint64_t at_ = 0;            // position of the next header
+  std::vector<char> window_;   // last block read: often the next header is in it
+  uint64_t window_begin_ = 0;  // its position in the file
 };
 
 }  // namespace crema

@@ -24,8 +24,8 @@ bool ends_as_packed_tar(const std::string& path) {
   return false;
 }
 
-// "000..146" as its numbers, filled up with zeros if one of the two begins with one. None for what is
-// no range.
+// "000..146" as its numbers, padded with zeros if one of the two begins with one. None if it is not
+// a range.
 std::optional<std::vector<std::string>> range_in(const std::string& text, const std::string& all) {
   const size_t dots = text.find("..");
   if (dots == std::string::npos) return {};

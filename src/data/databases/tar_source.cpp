@@ -33,7 +33,7 @@ class TarSource : public Source {
 
   int64_t size() const override { return static_cast<int64_t>(index_.records.size()); }
 
-  // Shards may begin to count anew.
+  // Shards may start their numbering again.
   std::string key(int64_t index) const override {
     const TarRecord& record = index_.records[index];
     const std::string& shard = shards_[record.shard].name;
@@ -91,7 +91,7 @@ class TarSource : public Source {
   std::vector<uint64_t> bytes_;  // of each
   TarIndex index_;
   mutable std::mutex mutex_;
-  mutable std::vector<std::shared_ptr<const RandomAccessFile>> open_;  // of each; null: closed
+  mutable std::vector<std::shared_ptr<const RandomAccessFile>> open_;  // null: closed
   mutable std::deque<uint32_t> opened_;                                // the oldest first
 };
 

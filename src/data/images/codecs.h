@@ -1,5 +1,5 @@
-// How the image module reads and writes files, one of two ways: with OpenCV's codecs
-// (codecs_opencv.cpp), or, in a build that travels (-DCREMA_OPENCV_CODECS=OFF), with libpng and
+// The image module's file formats, implemented in one of two ways: with OpenCV's codecs
+// (codecs_opencv.cpp), or, in a portable build (-DCREMA_OPENCV_CODECS=OFF), with libpng and
 // libjpeg-turbo (small_codecs_opencv.cpp), because OpenCV's bring 130 libraries. Both give the same
 // pixels. For *_opencv.cpp files only.
 #pragma once

@@ -101,8 +101,8 @@ namespace {
 
 bool is_jpeg(std::string_view file) { return file.substr(0, 3) == "\xFF\xD8\xFF"; }
 
-// What the file says of itself, once it is known to be of a size that is decoded. Needs the module
-// first: without it no image is looked at.
+// The file's header, once its size is known to be acceptable. Requires the module first: without it
+// no image is opened.
 ImageHeader checked_header(std::string_view file, int64_t max_pixels) {
   if (is_jpeg(file)) {
     jpegs();
@@ -139,7 +139,7 @@ int largest_shrink(const ImageExtents& size, int64_t least_height, int64_t least
 
 namespace {
 
-// By libjpeg where that can. Returns whether it was, and so `parts` had an effect.
+// By libjpeg if possible. Returns whether it was, and so `parts` had an effect.
 bool decode_any(std::string_view file, Color color, int orientation, const JpegParts& parts,
                 Image& image, JpegRemarks& remarks) {
   if (is_jpeg(file) && jpegs().decode(file, color, parts, image, remarks)) {
@@ -155,7 +155,7 @@ bool decode_any(std::string_view file, Color color, int orientation, const JpegP
   return false;
 }
 
-// As it will be decoded; of no height where that is not known.
+// The decoded size; no height if it is unknown.
 ImageExtents size_of(const ImageHeader& header, Color color, int orientation) {
   ImageExtents size{color == Color::color  ? 3
                     : color == Color::gray ? 1
@@ -194,7 +194,7 @@ ImageFound decode_needed(std::string_view file, Color color,
   if (is_jpeg(file) && size.height > 0 && size.channels <= 3) {
     const ImageNeed needed = need(size);
     parts = {needed.shrink, {}, header.height, header.width};
-    // Of an image that is turned, the part is known only once it is.
+    // For a rotated image the part is known only after rotation.
     if (needed.shrink == 1 && orientation <= 1) parts.part = needed.part;
   }
   JpegRemarks unheard;

@@ -18,7 +18,7 @@ struct Pixels {
   std::vector<T> pixels;
 };
 using Image = Pixels<uint8_t>;
-// With more than 8 bits a channel: the numbers that the file holds.
+// With more than 8 bits per channel: the numbers in the file.
 using DeepImage = Pixels<float>;
 
 enum class Color {
@@ -46,25 +46,25 @@ struct ImagePart {
   int64_t top = 0, left = 0, height = 0, width = 0;
 };
 
-// How much of an image is needed. Only JPEGs can be decoded in part; of others there is always all.
+// How much of an image is needed. Only JPEGs can be decoded in part; others are always complete.
 struct ImageNeed {
   // 2, 4 or 8: a half, a quarter or an eighth of height and width, rounded up, will do.
   int shrink = 1;
-  // Where shrink is 1; of no height: all of it.
+  // If shrink is 1; no height: all of it.
   ImagePart part{};
 };
 // The largest of 1, 2, 4 and 8 by which an image may shrink and have at least this height and width.
 int largest_shrink(const ImageExtents& size, int64_t least_height, int64_t least_width);
 
-// What decoding has found.
+// The result of decoding.
 struct ImageFound {
-  ImageExtents extents;  // of the whole image
+  ImageExtents extents;  // size of the whole image
   int shrink = 1;
-  ImagePart part;  // that the pixels are of; at shrink 1
+  ImagePart part;  // the decoded part; at shrink 1
 };
-// As decode_image() above, but no more than what is needed: `need` gets the size, as it is in the
-// file's header. A part has the very values of the whole image; what is below it is not looked at,
-// and may be damaged.
+// As decode_image() above, but decodes only what is needed: `need` gets the size from the file's
+// header. A part has exactly the values of the whole image; the part below is not read, and may be
+// damaged.
 ImageFound decode_needed(std::string_view file, Color color,
                          const std::function<ImageNeed(const ImageExtents&)>& need, Image& image);
 
@@ -80,10 +80,10 @@ struct Decoding {
   // this height and width; 0: it is decoded as it is.
   int64_t least_height = 0, least_width = 0;
 };
-// Error, too, when libjpeg misses data in the middle of a JPEG. Returns its remark on what is odd
-// there and does no harm, or "".
+// Also throws Error if libjpeg misses data in the middle of a JPEG. Returns its remark about
+// harmless oddities, or "".
 std::string decode_image(std::string_view file, Color color, const Decoding& how, Image& image);
-// As stored. With more than 8 bits a channel `deep` is filled and the result is true, else `image`.
+// As stored. With more than 8 bits per channel it fills `deep` and returns true, otherwise `image`.
 bool decode_image(std::string_view file, const Decoding& how, Image& image, DeepImage& deep,
                   std::string& remark);
 

@@ -39,7 +39,7 @@ std::optional<int64_t> tiff_value(std::string_view file, int64_t wanted) {
     const size_t entry = entries + 2 + static_cast<size_t>(i) * 12;
     if (entry + 12 > file.size()) return {};
     if (bytes.number(entry, 2) != wanted) continue;
-    const int width = bytes.number(entry + 2, 2) == 3 ? 2 : 4;  // of the values of this entry
+    const int width = bytes.number(entry + 2, 2) == 3 ? 2 : 4;  // bytes per value
     const bool elsewhere = bytes.number(entry + 4, 4) * width > 4;
     const size_t at = elsewhere ? static_cast<size_t>(bytes.number(entry + 8, 4)) : entry + 8;
     return bytes.number(at, width);
@@ -52,8 +52,8 @@ int orientation_of(std::string_view exif) {
   return orientation >= 1 && orientation <= 8 ? static_cast<int>(orientation) : 1;
 }
 
-// Of the frame whose segment is here: 4:4:4, 4:2:2, 4:2:0 or 4:4:0, or grey, and not red, green and
-// blue themselves, which only the names of their components tell.
+// For the frame whose segment is here: 4:4:4, 4:2:2, 4:2:0 or 4:4:0, or grey, but not RGB, which
+// only the names of its components show.
 bool is_plain_frame(const Bytes& bytes, size_t at) {
   const int64_t components = bytes.byte(at + 7);
   const auto name = [&](size_t i) { return bytes.byte(at + 8 + 3 * i); };
@@ -67,7 +67,7 @@ bool is_plain_frame(const Bytes& bytes, size_t at) {
 }
 
 // Walks from segment to segment: a thumbnail is inside one, so its end is not mistaken for that of
-// the image. What follows the end does not matter.
+// the image. Data after the end does not matter.
 Header of_jpeg(std::string_view file) {
   const Bytes bytes(file);
   Header header;
@@ -92,7 +92,7 @@ Header of_jpeg(std::string_view file) {
       ++scans;
       plain = plain && bytes.byte(at + 2) == header->channels;
     }
-    // Its last byte: what the three components are; 1 is YCbCr.
+    // Its last byte gives the meaning of the three components; 1 is YCbCr.
     if (kind == 0xEE && bytes.has(at + 2, "Adobe") && bytes.byte(at + 13) != 1) not_ycc = true;
     const auto length = static_cast<size_t>(std::max<int64_t>(2, bytes.number(at, 2)));
     if (kind == 0xE1 && bytes.has(at + 2, std::string_view("Exif\0\0", 6)) && length > 8)

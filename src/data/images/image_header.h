@@ -11,11 +11,11 @@ namespace crema {
 struct ImageHeader {
   int64_t height = 0, width = 0;
   int bits = 8;       // per channel
-  int channels = 0;   // of a JPEG, PNG or TIFF file; 0: not known
+  int channels = 0;   // for a JPEG, PNG or TIFF file; 0: unknown
   bool inks = false;  // four channels are cyan, magenta, yellow and black
-  // A JPEG whose end is missing, and so a part of the image, which decoders fill with grey.
+  // A JPEG without its end, and so without a part of the image, which decoders fill with grey.
   bool cut = false;
-  // Of a JPEG or PNG file, as EXIF counts: 1 is upright, 2 to 8 are turned or mirrored.
+  // For a JPEG or PNG file, EXIF's number: 1 is upright, 2 to 8 are rotated or mirrored.
   int orientation = 1;
   // A JPEG such as every decoder takes, those in hardware too: baseline, of one scan, grey or YCbCr
   // with 8 bits, colours sampled as 4:4:4, 4:2:2, 4:2:0 or 4:4:0.

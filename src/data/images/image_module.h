@@ -1,14 +1,14 @@
-// The interfaces of libcrema_jpeg.so and libcrema_images.so. The first is libjpeg-turbo alone; nets
-// that read JPEGs and resize nothing need no other. The second is loaded when something needs OpenCV,
-// whose image formats bring in some 130 shared libraries: they would dominate the start-up time of
-// every program.
+// The interfaces of libcrema_jpeg.so and libcrema_images.so. The first is libjpeg-turbo only; nets
+// that read JPEGs and resize nothing need no other. The second is loaded when something needs
+// OpenCV, whose image formats bring in about 130 shared libraries: they would dominate the start-up
+// time of every program.
 #pragma once
 
 #include "data/images/image.h"
 
 namespace crema {
 
-// What libjpeg says of a JPEG that it decodes nevertheless, in its own words; "" for nothing.
+// libjpeg's own remark about a JPEG that it decodes nevertheless; "" for none.
 struct JpegRemarks {
   std::string damage;  // pixels are missing
   std::string oddity;  // none are
@@ -18,13 +18,13 @@ struct JpegRemarks {
 struct JpegParts {
   int shrink = 1;    // 2, 4 or 8: a half, a quarter, an eighth of height and width, rounded up
   ImagePart part{};  // without shrinking; of no height: all
-  int64_t height = 0, width = 0;  // of the image that this is for; 0: of any
+  int64_t height = 0, width = 0;  // the image that this is for; 0: any
 };
 
 struct JpegModule {
-  // The same values as OpenCV's, not turned. What is below the part is not read. False where OpenCV
-  // must decide: what libjpeg gives up on, files of other than one or three channels, and images of
-  // another size than is expected.
+  // The same values as OpenCV's, not rotated. Rows below the part are not read. False if OpenCV
+  // must decide: for files that libjpeg gives up on, files with other than one or three channels,
+  // and images of an unexpected size.
   bool (*decode)(std::string_view file, Color color, const JpegParts& parts, Image& image,
                  JpegRemarks& remarks);
 };

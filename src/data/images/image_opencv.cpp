@@ -163,7 +163,7 @@ constexpr ImageModule kModule = {decode, decode_deep,  resize, resize_deep,
 }  // namespace
 
 extern "C" const ImageModule* crema_image_module() {
-  // Whoever has many images works on them on threads of his own.
+  // Callers with many images process them on their own threads.
   cv::setNumThreads(1);
   return &kModule;
 }

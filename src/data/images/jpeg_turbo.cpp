@@ -1,5 +1,5 @@
-// The JPEG module: decodes with libjpeg-turbo itself (data/images/image_module.h). OpenCV, which uses
-// it too, tells nobody when data are missing, and decodes whole images only.
+// The JPEG module: decodes with libjpeg-turbo directly (data/images/image_module.h). OpenCV, which
+// uses it too, does not report missing data, and decodes whole images only.
 #include <algorithm>
 #include <csetjmp>
 #include <cstdio>
@@ -7,7 +7,7 @@
 #include "data/images/image_module.h"
 // This one needs <cstdio> before it,
 #include <jpeglib.h>
-// and this one that one.
+// and this one needs that one.
 #include <jerror.h>
 
 #ifndef JCS_EXTENSIONS
@@ -33,7 +33,7 @@ struct Decoder : jpeg_decompress_struct {
     errors.emit_message = [](j_common_ptr info, int level) {
       if (level < 0) static_cast<Decoder*>(info->client_data)->note();
     };
-    // It keeps err and client_data, and cannot fail but for another version of the library.
+    // It keeps err and client_data, and can only fail with a different version of the library.
     jpeg_create_decompress(this);
   }
   ~Decoder() { jpeg_destroy_decompress(this); }
@@ -60,7 +60,7 @@ struct Decoder : jpeg_decompress_struct {
     jpeg_calc_output_dimensions(this);
     return true;
   }
-  // The pixels beside the part are decoded too, as far as those at its border depend on them; whole
+  // Pixels next to the part are also decoded, as far as those at its border depend on them; whole
   // columns of blocks are skipped. `row` has room for a row of the image.
   bool read_part(const ImagePart& part, size_t channels, uint8_t* row, uint8_t* to) {
     constexpr int64_t kBeside = 2;

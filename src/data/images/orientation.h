@@ -7,8 +7,7 @@
 
 namespace crema {
 
-// orientation: 1 to 8, as EXIF counts: where the first row and column of the file belong; 0: no
-// matter.
+// orientation: EXIF's 1 to 8, the position of the file's first row and column; 0: unknown.
 template <typename T>
 void turn_image(int orientation, Pixels<T>& image) {
   if (orientation <= 1) return;

@@ -47,7 +47,7 @@ struct PngReader {
     return png_get_IHDR(png, info, &width, &height, &bits, &type, nullptr, nullptr, nullptr) != 0;
   }
 
-  // OpenCV's rule: what is stored, but that grey with alpha becomes colour, as does a palette.
+  // OpenCV's rule: as stored, except that grey with alpha and palettes become colour.
   int stored_channels() const {
     if ((type & PNG_COLOR_MASK_ALPHA) != 0) return 4;
     if ((type & PNG_COLOR_MASK_COLOR) == 0) return 1;

@@ -64,7 +64,8 @@ int nearest(int left, int above, int corner) {
   return to_above <= to_corner ? above : corner;
 }
 
-// Of a pixel of at most a byte the one to its left is a byte before it. `above`: null in the first row.
+// For pixels of at most a byte, the left neighbour is one byte before. `above`: null in the first
+// row.
 void undo_filter(int filter, const uint8_t* above, size_t size, uint8_t* row) {
   for (size_t i = 0; i < size; ++i) {
     const int left = i > 0 ? row[i - 1] : 0, over = above ? above[i] : 0,

@@ -17,9 +17,9 @@ struct Record {
   const float* values = nullptr;
   bool interleaved =
       false;  // the channels of a pixel are adjacent (decoded images), not in separate planes
-  // What is there of its rows and columns, where only a part of a JPEG was decoded; of no height: all.
+  // The available rows and columns, if only a part of a JPEG was decoded; no height: all.
   ImagePart part;
-  // What height and width of `image` are divided by, for changes that make it smaller anyway.
+  // Divisor of height and width of `image`, for changes that shrink it anyway.
   int shrink = 1;
   Image image;
 
@@ -28,7 +28,7 @@ struct Record {
 
 // Sets everything but the label from record.image.
 void show_image(Record& record);
-// The same for pixels that somebody else keeps, of the channels, height and width that it has.
+// The same for pixels owned by the caller, with its channels, height and width.
 void show_pixels(const uint8_t* pixels, Record& record);
 
 // Puts what decode() found into record.image, if it is not there yet. Error when it is not an

@@ -126,7 +126,7 @@ class Sheet {
 }  // namespace
 
 std::array<uint8_t, 3> color_of_class(int label) {
-  // Hues a golden section apart, and each third one darker.
+  // Hues a golden section apart, every third one darker.
   const float turns = 0.618034f * static_cast<float>(label) - 0.08f;
   const float hue = 6 * (turns - std::floor(turns));
   const float light = label % 3 == 2 ? 170.0f : 240.0f;

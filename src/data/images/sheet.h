@@ -24,12 +24,12 @@ struct SheetCell {
 // Red, green and blue; neighbouring labels have colours that differ.
 std::array<uint8_t, 3> color_of_class(int label);
 
-// Colours each pixel by its label, one for each pixel; 0 is the background, which stays, and 255,
-// by custom ignored, becomes white.
+// Colours each pixel by its label, one per pixel; 0 is the background, which stays, and 255,
+// ignored by convention, becomes white.
 void lay_labels_over(const std::vector<int>& labels, Picture& picture);
 
-// In rows on grey, each picture with its caption below: small ones enlarged by a whole number, large
-// ones reduced. A caption shows digits, letters and some signs, as many as fit.
+// In rows on grey, each picture with its caption below: small ones enlarged by an integer factor,
+// large ones reduced. A caption has digits, letters and some signs, as many as fit.
 Picture contact_sheet(const std::vector<SheetCell>& cells);
 
 }  // namespace crema

@@ -14,7 +14,7 @@ constexpr const char* kKinds =
     "this build of Crema reads JPEG, PNG, and binary PPM and PGM of 8 bits; convert the file, or "
     "build on this machine, with OpenCV";
 
-// The next number of a header, behind white space and comments; -1: there is none.
+// The next number of a header, after white space and comments; -1: there is none.
 int next_number(std::string_view& rest) {
   while (!rest.empty() && (rest[0] <= ' ' || rest[0] == '#')) {
     rest.remove_prefix(rest[0] == '#' ? std::min(rest.find('\n'), rest.size()) : 1);
@@ -25,7 +25,7 @@ int next_number(std::string_view& rest) {
   return number;
 }
 
-// In whole numbers, as OpenCV's own reader does it.
+// In integers, as in OpenCV's own reader.
 cv::Mat grey(const cv::Mat& image) {
   constexpr int kRed = 4899, kGreen = 9617, kBlue = 1868;  // of 16384
   cv::Mat result(image.size(), CV_8U);

@@ -39,7 +39,7 @@ class AnnotatedRecords : public Dataset {
  private:
   void read(int64_t index, AnnotatedDatum& record) const;
   bool has_boxes(const AnnotatedDatum& record) const;
-  // Sets record.image; returns what is in it.
+  // Sets record.image; returns its objects.
   std::vector<Object> open(int64_t index, Record& record) const;
   // A mosaic of the image and three others.
   void join(const AugmentMosaic& mosaic, Rng& rng, Image& image,

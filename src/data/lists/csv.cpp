@@ -13,7 +13,7 @@ size_t skip_blanks(std::string_view line, size_t at, char separator) {
   return at;
 }
 
-// Reads the quoted field that begins at `at`, and leaves `at` behind its last quote.
+// Reads the quoted field that begins at `at`, and leaves `at` after its last quote.
 std::string quoted_text(std::string_view line, size_t& at, const std::string& where) {
   const size_t first = at;
   std::string text;

@@ -14,11 +14,11 @@ struct CsvField {
   bool quoted = false;
 };
 
-// A separator of ' ' stands for any number of blanks. Error names WHERE:COLUMN.
+// A separator of ' ' matches any number of blanks. Error names WHERE:COLUMN.
 std::vector<CsvField> csv_fields(std::string_view line, char separator, const std::string& where);
 
-// What separates the fields of this line: a comma, semicolon or tab, the first of these that it has
-// outside of quotes; else a blank.
+// The separator of this line's fields: a comma, semicolon or tab, the first of these that it has
+// outside of quotes; otherwise a blank.
 char csv_separator(std::string_view line);
 
 }  // namespace crema

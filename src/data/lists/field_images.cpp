@@ -63,7 +63,7 @@ std::vector<FieldImage> read_field_list(const std::string& path) {
   return images;
 }
 
-// An image while it becomes a sample, and what it contains.
+// centre of the crop
 struct FieldImages::Scene {
   Image image;
   std::vector<FieldObject> objects;
@@ -154,7 +154,7 @@ void FieldImages::read(const FieldImage& listed, Scene& scene) const {
 }
 
 // Zooms so that the chosen object gets one of the sizes between min_scale and max_scale, half
-// octaves apart; half of the time its aspect ratio changes too.
+// octaves apart; half of the time its aspect ratio also changes.
 void FieldImages::zoom(Scene& scene, const FieldObject& chosen, Rng& rng) const {
   const auto minimum = static_cast<float>(parameter_.min_scale()),
              maximum = static_cast<float>(parameter_.max_scale());
@@ -183,7 +183,7 @@ void FieldImages::zoom(Scene& scene, const FieldObject& chosen, Rng& rng) const 
   }
 }
 
-// Cuts off what the crop cannot show, to avoid enlarging it.
+// Cuts off the area outside the crop, to avoid enlarging it.
 void FieldImages::cut_before_zoom(Scene& scene) const {
   const Image& image = scene.image;
   const auto part = [](int64_t side, float zoom, float middle, int64_t* first) {
@@ -201,7 +201,7 @@ void FieldImages::cut_before_zoom(Scene& scene) const {
   scene.move_all(1, 1, -static_cast<float>(left), -static_cast<float>(top));
 }
 
-// Zooms and cuts out what the sample shows, or positions a smaller image in the sample.
+// Zooms and cuts out the sample, or positions a smaller image in it.
 void FieldImages::place_in_sample(Scene& scene, Rng& rng) const {
   Image& image = scene.image;
   const auto zoomed = [](int64_t side, float zoom) {

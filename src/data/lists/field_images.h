@@ -35,8 +35,8 @@ std::vector<FieldImage> read_field_list(const std::string& path);
 
 class FieldImages : public Dataset {
  public:
-  static constexpr int kChannels = 6;  // of a map: class, centre, size and overlap
-  static constexpr int kNumbers = 7;   // of an object: image in the batch, box, class, ignore
+  static constexpr int kChannels = 6;  // per map: class, centre, size and overlap
+  static constexpr int kNumbers = 7;   // per object: image in the batch, box, class, ignore
 
   // reading.height and width: the size to which images are resized.
   FieldImages(std::string path, ImageReading reading, const ImageGtDataParameter& parameter,

@@ -44,7 +44,7 @@ void ImageReading::add_channel(const std::string& path, Interpolation interpolat
 ImageExtents ImageReading::decode(const std::string& path, const std::string& file, Color as,
                                   Interpolation interpolation, Image& image) const {
   const auto need = [&](const ImageExtents& whole) {
-    // Where pixels are taken as they are, they have to be those of the file.
+    // Unchanged pixels must be exactly those of the file.
     if (!scaled || !resizes() || interpolation == Interpolation::nearest) return ImageNeed();
     const ImageExtents first =
         short_side > 0 ? with_short_side(whole) : ImageExtents{whole.channels, height, width};

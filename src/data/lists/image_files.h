@@ -9,25 +9,24 @@
 
 namespace crema {
 
-// How image files are found, read and resized, in that order.
+// How to find, read and resize image files, in that order.
 struct ImageReading {
   std::string root;    // prefix of every path
   std::string folder;  // the prototxt's; relative paths are looked up there next
   Color color = Color::color;
   int64_t height = 0, width = 0;  // 0: unchanged
-  int64_t short_side = 0;         // of the smaller side, keeping the aspect ratio; 0: unchanged
-  // Where grey images that form one more channel are stored: the prefix of the same paths. Empty:
-  // none.
+  int64_t short_side = 0;         // of the shorter side, keeping the aspect ratio; 0: unchanged
+  // Location of grey images that form one more channel: the prefix of the same paths. Empty: none.
   std::string channel_root = {};
   // JPEGs that become smaller may be decoded at a half, a quarter or an eighth of their size.
   bool scaled = false;
 
-  // Where a path of the list is stored.
+  // Location of a path of the list.
   std::string find(const std::string& path) const {
     return find_file(root + as_listed(path, root, folder), folder);
   }
   bool resizes() const { return height > 0 || short_side > 0; }
-  // Whether what is read is more than the image of a file.
+  // Whether more than the image of a file is read.
   bool changes() const { return resizes() || !channel_root.empty(); }
   // decode() gets the file's content, and returns the size that it says the image has; an Error
   // names the file.
@@ -35,7 +34,7 @@ struct ImageReading {
                       Interpolation interpolation, Image& image) const;
   // The size with the smaller side as it is to be.
   ImageExtents with_short_side(const ImageExtents& whole) const;
-  // `whole`: what decode() returned.
+  // `whole`: the result of decode().
   void resize(const ImageExtents& whole, Interpolation interpolation, Image& image) const;
   void resize(Interpolation interpolation, Image& image) const {
     resize({image.channels, image.height, image.width}, interpolation, image);

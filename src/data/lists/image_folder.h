@@ -12,8 +12,8 @@ struct FolderImages {
   int64_t others = 0;              // files that are none
 };
 
-// Those in the folder and in those within, by the endings of their names. Names that begin with a dot
-// are passed over. Throws std::filesystem::filesystem_error.
+// Those in the folder and its subfolders, by file suffix. Skips names that begin with a dot. Throws
+// std::filesystem::filesystem_error.
 FolderImages images_below(const std::string& folder);
 
 }  // namespace crema

@@ -140,9 +140,9 @@ void LabelImages::pad(Image& image, const std::vector<uint8_t>& pixel) const {
   image = extend_image(image, 0, 0, height, width, pixel.data());
 }
 
-// What a sample shows of the image, which is resized first.
+// The part of the image in a sample, after resizing.
 struct LabelImages::Part {
-  int64_t height, width;  // that the image is resized to
+  int64_t height, width;  // size after resizing
   int64_t top = 0, left = 0, rows = 0, columns = 0;
 };
 

@@ -1,4 +1,4 @@
-// LabelImages: images from a list whose labels are class images, cropped and mirrored with them.
+// LabelImages: images from a list with class images as labels, cropped and mirrored with them.
 #pragma once
 
 #include <optional>
@@ -21,11 +21,11 @@ struct StrideCrop {
 
 struct LabelImageOptions {
   enum class Column { image, number, none };
-  Column second = Column::image;  // of the list's lines: a number is the label of every pixel
+  Column second = Column::image;  // column 2 of the list; a number labels every pixel
   bool color = false;             // three values per pixel
-  bool edges = false;             // resized bilinearly; 1 from half of 255 up, else 0
-  int divider = 1;                // of label values; the quotient is rounded down
-  int64_t shrink = 1;             // of height and width of the label map, by the nearest pixel
+  bool edges = false;             // resized bilinearly; 1 from half of 255 up, otherwise 0
+  int divider = 1;                // divisor of label values; the quotient is rounded down
+  int64_t shrink = 1;             // divides the label map's height and width (nearest pixel)
   int ignore = 255;               // label of unlabelled pixels
   std::vector<float> scales;      // one is chosen at random, by which both images are resized
   bool pad = false;               // add rows and columns where an image is smaller than the crop
@@ -52,7 +52,7 @@ class LabelImages : public Dataset {
   void read_one(int64_t key, const std::string& path, Color color, Interpolation interpolation,
                 Image& image) const;
   void rescale(const SampleIndex& sample_index, Image& image, Image& labels) const;
-  // As augment says; labels of what lies outside the image are ignored, or no edge.
+  // From augment; pixels outside the image have the label ignore, or no edge.
   void change(const SampleIndex& sample_index, Image& image, Image& labels) const;
   // Adds rows of `pixel` below and columns to the right, up to the crop.
   void pad(Image& image, const std::vector<uint8_t>& pixel) const;

@@ -15,7 +15,7 @@ constexpr size_t kHeader = 128, kEndian = 126, kTag = 8;
 constexpr size_t kMaxInflated = size_t{1} << 28;
 constexpr int kMaxDepth = 16;
 
-// The kinds of elements that a file is made of.
+// The kinds of elements in a file.
 enum Type : uint32_t {
   int8 = 1,
   uint8 = 2,
@@ -57,7 +57,7 @@ struct Element {
 Element take(std::string_view& rest) {
   const auto first = number_at<uint32_t>(rest, 0);
   Element element;
-  size_t size = first >> 16, begin = 4, end = kTag;  // of up to four bytes, which are in the tag
+  size_t size = first >> 16, begin = 4, end = kTag;  // for up to four bytes, which are in the tag
   element.type = first & 0xffff;
   if (size == 0) {
     element.type = first;
@@ -98,7 +98,7 @@ void convert(std::string_view bytes, std::vector<double>& values) {
 }
 
 std::vector<double> numbers_of(const Element& element, size_t count) {
-  // Before memory is asked for: there is at least a byte for each.
+  // Before allocating: there is at least a byte for each.
   require(count <= element.content.size(), "the MATLAB file is cut off or damaged");
   std::vector<double> values(count);
   const std::string_view bytes = element.content;
@@ -139,7 +139,7 @@ std::vector<double> numbers_of(const Element& element, size_t count) {
   return values;
 }
 
-// What comes before the values of a matrix.
+// The part before the values of a matrix.
 struct Head {
   uint32_t kind = 0;
   std::vector<int64_t> extents;
@@ -167,7 +167,7 @@ Head take_head(std::string_view& rest) {
 
 MatArray read_matrix(std::string_view content, std::string_view path, int depth);
 
-// The first element's field; `rest` begins behind the head.
+// The first element's field; `rest` begins after the head.
 MatArray read_field(std::string_view rest, std::string_view path, int depth) {
   const auto length = number_at<uint32_t>(take(rest).content, 0);
   const std::string_view names = take(rest).content;

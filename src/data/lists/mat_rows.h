@@ -11,7 +11,7 @@
 
 namespace crema {
 
-// Where the array of a sample is.
+// Location of a sample's array.
 using FindMat = std::function<std::string(int64_t sample, size_t array)>;
 
 // Channels, height and width of an array "data" in a file; Error names it.

@@ -1,5 +1,6 @@
-// NamedImages: data sets in which a name stands for several files of one size, an image and its label
-// maps for example, found by their folders and extensions. Files are read whole and keep their size.
+// NamedImages: data sets in which a name identifies several files of one size, an image and its
+// label maps for example, found by their folders and extensions. Files are read whole and keep
+// their size.
 #pragma once
 
 #include <array>
@@ -23,8 +24,8 @@ struct NamedFile {
   Kind kind = Kind::bgr;
   std::string before, after;
   std::array<double, 3> mean = {};
-  std::string variable;                        // of the MATLAB file (data/lists/mat_file.h)
-  std::function<float(double)> label_of = {};  // what a number in the file means; empty: itself
+  std::string variable;                        // name in the MATLAB file (data/lists/mat_file.h)
+  std::function<float(double)> label_of = {};  // the label of a number; empty: itself
 
   int64_t channels() const { return kind == Kind::bgr || kind == Kind::rgb ? 3 : 1; }
 };

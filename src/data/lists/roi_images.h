@@ -1,5 +1,5 @@
-// RoiImages: whole images and the boxes of their objects, as Faster R-CNN trains on them: each image
-// is resized until its shorter side has a given length, and comes a second time mirrored.
+// RoiImages: whole images and the boxes of their objects, for training Faster R-CNN: each image is
+// resized until its shorter side has a given length, and comes a second time mirrored.
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@ struct RoiOptions {
   // max_size.
   std::vector<int64_t> scales = {600};
   int64_t max_size = 1000;
-  std::array<double, 3> mean = {102.9801, 115.9465, 122.7717};  // of blue, green and red
+  std::array<double, 3> mean = {102.9801, 115.9465, 122.7717};  // mean of blue, green and red
   bool flipped = true;                                          // the mirrored images come too
   bool difficult = false;  // objects marked so (in COCO: crowds) count
   // A record without an object cannot be trained on: the next one that has some takes its place.
@@ -32,7 +32,7 @@ class RoiImages : public Dataset {
  public:
   RoiImages(std::shared_ptr<const Source> source, RoiOptions options);
 
-  // First all images as they are, then, if asked for, all mirrored.
+  // First all images as they are, then, on request, all mirrored.
   int64_t size() const override { return source_->size() * (options_.flipped ? 2 : 1); }
   std::string describe(const SampleIndex& sample_index) const override;
   std::string how_to_equalize() const override { return "one image is a batch"; }

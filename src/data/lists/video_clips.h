@@ -9,7 +9,7 @@ struct ClipOptions {
   int64_t length = 1;    // frames of a clip, or of each segment
   int64_t segments = 1;  // equal parts of a clip, from each of which frames are taken
   int64_t step = 1;      // from frame to frame
-  bool videos = false;   // else folders of image files
+  bool videos = false;   // otherwise folders of image files
   bool flow = false;     // two grey files per frame
   bool whole = false;    // lines give the number of frames, not the first one to take
   bool drawn = false;    // with `whole`: takes frames at random, not from the middle

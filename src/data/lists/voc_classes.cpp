@@ -38,7 +38,7 @@ VocClasses::VocClasses(std::string root, const std::string& split, int64_t heigh
   require(height > 0 && width > 0 && height <= kMaxPixels / width, "images cannot be resized to ",
           height, "x", width);
   std::istringstream text(read_text(list_));
-  // VOC's lists of a class have a number behind the name.
+  // VOC's lists of a class have a number after the name.
   for (std::string line; std::getline(text, line);) {
     std::istringstream words(line);
     if (std::string name; words >> name) names_.push_back(name);

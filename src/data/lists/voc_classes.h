@@ -29,8 +29,8 @@ class VocClasses : public Dataset {
   std::string describe(const SampleIndex& sample_index) const override;
   std::string how_to_equalize() const override { return "they are resized to one"; }
   void add_facts(WaitingFacts& facts) const override;
-  // The data are (3, height, width): blue, green, red, minus 128, mirrored or not at random. The labels
-  // are (20): 1 for each class that an object has, else 0.
+  // The data are (3, height, width): blue, green, red, minus 128, mirrored at random. The labels
+  // are (20): 1 for each class of an object, otherwise 0.
   void load(const SampleIndex& sample_index, Sample& sample) const override;
   void write(const SampleIndex& sample_index, Sample& sample, float* data) const override;
 

@@ -8,15 +8,15 @@
 namespace crema {
 namespace {
 
-// Which part of an image is taken, the size it is resized to, and its position in the sample.
+// The part of an image to use, its size after resizing, and its position in the sample.
 struct Placement {
   int64_t x1, y1, x2, y2;
   int64_t height, width;
   int64_t top = 0, left = 0, right = 0;
 };
 
-// `crop`: the size that options.context refers to; `size`: what that region is resized to. The box
-// with its context may extend beyond the image: that part of the sample stays empty.
+// `crop`: the size that options.context refers to; `size`: that region's size after resizing. The
+// box with its context may extend beyond the image: that part of the sample stays empty.
 Placement placement_of(const ListedWindow& window, const Image& image, const WindowOptions& options,
                        int64_t crop, int64_t size) {
   Placement p{window.x1, window.y1, window.x2, window.y2, size, size};
@@ -49,9 +49,9 @@ Placement placement_of(const ListedWindow& window, const Image& image, const Win
   return p;
 }
 
-// What a sample shows of an image, and where in the sample that begins.
+// The part of an image in a sample, and where it begins in the sample.
 struct Shown {
-  Image part;  // of no rows or columns where nothing of the image is left
+  Image part;  // no rows or columns if no part of the image is left
   int64_t top = 0, left = 0;
 };
 
@@ -126,7 +126,7 @@ WindowDataset::WindowDataset(std::string path, WindowFile file, ImageReading rea
 
 const ListedWindow& WindowDataset::window(const SampleIndex& sample_index) const {
   if (options_.in_order) return file_.in_order[sample_index.record_index.index];
-  // Of several batches, one for each rank, every one has objects.
+  // With one batch per rank, every batch has objects.
   const int64_t place = (options_.first_in_batch + sample_index.in_batch) % options_.batch_size;
   const std::vector<ListedWindow>& from = place < background_ ? file_.background : file_.objects;
   return from[TransformParams::pick(rng(sample_index).v[1], static_cast<int64_t>(from.size()))];

@@ -9,7 +9,7 @@
 namespace crema {
 
 struct WindowOptions {
-  int64_t batch_size = 0, first_in_batch = 0;  // of the batch of all ranks, and this one's part
+  int64_t batch_size = 0, first_in_batch = 0;  // size of all ranks' batch, and this one's part
   float object_share = 0;
   int64_t context = 0;    // pixels on each side of the sample that show the surroundings of the box
   bool square = false;    // the smallest square around the box, instead of stretching the box

@@ -44,7 +44,7 @@ class WordReader {
       wrong(cat(what, " is ", at, ", farther out than any image reaches"));
     return at;
   }
-  // A class that a blob can hold exactly.
+  // A class that a blob can represent exactly.
   int label(const char* what) {
     const int label = number<int>(what);
     try {

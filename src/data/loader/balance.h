@@ -24,7 +24,7 @@ class Balance {
 
   struct Place {
     int64_t record;
-    int64_t turn;  // how often the record has come before
+    int64_t turn;  // earlier occurrences of the record
   };
   // `position`: counts the samples of all epochs.
   Place at(int64_t position) const;
@@ -35,11 +35,11 @@ class Balance {
 
  private:
   std::vector<int64_t> records_;  // class after class
-  std::vector<int64_t> begins_;   // of each class, and the end
+  std::vector<int64_t> begins_;   // where each class begins, and the end
   Random random_;
 };
 
-// The class that a label in a blob is; none for one that is not whole.
+// The class of a label in a blob; none for one that is not an integer.
 std::optional<int64_t> class_of_label(float label);
 
 }  // namespace crema

@@ -35,7 +35,7 @@ class BlockOrder {
   }
 
  private:
-  // The slot of the order of blocks that holds place `at`.
+  // The slot in the order of blocks that contains position `at`.
   int64_t slot_of(int64_t at) const {
     const int64_t slot = at / block_;
     if (slot < short_slot_) return slot;

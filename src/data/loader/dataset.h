@@ -21,7 +21,7 @@ struct SampleIndex {
   int64_t position = 0;  // counts the samples of all ranks
   int64_t in_batch = 0;
   RecordIndex record_index;  // shuffled or not
-  // How often the record has come before. It is the epoch, unless classes are balanced.
+  // Earlier occurrences of the record. It is the epoch, unless classes are balanced.
   int64_t turn = 0;
   Random random;  // of the turn
   Random all_epochs;
@@ -41,13 +41,13 @@ inline Rng rng_of(const SampleIndex& sample_index) {
 // Reused for every sample, to reuse its memory.
 struct Sample {
   Shape shape;                                  // of the data
-  Shape label_shape;                            // of the labels; no axes: a scalar
-  int64_t stored_height = 0, stored_width = 0;  // of the image before a crop, where a layer needs
+  Shape label_shape;                            // shape of the labels; no axes: a scalar
+  int64_t stored_height = 0, stored_width = 0;  // image size before a crop, if needed
                                                 // it
   Record record;
   Image label_image;
   std::vector<float> labels;
-  SampleTimes* times = nullptr;  // load() adds to them where they are there
+  SampleTimes* times = nullptr;  // load() adds to them if they are set
 };
 
 // All functions are thread-safe.
@@ -57,7 +57,7 @@ class Dataset {
 
   // The number of records in an epoch.
   virtual int64_t size() const = 0;
-  // A source that learns its size only by reading through itself overrides this.
+  // A source that only learns its size by reading everything overrides this.
   virtual RecordIndex record_index(int64_t position) const {
     return {position / size(), position % size()};
   }
@@ -73,22 +73,22 @@ class Dataset {
     (void)record;
     return {};
   }
-  // How to make all samples have one shape, for the error message that asks for it.
+  // How to give all samples the same shape, for the error message about it.
   virtual std::string how_to_equalize() const = 0;
-  // Whether making a sample takes much longer than copying its bytes, because it decodes or
-  // changes an image.
+  // Whether making a sample takes much longer than copying its bytes, because it decodes or changes
+  // an image.
   virtual bool decodes() const { return true; }
 
-  // Whether a batch gets the records themselves (Batch::records): somebody else makes the data from
-  // them. write() then sets the labels alone.
+  // Whether a batch gets the records themselves (Batch::records), from which another component
+  // makes the data. write() then only sets the labels.
   virtual bool hands_over() const { return false; }
 
   // For the hint to who waits for samples: what kind of source this is. `times` are set.
   virtual void add_facts(WaitingFacts& facts) const { (void)facts; }
 
-  // Whether samples have as many labels as they have objects. Then `labels` holds those of a batch,
-  // concatenated, and joined_label_shape() gives their shape as the net reads them; it may add a
-  // placeholder for none.
+  // Whether samples have as many labels as objects. Then `labels` has those of a batch,
+  // concatenated, and joined_label_shape() returns their shape in the net; it may add a placeholder
+  // for none.
   virtual bool labels_vary() const { return false; }
   virtual Shape joined_label_shape(std::vector<float>& labels) const {
     return {static_cast<int64_t>(labels.size())};

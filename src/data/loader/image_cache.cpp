@@ -17,7 +17,7 @@
 namespace crema {
 namespace {
 
-// What is free is asked anew after so many bytes.
+// Checks the free space again after this many bytes.
 constexpr int64_t kBetweenChecks = int64_t{16} << 20;
 
 int open_temporary_file(const std::string& folder) {
@@ -25,7 +25,7 @@ int open_temporary_file(const std::string& folder) {
   const int file = mkostemp(path.data(), O_CLOEXEC);
   require(file >= 0, "cache: DISK: no temporary file can be made in ", folder, ": ",
           std::strerror(errno), "; cache_folder names another folder");
-  // It has no name: nothing of it stays, however the program ends.
+  // It has no name: the file disappears however the program ends.
   unlink(path.c_str());
   return file;
 }
@@ -66,7 +66,7 @@ int64_t ImageCache::images() const {
 
 void ImageCache::begin_sample(int64_t epoch) {
   if (said_) return;
-  // Loaders that are made ask for the first sample of all, wherever they go on from.
+  // New loaders read the first sample of all, wherever they resume.
   if (epoch == epoch_ || images() <= 1) {
     epoch_ = epoch;
     return;
@@ -165,7 +165,7 @@ void ImageCache::keep(int64_t key, const Image& image, std::string rest) {
     return;
   }
   const std::unique_lock<std::shared_mutex> lock(mutex_);
-  // Of two threads that have read the same record the first one's counts.
+  // Of two threads that have read the same record the first one counts.
   if (!entries_.emplace(key, std::move(entry)).second) bytes_ -= count;
 }
 

@@ -1,5 +1,5 @@
-// ImageCache: decoded images that stay for the epochs that follow, in memory or in a temporary file:
-// as many as there is room for, and of them those that came first.
+// ImageCache: decoded images for later epochs, in memory or in a temporary file: as many as there
+// is room for, starting with the first ones.
 #pragma once
 
 #include <atomic>
@@ -13,9 +13,9 @@ namespace crema {
 
 struct ImageCacheOptions {
   bool on_disk = false;  // else in memory
-  int64_t limit = 0;     // bytes; 0: as long as at least as much stays free
-  std::string folder;    // of the temporary file; "": $TMPDIR, or /tmp
-  std::string source;    // whose images they are, for the log
+  int64_t limit = 0;     // bytes; 0: as long as at least the same amount stays free
+  std::string folder;    // folder of the temporary file; "": $TMPDIR, or /tmp
+  std::string source;    // source of the images, for the log
 };
 
 // All functions are thread-safe.
@@ -27,10 +27,10 @@ class ImageCache {
   ImageCache(const ImageCache&) = delete;
   ImageCache& operator=(const ImageCache&) = delete;
 
-  // A sample of this epoch is made next. After the first epoch the log says what the cache has.
+  // A sample of this epoch is next. After the first epoch the log reports the cache's contents.
   void begin_sample(int64_t epoch);
-  // Whether the image with this key is here. Then the record shows it, whole, and `rest` is what came
-  // with it; of what is in memory it shows the cache's own pixels, for as long as the cache lives.
+  // Whether the image with this key is cached. Then the record shows it, whole, with its `rest`;
+  // for images in memory it shows the cache's own pixels, as long as the cache lives.
   bool find(int64_t key, Record& record, std::string& rest) const;
   bool find(int64_t key, Image& image) const;
   // Whether there may be room: otherwise an image need not be decoded whole.
@@ -38,7 +38,7 @@ class ImageCache {
   // Keeps an image, if there is room.
   void keep(int64_t key, const Image& image, std::string rest = {});
 
-  // What there is, for the log.
+  // The cache's contents, for the log.
   int64_t images() const;
   int64_t bytes() const { return bytes_; }
 
@@ -61,7 +61,7 @@ class ImageCache {
   // None is ever changed or removed, so that pixels may be read without the lock.
   std::unordered_map<int64_t, Entry> entries_;
   int64_t end_ = 0;      // of the file
-  int64_t checked_ = 0;  // bytes up to which there was room when last asked
+  int64_t checked_ = 0;  // bytes up to which there was room at the last check
   std::atomic<int64_t> bytes_ = 0;
   std::atomic<bool> full_ = false, said_ = false;
   std::atomic<int64_t> epoch_ = 0;  // the first one

@@ -22,7 +22,7 @@ int loader_workers(bool decodes, bool cpu_computes) {
 
 int loader_reserve(bool decodes, bool cpu_computes) {
   const int cores = usable_processors();
-  // Beside a GPU other ranks may need the cores, and copying is soon limited by memory.
+  // With a GPU other ranks may need the cores, and copying is soon limited by memory.
   const int maximum = cpu_computes ? cores : std::min(cores, decodes ? 16 : 4);
   return std::max(0, maximum - loader_workers(decodes, cpu_computes));
 }
@@ -42,7 +42,7 @@ Shape Loader::of_batch(const Shape& of_sample, int64_t samples) const {
   return Shape(dims);
 }
 
-// Mixed samples have shares of all classes in place of one of them.
+// Mixed samples have soft labels.
 Shape Loader::shape_of_labels(const Shape& of_sample, int64_t samples) const {
   return of_batch(options_.mixture.any() ? Shape{options_.mixture.classes()} : of_sample, samples);
 }
@@ -258,8 +258,8 @@ void Loader::work(bool is_reserve) {
   }
 }
 
-// One sample of each pair that is complete with this task. Both are still what they were, and whoever
-// makes the second one mixes them: all threads take part, and a batch is complete when all its
+// One sample of each pair that is complete with this task. Both are still unmixed, and the thread
+// that makes the second one mixes them: all threads take part, and a batch is complete when all its
 // tasks are.
 std::vector<int64_t> Loader::take_complete_pairs(const Task& task) const {
   Slot& slot = *task.slot;

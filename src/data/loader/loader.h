@@ -26,13 +26,13 @@ struct HandedOver {
 struct Batch {
   int64_t number = -1;
   int64_t samples = 0;        // batch_size, or less at the end of a whole epoch
-  int64_t epoch = 0;          // of its last sample
-  Shape shape;                // of the data of each sample
-  Shape label_shape;          // of all labels together
+  int64_t epoch = 0;          // epoch of its last sample
+  Shape shape;                // shape of each sample's data
+  Shape label_shape;          // shape of all labels together
   std::vector<float> data;    // sample after sample
   std::vector<float> labels;  // likewise
   std::vector<float> sizes;  // height and width of each image before a crop (Sample::stored_height)
-  // In place of data, from a dataset that hands_over().
+  // Instead of data, from a dataset that hands_over().
   std::vector<HandedOver> records;
 };
 
@@ -45,8 +45,8 @@ struct LoaderOptions {
   // Classes come equally often (data/loader/balance.h); then it does not matter whether records are
   // shuffled.
   bool balance = false;
-  // No batch crosses the end of an epoch: the last one before it is as small as it must be. For
-  // batches that are not divided, and skip is 0.
+  // No batch crosses the end of an epoch: the last one before it is smaller. For undivided batches
+  // with skip 0.
   bool whole_epochs = false;
   int64_t skip = 0;  // samples skipped once, at the very beginning
   // Several ranks share each batch of the traversal, which has `batch_of_ranks` samples (0:
@@ -54,10 +54,10 @@ struct LoaderOptions {
   int64_t batch_of_ranks = 0, first_in_batch = 0;
   int64_t traversed() const { return batch_of_ranks > 0 ? batch_of_ranks : batch_size; }
   Random random;    // for orders, crops and mirroring
-  Mixture mixture;  // of the samples of each batch, which then have one label each
+  Mixture mixture;  // mixes the samples of a batch, which then have one label each
 };
 
-// How many threads are useful: decoding images takes many, copying bytes one or two. A CPU that
+// How many threads are useful: decoding images needs many, copying bytes one or two. A CPU that
 // also computes the net keeps half of its cores for that; they are idle while the net waits for a
 // batch, and then the rest of the cores helps as reserve.
 int loader_workers(bool decodes, bool cpu_computes);
@@ -80,21 +80,21 @@ class Loader {
   const Shape& sample_shape() const { return sample_shape_; }
   // The shape of a full batch's labels; where their number varies, that of no labels.
   Shape label_shape() const;
-  // How many samples a batch has.
+  // The number of samples in a batch.
   int64_t samples(int64_t number) const;
   // Records in an epoch; may have to read through the source.
   int64_t records() const { return samples_->size(); }
   const LoaderOptions& options() const { return options_; }
-  // From now on so many samples come at the very beginning, besides those of options().skip.
+  // From now on this many samples come at the very beginning, in addition to options().skip.
   void skip(int64_t samples);
-  // Of the sample that the first record gives.
+  // Shape of the sample from the first record.
   uint64_t hash_of_first() const;
   // Null: classes are not balanced.
   const Balance* balance() const { return balance_.get(); }
 
   // Waits until the batch is complete; it stays valid until the next call. Sequential calls are
-  // fast, any other number restarts the threads there. An Error of a thread is thrown here, with
-  // the batch that it belongs to.
+  // fast, any other number restarts the threads there. Throws a thread's Error with the batch that
+  // it belongs to.
   const Batch& batch(int64_t number);
 
   // Seconds that callers of batch() have waited.
@@ -105,9 +105,9 @@ class Loader {
  private:
   struct Slot {
     Batch batch;
-    std::vector<std::vector<float>> labels;  // of each sample, where their number varies
+    std::vector<std::vector<float>> labels;  // per sample, if their number varies
     int64_t missing = 0;                     // samples not written yet
-    std::vector<char> made;                  // which are, where they are mixed
+    std::vector<char> made;                  // samples already made, if samples are mixed
     int64_t error_at = 0;
     std::exception_ptr error;
   };
@@ -140,7 +140,7 @@ class Loader {
   LoaderOptions options_;
   const std::unique_ptr<const Balance> balance_;
   Shape sample_shape_, label_shape_;  // of each
-  int64_t skipped_ = 0;               // of options_.skip: by skip()
+  int64_t skipped_ = 0;               // part of options_.skip that skip() added
   double waited_ = 0;
 
   std::mutex mutex_;

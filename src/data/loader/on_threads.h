@@ -1,4 +1,4 @@
-// on_threads: work that waits for a disk, on several threads at once.
+// on_threads: runs work that waits for a disk on several threads.
 #pragma once
 
 #include <algorithm>
@@ -11,8 +11,8 @@
 
 namespace crema {
 
-// Calls work(i) once for each i from 0 to count - 1. Begun in this order, `piece` of them by one thread
-// at a time. What it throws ends all; of several exceptions that of the lowest i is thrown.
+// Calls work(i) once for each i from 0 to count - 1. Started in this order, `piece` of them by one
+// thread at a time. An exception ends all; of several the one with the lowest i is thrown.
 template <typename Work>
 void on_threads(int64_t count, int64_t piece, const Work& work) {
   constexpr int64_t kMostThreads =

@@ -1,4 +1,4 @@
-// Why a training waits for samples: what making a few of them takes.
+// Finds out why a run waits for samples, by timing a few of them.
 #include <chrono>
 
 #include "data/loader/loader.h"
@@ -18,7 +18,7 @@ WaitingFacts Loader::survey() const {
   const Clock::time_point begin = Clock::now();
   int64_t made = 0;
   while (made < kSamples && Clock::now() - begin < kTime) {
-    // Of batches that nobody has read yet: the system keeps in memory what was read.
+    // From batches that have not been read yet, because the system caches those that have.
     SampleIndex sample_index = sample_index_at(held_ + kAhead + made, 0);
     if (sample_index.record_index.epoch != sample_index_at(held_, 0).record_index.epoch)
       sample_index = sample_index_at(held_, made % samples(held_));  // the epoch is nearly over

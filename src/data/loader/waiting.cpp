@@ -20,7 +20,7 @@ std::string percent(const WaitingFacts& facts, double SampleTimes::*part) {
   return cat(std::lround(100 * share(facts, facts.times.*part)), " % of a sample's time");
 }
 
-// How many pixels are decoded for one that is read.
+// Decoded pixels per pixel that is read.
 double excess(const WaitingFacts& facts) {
   const int64_t used = facts.height * facts.width, stored = facts.times.height * facts.times.width;
   return used > 0 ? static_cast<double>(stored) / static_cast<double>(used) : 0;
@@ -42,7 +42,7 @@ struct Row {
   std::string (*text)(const WaitingFacts&);
 };
 
-// The first that holds.
+// The first that applies.
 const Row kRows[] = {
     {[](const WaitingFacts& f) { return takes_most(f, &SampleTimes::read) && f.files; },
      [](const WaitingFacts& f) {

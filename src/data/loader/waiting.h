@@ -1,4 +1,4 @@
-// What keeps a training waiting for its data, and which setting would help.
+// What makes a run wait for its data, and which setting would help.
 #pragma once
 
 #include <chrono>
@@ -8,13 +8,13 @@
 
 namespace crema {
 
-// Of one sample: the seconds that parts of Dataset::load() took, and its image's size as stored.
+// Per-sample timings of Dataset::load(), in seconds, and the image's size as stored.
 struct SampleTimes {
   double read = 0, decode = 0, change = 0;
   int64_t height = 0, width = 0;
 };
 
-// Measures them where a Sample asks for it, and else costs nothing.
+// Measures them if a Sample requests it, and otherwise costs nothing.
 class Laps {
  public:
   explicit Laps(SampleTimes* times) : times_(times) {
@@ -37,19 +37,19 @@ class Laps {
   Clock::time_point last_;
 };
 
-// What a source says about its work.
+// A source's description of its work.
 struct WaitingFacts {
-  SampleTimes times;   // of a sample, on one thread: means
+  SampleTimes times;   // per sample, on one thread: means
   double seconds = 0;  // of a sample, all parts and the rest: cropping, mean, scale
   int threads = 1, cores = 1;
   int64_t records = 0;
-  int64_t channels = 0, height = 0, width = 0;  // of what the net reads
-  bool files = false;                           // of a list, not records of a database
+  int64_t channels = 0, height = 0, width = 0;  // size of the data that the net reads
+  bool files = false;                           // from a list, not records of a database
   bool decodes = false;                         // image files, to bytes
   bool resizes = false;                         // to a size that the net's file gives
   bool scaled = false;                          // scaled_decoding is on
   bool has_cache = false, cached = false;       // the field `cache`, and whether it is set
-  std::string dearest_change;                   // of augment; "": none
+  std::string dearest_change;                   // from augment; "": none
   size_t free_memory = 0;
 };
 

@@ -312,8 +312,8 @@ void Augmentation::stretch(Image& image, Rng& rng) const {
                interpolation_of(down ? p.interpolation_algo_down() : p.interpolation_algo_up()));
 }
 
-// Cuts out what the net's crop will show: at a corner, in the centre, between them or anywhere, in
-// one of several sizes, resized to the crop's size.
+// Cuts out the area of the net's crop: at a corner, in the centre, between them or anywhere, in one
+// of several sizes, resized to the crop's size.
 void Augmentation::place_crop(Image& image, Rng& rng) const {
   if (!training_ || !places_crop()) return;
   const TransformationParameter& p = parameter_;

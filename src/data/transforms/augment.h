@@ -16,10 +16,10 @@ class Augmentation {
 
   // False: apply() does nothing.
   bool any() const { return any_ || reverses_colors(); }
-  // All that it does is to put red first: reverses_colors().
+  // It only puts red first: reverses_colors().
   bool only_reverses_colors() const { return !any_ && reverses_colors(); }
   bool reverses_colors() const;
-  // All steps, for images without objects.
+  // Moves the objects of an image of this size to their positions after resize().
   void apply(Image& image, Rng& rng) const;
 
   // The steps that SSD applies to images with objects.
@@ -41,7 +41,7 @@ class Augmentation {
   void place_crop(Image& image, Rng& rng) const;
 
   TransformationParameter parameter_;
-  bool training_, any_ = false;  // any_: beside the order of colours
+  bool training_, any_ = false;  // any_: apart from the order of colours
   int64_t crop_height_, crop_width_;
 };
 

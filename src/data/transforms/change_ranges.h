@@ -8,18 +8,18 @@
 
 namespace crema {
 
-// What an AugmentRange means in one of its places.
+// The meaning of an AugmentRange in one of its uses.
 struct ChangeRange {
   const char* name;    // of the field
   float least, most;   // unless the message gives others
   float lower, upper;  // limits of both
-  const char* unit;    // of which they are numbers
+  const char* unit;    // unit of the numbers
 
   float least_of(const AugmentRange& range) const {
     return range.has_least() ? range.least() : least;
   }
   float most_of(const AugmentRange& range) const { return range.has_most() ? range.most() : most; }
-  // Nothing where the change is not made to this sample.
+  // None if the change is not applied to this sample.
   std::optional<float> draw(bool given, const AugmentRange& range, Rng& rng) const {
     if (!given || !rng.chance(range.probability())) return std::nullopt;
     return rng.between(least_of(range), most_of(range));

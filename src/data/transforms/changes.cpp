@@ -53,8 +53,8 @@ bool Changes::repaints() const {
                               p.has_noise() || p.has_cutout());
 }
 
-// A part of random area and proportions; where ten tries find none that fits into the image, the
-// largest central one whose proportions are allowed.
+// A part of random area and aspect ratio; if none fits into the image in ten tries, the largest
+// central one with an allowed aspect ratio.
 void Changes::crop(Warp& warp, Rng& rng) const {
   constexpr int kTries = 10;
   const AugmentResizedCrop& p = parameter_.resized_crop();
@@ -169,7 +169,7 @@ void Changes::cut_out(Image& image, Rng& rng) const {
 
 // Each one alone, a few times.
 std::string Changes::dearest(int64_t channels, int64_t height, int64_t width) const {
-  // The slowest do not count: something else may have had the core.
+  // The slowest do not count: other work may have used the core.
   constexpr int kTimes = 8, kCounted = 6;
   std::string found;
   if (!any() || height < 1) return found;

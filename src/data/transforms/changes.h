@@ -6,7 +6,7 @@
 
 namespace crema {
 
-// What was drawn for one image.
+// The random numbers for one image.
 struct Change {
   Warp warp;
   std::vector<RandChange> others;
@@ -18,7 +18,7 @@ class Changes {
     bool training = false;
     int64_t crop_height = 0, crop_width = 0;  // 0: none
     bool red_first = false;                   // of three channels
-    std::vector<uint8_t> fill = {0};  // of what is empty: a channel's values, or one for all
+    std::vector<uint8_t> fill = {0};          // fill value: per channel, or one for all
   };
 
   Changes() = default;  // none
@@ -27,7 +27,7 @@ class Changes {
 
   // False: nothing is ever changed.
   bool any() const { return moves() || repaints(); }
-  // Whether some change moves pixels, which labels that are places must follow.
+  // Whether some change moves pixels, which labels with positions must follow.
   bool moves() const;
   // Whether the samples of a batch are mixed (transforms/mixture.h).
   bool mixes() const;

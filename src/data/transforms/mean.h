@@ -14,7 +14,7 @@ struct Mean {
   std::vector<float> channels() const;
 };
 
-// Error names the file and what is wrong with it.
+// Error names the file and the problem.
 Mean read_mean(const std::string& path);
 // Written atomically.
 void write_mean(const Mean& mean, const std::string& path);

@@ -1,4 +1,4 @@
-// MeanTable: what a byte becomes when the mean of its channel is subtracted.
+// MeanTable: the value of each byte after subtracting the mean of its channel.
 #pragma once
 
 #include <array>

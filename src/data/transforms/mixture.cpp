@@ -9,7 +9,7 @@
 namespace crema {
 namespace {
 
-// The streams of what is drawn for a batch and for a sample; no epoch has these numbers.
+// The random streams for a batch and for a sample; no epoch has these numbers.
 constexpr uint64_t kOfBatches = ~uint64_t{0}, kOfSamples = ~uint64_t{1};
 
 }  // namespace
@@ -50,8 +50,8 @@ void Mixture::write_shares(float label, float* shares) const {
   shares[static_cast<int64_t>(label)] = 1;
 }
 
-// A reflection of the batch: sample i is mixed with sample r - i. In a batch of an even size an odd r
-// leaves nobody alone.
+// A reflection of the batch: sample i is mixed with sample r - i. In a batch of an even size an odd
+// r leaves no sample alone.
 int64_t Mixture::partner(int64_t batch, int64_t in_batch, int64_t batch_size) const {
   Rng rng({random_.seed, mix(mix(random_.stream, kOfBatches), static_cast<uint64_t>(batch))});
   const int64_t r = batch_size % 2 == 0 ? 2 * rng.pick(batch_size / 2) + 1 : rng.pick(batch_size);
@@ -81,7 +81,7 @@ Mixture::Part Mixture::draw(int64_t position, int64_t height, int64_t width) con
   return part;
 }
 
-// What is equal in both stays as it is.
+// Values that are equal in both do not change.
 void Mixture::Part::apply(float* own, const float* partners, int64_t row, int64_t count) const {
   if (!cut) {
 #pragma omp simd

@@ -16,7 +16,7 @@ struct BoxedImage {
   std::vector<Object> objects;
 };
 
-// Of the size of the first one, whose quarter is drawn. All images have as many channels.
+// Has the size of the first one, whose quarter is drawn. All images have the same channels.
 BoxedImage join_four(const AugmentMosaic& how, const std::array<BoxedImage, 4>& images, Rng& rng);
 
 }  // namespace crema

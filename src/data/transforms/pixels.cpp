@@ -22,7 +22,7 @@ void change_values(Image& image, const Make& make) {
   for (uint8_t& value : image.pixels) value = table[value];
 }
 
-// make(counts): the table of a channel whose values are so frequent.
+// make(counts): the table of a channel with this histogram.
 template <typename Make>
 void change_channels(Image& image, const Make& make) {
   const auto channels = static_cast<size_t>(image.channels);
@@ -57,7 +57,7 @@ const std::vector<float>& normal_numbers() {
     std::vector<float> made(kCount);
     double x = 0;
     for (int i = kCount / 2; i < kCount; ++i) {
-      // Newton's method for the point below which a share of all numbers lies.
+      // Newton's method for the point below which a given fraction of all numbers falls.
       const double share = (i + 0.5) / kCount;
       for (int step = 0; step < 8; ++step)
         x += (share - 0.5 * std::erfc(-x / std::sqrt(2.))) * std::sqrt(2 * 3.14159265358979323846) *

@@ -27,8 +27,8 @@ void solarize(float threshold, Image& image);
 // Keeps the upper `bits`.
 void posterize(int bits, Image& image);
 
-// s + factor * (x - s), where s is the mean of 3 x 3 pixels in which the middle one counts 5 times;
-// pixels at the border stay.
+// s + factor * (x - s), where s is the mean of 3 x 3 pixels in which the centre one counts 5 times;
+// pixels at the border do not change.
 void change_sharpness(float factor, Image& image);
 // Gaussian blur. Pixels beyond the border equal the last one.
 void blur(float deviation, Image& image);

@@ -7,7 +7,7 @@
 //   posterize             keeps 8 to 4 bits
 //   solarize              from 255 on at strength 0, all at 10
 //   autocontrast, equalize, identity have no strength
-// What has a direction takes one at random.
+// Changes with a direction choose it at random.
 #pragma once
 
 #include "data/transforms/rng.h"

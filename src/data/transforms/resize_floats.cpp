@@ -7,7 +7,7 @@
 namespace crema {
 namespace {
 
-// Between which two pixels of a row or column a new one lies, and how near to the second.
+// The two pixels of a row or column around a new one, and its distance to the second.
 struct Between {
   int64_t first, second;
   float share;
@@ -45,7 +45,7 @@ void resize_floats(const Image& image, const MeanTable& mean, double factor, boo
       column.second = image.width - 1 - column.second;
     }
   }
-  // Two neighbouring rows of the image, resized: most new rows lie between those of the one before.
+  // Two adjacent rows of the image, resized: most new rows use those of the one before.
   std::vector<float> kept[2];
   int64_t kept_row[2] = {-1, -1};
   const auto resized_row = [&](int64_t row) -> const float* {

@@ -31,7 +31,7 @@ class Rng {
     return static_cast<int64_t>(
         (static_cast<uint64_t>(random_.word(next_++)) * static_cast<uint64_t>(choices)) >> 32);
   }
-  // A stream of its own, for a number per pixel.
+  // A separate stream, for a number per pixel.
   Random branch() { return {random_.seed, mix(random_.stream, ~next_++)}; }
 
  private:

@@ -12,7 +12,7 @@ namespace {
 // Weights are integers: shares of 2^kBits.
 constexpr int kBits = 22;
 
-// The pixels that a new one is made of.
+// The pixels that a new one combines.
 struct Window {
   int64_t first = 0;
   std::vector<int32_t> weights;

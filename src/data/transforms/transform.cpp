@@ -40,7 +40,7 @@ struct Window {
   bool mirror, flow;
 };
 
-// Where the values of an image are: `part` of its rows and columns is there, the mean has all.
+// The layout of an image's values: `part` of its rows and columns is available, the mean has all.
 struct Layout {
   int64_t channels, height, width;
   bool interleaved;
@@ -150,7 +150,7 @@ Transform::Transform(const TransformationParameter& parameter, bool training,
                                          parameter.color_order() == TransformationParameter::RGB)),
       scaled_(parameter.scaled_decoding()),
       mean_values_(parameter.mean_value().begin(), parameter.mean_value().end()) {
-  std::vector<float> fill = mean_values_;  // of what changes leave empty
+  std::vector<float> fill = mean_values_;  // fill value of changes
   require(!parameter.force_color() || !parameter.force_gray(),
           "transform_param sets both force_color and force_gray");
   if (parameter.force_color()) color_ = Color::color;
@@ -296,8 +296,7 @@ Shape Transform::output(const Shape& stored) const {
   return {record[0], numbers_.crop_height, numbers_.crop_width};
 }
 
-// Calls write(layout, values, means) with the record, or with what it is first made into: a grey
-// image.
+// Calls write(layout, values, means) with the record, or with its grey image.
 template <typename Write>
 void Transform::with_planes(const Record& record, const Write& write) const {
   const ImagePart all{0, 0, record.height, record.width},
@@ -327,8 +326,8 @@ void Transform::apply(const Record& record, const Draw& draw, float* out) const 
   const float* mean = mean_image_.empty() ? nullptr : mean_image_.data();
   with_planes(record, [&](const Layout& layout, const auto* in) {
     if (n.pad == 0) return write(layout, in, window, mean, mean_values_, n.scale, out);
-    // All that is there of the image first, then what the window shows of it: the padding is of the
-    // result.
+    // First the available part of the image, then the window's part of it: the padding belongs to
+    // the result.
     const ImagePart& part = layout.part;
     const Window whole{part.top, part.left, part.height, part.width, false, false};
     std::vector<float> image(static_cast<size_t>(layout.channels * part.height * part.width));

@@ -20,14 +20,14 @@
 
 namespace crema {
 
-// What a transform draws for one record: where the crop begins (in the padded image), and whether
-// to mirror.
+// The random numbers for one record: where the crop begins (in the padded image), and whether to
+// mirror.
 struct Cut {
   int64_t top, left;
   bool mirror;
 };
 
-// Which of three channels are red, green and blue where they become a grey one.
+// Which of three channels are red, green and blue for conversion to grey.
 enum class GrayOf { none, rgb, bgr };
 
 // The parameters of a transform, in a form that can be copied to a GPU. A crop of 0: none.
@@ -38,7 +38,7 @@ struct TransformParams {
   bool flow = false;  // even channels, counted from 0, are inverted when mirrored
   GrayOf gray = GrayOf::none;
   int64_t pad = 0;
-  bool reflects = false;    // the padding; else it is zero
+  bool reflects = false;    // the padding; otherwise it is zero
   bool alternates = false;  // mirroring
 
   CREMA_HD static int64_t pick(uint32_t word, int64_t choices) {
@@ -51,7 +51,7 @@ struct TransformParams {
                 blue = gray == GrayOf::rgb ? third : first;
     return (299 * red + 587 * second + 114 * blue) / 1000;
   }
-  // Of an image of this size before padding.
+  // For an image of this size before padding.
   CREMA_HD Cut cut(int64_t height, int64_t width, const Draw& draw) const {
     Cut c{0, 0, mirror && ((alternates ? draw.alternating : draw.words.v[0]) & 1) != 0};
     if (crop_height > 0) {
@@ -79,8 +79,8 @@ class Transform {
 
   // The colour format to which encoded images are decoded.
   Color color() const { return color_; }
-  // What must be decoded of an image of this size, given what augment() and apply() will draw: the
-  // crop, or with scaled_decoding as much as resized_crop leaves of it.
+  // The part of an image of this size to decode, given what augment() and apply() will draw: the
+  // crop, or with scaled_decoding the size that resized_crop needs.
   ImageNeed need(const ImageExtents& size, const Draw& draw, Rng rng) const;
   // Applies the augmentation and then the changes of transform_param to the image of a record; a
   // no-op without any.
@@ -89,7 +89,7 @@ class Transform {
   const Changes& changes() const { return changes_; }
   // Error when `gray` states another order of colours than decoded images have here.
   void check_order_of_decoded() const;
-  // Whether a record of so many channels becomes a grey one.
+  // Whether a record with this many channels becomes a grey one.
   bool makes_gray(int64_t channels) const { return numbers_.gray != GrayOf::none && channels == 3; }
   int64_t channels(int64_t of_record) const { return makes_gray(of_record) ? 1 : of_record; }
   // The output shape for a record of this shape; Error says why such a record cannot be
@@ -98,18 +98,18 @@ class Transform {
   // `draw` provides everything random in the result. `out` has room for output(record.shape()).
   void apply(const Record& record, const Draw& draw, float* out) const;
 
-  // With the mean of a clip: one transform per frame, with that frame's mean; else only this one.
+  // With the mean of a clip: one transform per frame, with that frame's mean; otherwise only this
+  // one.
   std::vector<Transform> of_frames() const;
 
   const TransformParams& numbers() const { return numbers_; }
-  // One value per element of what it is subtracted from, or none; below, one per channel, or one, or
-  // none.
+  // One value per element to subtract from, or none; below, one per channel, or one, or none.
   const std::vector<float>& mean_image() const { return mean_image_; }
   const Shape& mean_shape() const { return mean_shape_; }
   const std::vector<float>& mean_values() const { return mean_values_; }
 
  private:
-  // What apply() reads of an image of this size.
+  // The part of an image of this size that apply() reads.
   ImagePart shown(int64_t height, int64_t width, const Draw& draw) const;
   template <typename Write>
   void with_planes(const Record& record, const Write& write) const;

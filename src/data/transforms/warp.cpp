@@ -51,7 +51,7 @@ Image mean_of_blocks(const Image& image, int64_t rows, int64_t columns) {
   return smaller;
 }
 
-// Calls take(x, y, to) for each pixel of the result whose centre shows the point (x, y) of the
+// Calls take(x, y, to) for each pixel of the result whose centre maps to the point (x, y) of the
 // image. Others are `fill`.
 template <typename Take>
 Image sample_all(const Image& image, const Warp& warp, const std::vector<uint8_t>& fill,
@@ -70,7 +70,7 @@ Image sample_all(const Image& image, const Warp& warp, const std::vector<uint8_t
       const double w = affine ? 1 : m[6] * x + m[7] * y + m[8], factor = affine ? 1 : 1 / w;
       const double at_x = (m[0] * x + m[1] * y + m[2]) * factor,
                    at_y = (m[3] * x + m[4] * y + m[5]) * factor;
-      // Where w is not above 0, the point lies behind the viewer.
+      // If w is not above 0, the point is behind the viewer.
       if (w > 0 && at_x >= 0 && at_y >= 0 && at_x < columns && at_y < rows) {
         take(at_x, at_y, to);
       } else {
@@ -119,7 +119,7 @@ Image sample_nearest(const Image& image, const Warp& warp, const std::vector<uin
   });
 }
 
-// Whether every pixel of the result is one of the image, so that nothing needs to be mixed.
+// Whether every pixel of the result is one of the image, so that nothing needs interpolation.
 bool moves_whole_pixels(const PlaneMap& map) {
   const double* const m = map.v;
   return m[6] == 0 && m[7] == 0 && m[8] == 1 && m[1] == 0 && m[3] == 0 && std::abs(m[0]) == 1 &&
@@ -246,7 +246,7 @@ std::vector<Object> warp_objects(const std::vector<Object>& objects, const Warp&
              to_height = static_cast<double>(warp.height);
   const PlaneMap move = warp.source.inverse();
   std::vector<Object> moved;
-  // Of boxes that reach beyond the image only what is in it moves: behind the viewer is nothing.
+  // Only the part of a box inside the image moves: there is nothing behind the viewer.
   for (Object& object : crop_objects(objects, Region{}, nullptr)) {
     Region& box = object.box;
     Region around{1e9f, 1e9f, -1e9f, -1e9f};

@@ -24,11 +24,11 @@ struct PlaneMap {
 struct Warp {
   int64_t height, width;  // of the result
   PlaneMap source = {};   // gives for a point of the result the one of the image that it shows
-  int64_t rows = 1, columns = 1;  // of the image that become one by their mean before it is sampled
-  bool any = false;               // else the result is the image
+  int64_t rows = 1, columns = 1;  // of the image, averaged into one before sampling
+  bool any = false;               // otherwise the result is the image
 
-  // One more change, of what the warp has made so far; angles are in degrees. A crop comes first: of
-  // the part that begins at a place, resized.
+  // Adds a change after the current ones; angles are in degrees. A crop comes first: the part that
+  // begins at a position, resized.
   void crop(double top, double left, double part_height, double part_width, int64_t to_height,
             int64_t to_width);
   void flip(bool left_to_right, bool top_to_bottom);
@@ -36,21 +36,21 @@ struct Warp {
   // Tangents of the angles, about the point (x, y).
   void shear(double along_x, double along_y, double x, double y);
   void translate(double right, double down);
-  // Where the corners go: upper left, upper right, lower right, lower left.
+  // Target positions of the corners: upper left, upper right, lower right, lower left.
   void move_corners(const PlanePoint (&to)[4]);
 
   // The largest of 1, 2, 4 and 8 by which the image may be shrunk first and be no smaller than the
   // result of the crop.
   int possible_shrink() const;
-  // From now on for an image that has been.
+  // From now on for an image that has already been shrunk.
   void shrink(int by);
 
  private:
   void add(const PlaneMap& change);
 };
 
-// Bilinear samples, rounded. What lies outside the image is `fill`: one value for all channels or
-// one for each.
+// Bilinear samples, rounded. Points outside the image are `fill`: one value for all channels or one
+// per channel.
 Image warp_image(const Image& image, const Warp& warp, const std::vector<uint8_t>& fill);
 // The nearest pixel.
 Image warp_labels(const Image& labels, const Warp& warp, const std::vector<uint8_t>& fill);
