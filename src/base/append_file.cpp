@@ -20,7 +20,7 @@ void AppendFile::close() {
   file_ = -1;
 }
 
-// If the file has another size by now, another program has appended to it: its records stay.
+// If the file has a different size by now, another program has appended to it; its records stay.
 int AppendFile::remove_half() {
   if (half_ == 0) return 0;
   struct stat info;

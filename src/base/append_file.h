@@ -1,4 +1,4 @@
-// A file that grows by whole records, although a write may fail in the middle of one.
+// A file that grows by complete records, even if a write fails in the middle of one.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// How the library throws its only exception type, for every error of the user or the machine; it
-// never exits or prints.
+// Functions that throw the library's only exception type, for every error of the user or the
+// machine; the library never exits or prints.
 #pragma once
 
 #include "base/exceptions.h"
@@ -12,9 +12,9 @@ template <typename... Parts>
   throw Error(cat(parts...));
 }
 
-// Checks an input (for invariants of our own use assert). It is a function, so its arguments are
-// evaluated even when the condition holds: they must be valid and cheap then. Otherwise (errno,
-// long texts, one check per sample) write if (...) fail(...).
+// Checks an input (for our own invariants use assert). It is a function, so its arguments are
+// evaluated even if the condition holds: they must then be valid and cheap. Otherwise (errno, long
+// texts, one check per sample) write if (...) fail(...).
 template <typename... Parts>
 void require(bool condition, const Parts&... parts) {
   if (!condition) [[unlikely]]

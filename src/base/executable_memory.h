@@ -9,11 +9,11 @@ namespace crema {
 // Tried once, on the first call.
 bool may_generate_code();
 
-// What oneDNN maps for the code of a convolution in all directions (its buffers have 256 KiB), and of
-// all matrix products together; several times as much as was measured.
+// Memory that oneDNN maps for the code of a convolution in all directions (its buffers have 256
+// KiB), and of all matrix products together; several times the measured amount.
 constexpr size_t kCodeOfConvolution = size_t{4} << 20, kCodeOfProducts = size_t{16} << 20;
-// Whether so much can be mapped now. oneDNN 2.6 does not look whether it got its memory: where a limit
-// (`ulimit -v`) is near, it would end in SIGSEGV.
+// Whether this much can be mapped now. oneDNN 2.6 does not check whether it got its memory: close
+// to a limit (`ulimit -v`) it would end in SIGSEGV.
 bool has_room_for_code(size_t bytes);
 
 }  // namespace crema

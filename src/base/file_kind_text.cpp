@@ -71,7 +71,7 @@ FileKind prototxt_kind(std::string_view text) {
   return {};
 }
 
-// Numbers and lengths of the fields of a message, as far as they lie in `bytes`; none when it is no
+// Numbers and lengths of a message's fields, as far as they are inside `bytes`; none if it is not a
 // message.
 std::optional<std::map<uint64_t, int>> wire_fields(std::string_view bytes, uint64_t size) {
   std::map<uint64_t, int> kinds;  // of the first of each number
@@ -88,7 +88,7 @@ std::optional<std::map<uint64_t, int>> wire_fields(std::string_view bytes, uint6
   uint64_t position = 0;
   while (at < bytes.size()) {
     const auto tag = varint();
-    if (!tag) break;  // the end of what was read
+    if (!tag) break;  // end of the parsed part
     const uint64_t number = *tag >> 3;
     const int kind = static_cast<int>(*tag & 7);
     if (number == 0 || number > 100000 || (kind != 0 && kind != 1 && kind != 2 && kind != 5))
@@ -156,7 +156,7 @@ FileKind message_kind(std::string_view bytes, uint64_t size) {
     return found != fields->end() && found->second == kind;
   };
   constexpr int kNumber = 0, kBytes = 2, kFixed = 1;
-  // The checksum of our own solver states, whatever else is damaged.
+  // The checksum of our own solver states, whatever other damage there is.
   const auto own = fields->lower_bound(5000);
   if (own != fields->end() && own->first < 6000 && own->second == kFixed) return kState;
   const bool shaped = (is(1, kNumber) && is(2, kNumber)) || is(7, kBytes);

@@ -1,4 +1,4 @@
-// Kinds of texts and of protocol buffer messages, by what they begin with.
+// Recognizes kinds of texts and of protocol buffer messages by their beginnings.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@ namespace crema {
 // `text`: the beginning of the file.
 FileKind text_kind(std::string_view text);
 
-// `bytes`: the beginning of a file of `size` bytes: weights, a solver state, a mean, an ONNX model. Empty
-// for what is none of them.
+// `bytes`: the beginning of a file of `size` bytes: weights, a solver state, a mean, an ONNX model.
+// Empty for any other file.
 FileKind message_kind(std::string_view bytes, uint64_t size);
 
 }  // namespace crema

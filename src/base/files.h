@@ -22,18 +22,18 @@ bool folder_exists(const std::string& path);
 // The sorted names in a folder, without "." and "..". FileError when it is absent or any of it cannot be
 // listed.
 std::vector<std::string> list_folder(const std::string& path);
-// The same, but empty where the folder does not exist.
+// The same, but empty if the folder does not exist.
 std::vector<std::string> list_folder_if_exists(const std::string& path);
 // The folder of a path: "a/b.txt" -> "a", "b.txt" -> ".".
 std::string folder_of(const std::string& path);
 
-// The largest file that is read whole, and the largest text. A damaged or hostile path must not
-// exhaust memory.
+// The largest file, and the largest text, that is read as a whole. A damaged or hostile path must
+// not exhaust memory.
 constexpr size_t kMaxBytes = size_t{1} << 31, kMaxText = size_t{1} << 30;
 
-// The whole content of a regular file; Error with the reason when it cannot be read, is not a
-// regular file or is larger. A pipe is read where the shell passes it, `<(command)` or /dev/stdin;
-// a FIFO or a device by name is refused, as it may never end or never begin.
+// The whole content of a regular file; Error with the reason if it cannot be read, is not a regular
+// file or is larger. A pipe from the shell, `<(command)` or /dev/stdin, can be read; a FIFO or a
+// device by name is refused, because it may never end or never begin.
 std::string read_file(const std::string& path, size_t maximum = kMaxBytes);
 // The same for UTF-8 text, without the byte-order mark that some editors prepend. Error for UTF-16.
 std::string read_text(const std::string& path, size_t maximum = kMaxText);
@@ -48,11 +48,12 @@ void require_readable(const std::string& path);
 // tree. If none exists the path is returned unchanged, so that the error on opening it names it.
 std::string find_file(const std::string& path, const std::string& folder);
 
-// A file that appears whole or not at all: it is written next to its target under a temporary name,
-// synced, and renamed by commit(). Without commit() the temporary file is removed.
+// A file that appears only when it is complete: it is written next to its target under a temporary
+// name, synced, and renamed by commit(). Without commit() the temporary file is removed.
 class AtomicFile {
  public:
-  // Whether what killed processes left of this target is removed first, for which its folder is listed.
+  // Whether to first remove what killed processes left of this target, which requires listing its
+  // folder.
   enum class Leftovers { remove, keep };
   explicit AtomicFile(std::string path, Leftovers leftovers = Leftovers::remove);
   ~AtomicFile();

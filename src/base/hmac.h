@@ -9,7 +9,7 @@
 namespace crema {
 
 Sha256::Digest hmac_sha256(std::string_view key, std::string_view message);
-// In a time that does not depend on where they differ.
+// Takes the same time wherever they differ.
 bool same_bytes(std::string_view a, std::string_view b);
 // Random numbers of the system, for keys and tokens. Error if it gives none.
 std::string random_bytes(size_t count);

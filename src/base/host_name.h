@@ -5,7 +5,7 @@
 
 namespace crema {
 
-// "localhost" where it has none.
+// "localhost" if it has none.
 std::string host_name();
 
 }  // namespace crema

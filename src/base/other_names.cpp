@@ -12,7 +12,7 @@ namespace {
 
 struct Meaning {
   const char* name;         // ours
-  const char* advice = "";  // what else it takes, as a sentence without its full stop
+  const char* advice = "";  // further requirements, as a sentence without its full stop
 };
 
 // Keys are words as key_of() makes them.

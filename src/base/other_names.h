@@ -1,4 +1,5 @@
-// What PyTorch, Keras, ONNX and Darknet call the layers, solvers, policies and fillers of Crema.
+// The names that PyTorch, Keras, ONNX and Darknet use for Crema's layers, solvers, policies and
+// fillers.
 #pragma once
 
 #include <string>

@@ -139,7 +139,7 @@ bool PickleReader::join(unsigned char code) {
   }
 }
 
-// What is used several times is numbered where it first occurs.
+// A value that is used several times is numbered where it first occurs.
 bool PickleReader::remember(unsigned char code) {
   const auto keep = [&](uint64_t number) {
     if (stack_.empty()) wrong("there is no value to number");
@@ -275,7 +275,7 @@ PickleValue& PickleReader::top(const char* name) {
   return *stack_.back();
 }
 
-// A list, or a dict, or what a call made, which then is a kind of dict.
+// A list, or a dict, or the result of a call, which then is a kind of dict.
 void PickleReader::extend(Kind kind, std::vector<const PickleValue*> added) {
   const char* name = kind == Kind::list ? "list" : "dict";
   if (kind == Kind::dict && added.size() % 2 != 0) wrong("a key has no value");

@@ -20,12 +20,12 @@ struct PickleValue {
   Kind kind = Kind::none;
   int64_t integer = 0;
   double real = 0;
-  std::string_view module, text;  // of a function; `text` also the bytes of str, unicode and bytes
-  // Of a list or tuple; of a dict its keys and values in turn; of a call the function and the tuple
-  // of its arguments, and behind them keys and values in turn that its result was given; of a
-  // reference to something outside the pickle what identifies that.
+  std::string_view module, text;  // name of a function; `text` also bytes
+  // For a list or tuple its elements; for a dict alternating keys and values; for a call the
+  // function and the tuple of its arguments, then alternating keys and values that were set in its
+  // result; for a reference to something outside the pickle its identifier.
   std::vector<const PickleValue*> items{};
-  const PickleValue* state = nullptr;  // what a call's result was given afterwards
+  const PickleValue* state = nullptr;  // items set in a call's result afterwards
 };
 
 // The machine that a pickle is a program for: it pushes values on a stack and joins them.
@@ -51,8 +51,8 @@ class PickleReader {
   size_t end() const { return at_; }
 
  private:
-  // Of a pickle of images each has a name and a label, of a net each tensor a dozen values: this is
-  // far more than any has.
+  // In a pickle of images each has a name and a label, in one of a net each tensor has a dozen
+  // values: this is far more than any real file has.
   static constexpr size_t kMaxValues = size_t{1} << 22;
 
   template <typename... Parts>

@@ -7,8 +7,8 @@
 
 namespace crema {
 
-// Rows from the top, pixels from the left: grey, or red, green and blue. `caption`: what is written
-// below it where several are shown.
+// Rows from the top, pixels from the left: grey, or red, green and blue. `caption`: text below the
+// picture if several are shown.
 struct Picture {
   int width = 0, height = 0, channels = 1;
   std::vector<uint8_t> bytes;

@@ -13,7 +13,7 @@ class Sha256 {
  public:
   Sha256& add(std::string_view bytes);
   using Digest = std::array<uint8_t, 32>;
-  // Of all that was added; nothing may be added afterwards.
+  // The hash of everything added so far; add nothing afterwards.
   Digest digest();
 
  private:

@@ -24,7 +24,7 @@ using Kind = TemporaryEntry::Kind;
 // TARGET.tmp.HOST-RANDOM, with HOST and RANDOM in hexadecimal digits.
 constexpr const char* kMark = ".tmp.";
 constexpr size_t kHostDigits = 8, kRandomDigits = 16;
-// Characters kept of the target's name, so that the whole name has at most 255 bytes.
+// Characters kept from the target's name, so that the whole name has at most 255 bytes.
 constexpr size_t kMaxOfGoal = 200;
 constexpr int kTries = 100;
 constexpr time_t kSeconds = 3600;
@@ -109,7 +109,7 @@ time_t last_write(const std::string& path, Kind kind) {
   return last;
 }
 
-// Removes the entry when no process holds it any more; true when it is gone.
+// Removes the entry if no process holds it any more; true if it is gone.
 bool remove_leftover(const std::string& path, Kind kind, bool made_here) {
   struct stat info;
   if (lstat(path.c_str(), &info) != 0) return false;
@@ -139,7 +139,7 @@ TemporaryEntry make_temporary(const std::string& goal, Kind kind) {
     if (descriptor < 0) fail(goal, ": cannot write: ", std::strerror(errno));
     // Between creation and locking, another process may have removed it as a leftover.
     if (lock(descriptor) != Locked::no && lies_at(descriptor, path)) return {path, descriptor};
-    // Its name is unpredictable, so it is still ours if it is still there.
+    // Its name is unpredictable, so if it is still there it is still ours.
     kind == Kind::file ? unlink(path.c_str()) : rmdir(path.c_str());
     close(descriptor);
   }

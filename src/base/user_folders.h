@@ -5,8 +5,8 @@
 
 namespace crema {
 
-// $XDG_CACHE_HOME/crema, else ~/.cache/crema; "" where the environment names no home folder. It need
-// not exist.
+// $XDG_CACHE_HOME/crema, else ~/.cache/crema; "" if the environment has no home folder. It need not
+// exist.
 std::string user_cache_folder();
 
 }  // namespace crema

@@ -1,4 +1,4 @@
-// What stands behind both Model and Trainer: a device, a log, and access to a net by names.
+// The common part of Model and Trainer: a device, a log, and access to a net by names.
 #pragma once
 
 #include <memory>
@@ -36,7 +36,7 @@ DeviceScope device_scope(ComputeDevice device);
 struct Session {
   Session(ComputeDevice device, bool deterministic, LogCallback callback);
 
-  // Around everything that a caller asks for: the calling thread may be another one each time.
+  // Wraps every call from outside: the calling thread may differ each time.
   DeviceScope enter();
 
   CallbackLog log;

@@ -10,7 +10,7 @@ namespace crema {
 
 namespace {
 
-// What tests and snapshots say.
+// Collects the results of tests and snapshots.
 class Results : public EventReader {
  public:
   void read(const Event& event) override {
