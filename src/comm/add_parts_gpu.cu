@@ -11,7 +11,7 @@
 namespace crema {
 namespace {
 
-// 16 bytes, read and written at once.
+// 16 bytes, read and written in one access.
 template <typename T>
 struct alignas(16) Pack {
   static constexpr int kCount = 16 / sizeof(T);
@@ -38,7 +38,7 @@ __global__ void add_parts_kernel(T* sums, const T* parts, int64_t count, int64_t
     for (int k = 0; k < kCount; ++k) own.values[k] = static_cast<T>(sum[k]);
     *reinterpret_cast<Pack<T>*>(sums + i) = own;
   }
-  for (; i < count; ++i) {  // the one thread whose pack is not full
+  for (; i < count; ++i) {  // the one thread with a partial pack
     float sum = static_cast<float>(sums[i]);
     for (int other = 0; other < others; ++other)
       sum += static_cast<float>(parts[other * stride + i]);

@@ -16,7 +16,7 @@
 namespace crema {
 namespace {
 
-// So that the answers together are no longer than a frame may be.
+// Keeps all answers together within the size limit of a frame.
 size_t max_text(int ranks) { return kMaxFrame / 2 / static_cast<size_t>(ranks); }
 
 // Signals are for one thread of the program (tools/signals.h): a new thread inherits this mask.

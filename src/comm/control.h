@@ -16,14 +16,14 @@ namespace crema {
 
 struct ControlOptions {
   int rank = 0, ranks = 1;
-  // Where rank 0 listens, "host:port", of several networks "host:port,host:port"; the others try
-  // them in turn until one answers with the token. Rank 0 listens on the port of the first.
+  // Where rank 0 listens, "host:port", with several networks "host:port,host:port"; the others try
+  // them in order until one answers with the token. Rank 0 listens on the port of the first.
   std::string address;
   // Rank 0: a socket that listens already; -1: none.
   int listening = -1;
   // The same secret on all ranks of a run: a process that connects with another one is turned away.
   std::string token;
-  // How long a rank may be silent, or keep the others waiting, in seconds.
+  // Seconds that a rank may be silent, or keep the others waiting.
   double timeout = 60;
   // Where rank 0 writes a random token and the others read it (comm/token_file.h). Empty: `token`.
   std::string token_file;
@@ -41,10 +41,10 @@ class Control {
   Control& operator=(const Control&) = delete;
 
   // Texts of all ranks, by rank, from one thread. Throws a RankLost, at the latest after the
-  // timeout; also where a rank that others wait for is done. Error for a text of more than 1 GiB
+  // timeout; also if a rank that others wait for has finished. Error for a text of more than 1 GiB
   // divided by the number of ranks.
   std::vector<std::string> gather(std::string_view text);
-  // How far this rank is, for messages. Costs nothing.
+  // Records this rank's progress, for messages. Costs nothing.
   void at_iteration(int64_t iteration);
   // Between these the rank may keep the others waiting.
   void begin_pause();
@@ -52,13 +52,14 @@ class Control {
   // Between these it waits for the others, elsewhere than in a gather.
   void begin_wait();
   void end_wait();
-  // Throws a RankLost once a rank is lost; of one rank that is left told() is false. If rank 0 is
-  // lost, that is rank 1; the others ask it, and where it does not answer, rank 2 throws such a one
-  // after 2 s and each further rank a second later, as they know nothing of each other.
+  // Throws a RankLost once a rank is lost; for one of the remaining ranks told() is false. If rank
+  // 0 is lost, that is rank 1. The others ask it; if it does not answer, rank 2 throws such an
+  // exception after 2 s and each further rank a second later, since they are not connected to each
+  // other.
   void check() const;
   bool lost() const;
   // Calls `work`, from the control's own thread, as soon as a rank is lost or this one has failed;
-  // soon if one is already. What it throws is ignored.
+  // promptly if one is already. Ignores its exceptions.
   void when_lost(std::function<void()> work);
   // This rank has failed and says so itself: the other ranks end without saying more. Its own calls
   // throw a RankLost from then on.

@@ -26,7 +26,7 @@ bool is_of_containers(const std::string& name) {
                      [&](const char* prefix) { return starts_with(name, prefix); });
 }
 
-// In Mbit/s; InfiniBand, which states none, is faster than what else there is.
+// In Mbit/s; InfiniBand, which reports none, ranks as the fastest.
 int64_t speed_of(const std::string& name) {
   const std::string folder = "/sys/class/net/" + name;
   int64_t speed = -1;
@@ -51,7 +51,7 @@ std::string text_of(const sockaddr* address) {
   return text.data();
 }
 
-// Addresses that hold on one cable only need the name of the interface, another one on each side.
+// Link-local addresses only need the name of the interface, a different one on each side.
 bool is_link_local(const sockaddr* address) {
   return address->sa_family == AF_INET6 &&
          IN6_IS_ADDR_LINKLOCAL(&reinterpret_cast<const sockaddr_in6*>(address)->sin6_addr);

@@ -15,7 +15,7 @@ namespace {
 
 // Within which the other ranks read a goodbye and close their side.
 constexpr double kCloseSeconds = 1.5;
-// Within which rank 1 says that it tells the user of the loss of rank 0. It may learn of it a
+// Time in which rank 1 announces that it tells the user of the loss of rank 0. It may learn of it a
 // second later.
 constexpr double kAskSeconds = 1.5;
 // If it has not, rank 2 tells the user after this time, and each further rank a second later: a
@@ -30,7 +30,7 @@ void Control::Connections::run() {
       wait();
       const Moment now = ControlClock::now();
       if (now - last_round_ > 2 * interval_) {
-        // This rank was stopped: what it has not heard meanwhile says nothing about the others.
+        // This rank was suspended: messages that it missed meanwhile say nothing about the others.
         for (Peer& peer : peers_) peer.heard = peer.stepped = now;
         excused_.assign(ranks_, now);
       }
@@ -209,7 +209,7 @@ void Control::Connections::answer() {
     text.reset();
   }
   send_all(writer.finish());
-  flush();  // before this rank goes on
+  flush();  // before this rank continues
   ++collection_.number;
   collection_.count = 0;
   // They may have waited long, and only now begin to keep others waiting.
@@ -233,7 +233,7 @@ void Control::Connections::send_beats(Moment now) {
                          .number(waiting)
                          .finish();
   for (Peer& peer : peers_) {
-    // Whatever is being sent says as well that this rank lives.
+    // Anything that is being sent also shows that this rank is alive.
     if (peer.connection && !peer.connection->sends()) peer.connection->send(beat);
   }
 }
@@ -248,7 +248,7 @@ void Control::Connections::call_back() {
   for (const auto& call : work) {
     try {
       call();
-    } catch (...) {  // the loss is what the user is told
+    } catch (...) {  // the user is told about the loss
     }
   }
 }
@@ -278,7 +278,7 @@ bool Control::Connections::closed(Moment now) {
   for (Peer& peer : peers_) {
     if (!peer.connection) continue;
     if (!peer.connection->sends()) peer.connection->finish();
-    // Closing earlier could take what was sent from a rank that has not read it yet.
+    // Closing earlier could discard data that a rank has not read yet.
     all = all && (peer.lost || peer.done || peer.connection->ended());
   }
   if (tells_ && standby_->answers() < ranks_ - 2) all = false;  // the others may ask
@@ -298,7 +298,7 @@ void Control::Connections::lose(const std::vector<int>& ranks, const std::string
     send_all(FrameWriter(FrameType::lost).text(text).number(teller).finish());
     note_loss(text, teller != 0, 0);
   } else {
-    // Rank 0 may come to itself again.
+    // Rank 0 may recover.
     send_all(FrameWriter(FrameType::lost).text(text).number(rank_).finish());
     asks_standby_ = !told && rank_ > 1;
     tells_ = !told && standby_;

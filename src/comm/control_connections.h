@@ -1,5 +1,5 @@
-// What one rank's Control is made of: its thread, which alone touches the sockets, and what the
-// calls of other threads give it and wait for. Included by control.cpp, control_connections.cpp and
+// The parts of one rank's Control: its thread, the only one that touches the sockets, and the data
+// shared with calls from other threads. Included by control.cpp, control_connections.cpp and
 // control_judgement.cpp.
 #pragma once
 
@@ -50,11 +50,11 @@ class Control::Connections {
     bool readable = false;  // something has come
     Moment heard;           // when anything has come
     int64_t iteration = -1;
-    int64_t steps = 0;  // of its work, and when they last changed
+    int64_t steps = 0;  // its progress, and when it last changed
     Moment stepped;
     bool paused = false;
     bool waiting = false;  // for the others
-    bool done = false;     // nothing more comes from it
+    bool done = false;     // no more data will come from it
     bool lost = false;
   };
   struct Loss {

@@ -16,7 +16,7 @@ namespace crema {
 enum class FrameType : uint8_t {
   // While the ranks meet; `from` rank 0 where not said otherwise.
   challenge = 1,  // to everyone who connects (comm/control_keys.h)
-  handshake,      // from another rank, its first frame
+  handshake,      // from another rank: its first frame
   accepted,       // the handshake was right
   refused,        // it was not: why
   welcome,        // all have come: their hosts, the addresses of rank 1
@@ -29,12 +29,12 @@ enum class FrameType : uint8_t {
   lost,     // in both directions: what has happened, the rank that tells the user
   failed,   // in both directions: this rank has failed and says so itself
   goodbye,  // in both directions: this rank is done
-  teller,   // from rank 1 to who asks: the rank that tells the user
+  teller,   // from rank 1 to a rank that asks: the rank that tells the user
 };
 constexpr auto kFirstFrameType = FrameType::challenge, kLastFrameType = FrameType::teller;
 
 constexpr size_t kFrameHeader = 9, kFrameCode = 16;
-// A handshake has no host of more than a few hundred bytes; who connects is not known yet.
+// A handshake has a host name of at most a few hundred bytes; the sender is not authenticated yet.
 constexpr size_t kMaxHandshake = 4096;
 constexpr size_t kMaxFrame = size_t{1} << 31;
 
@@ -56,7 +56,7 @@ class FrameWriter {
   std::string bytes_;
 };
 
-// Reads the payload in the order in which it was written; Error where it is shorter.
+// Reads the payload in the order in which it was written; Error if it is shorter.
 class FrameFields {
  public:
   explicit FrameFields(std::string_view payload) : rest_(payload) {}
@@ -74,14 +74,14 @@ struct Frame {
   std::string code;
 };
 
-// Puts frames together from what a socket gives, in pieces of any size.
+// Assembles frames from what a socket delivers, in pieces of any size.
 class FrameReader {
  public:
   explicit FrameReader(size_t max_payload) : max_payload_(max_payload) {}
   void allow(size_t max_payload) { max_payload_ = max_payload; }
 
-  // Where the next bytes go; `count` have come. Error for a frame of an unknown type or too large.
-  // True when a frame is whole: take() it before the next call.
+  // Where to put the next bytes; `count` have arrived. Error for a frame of an unknown type or too
+  // large. True when a frame is complete: take() it before the next call.
   char* space(size_t* size);
   bool added(size_t count);
   Frame take();

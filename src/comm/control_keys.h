@@ -1,8 +1,8 @@
-// How the two ends of a control connection show each other that they have the token of the run, and
-// that each frame comes from the other end, once and in order. The token itself is never sent.
+// How the two ends of a control connection prove that they have the token of the run, and that each
+// frame comes from the other end, once and in order. The token itself is never sent.
 //
-// Who listens sends a challenge with a random number; the rank that has connected answers with a
-// handshake that holds another one. Both make two keys from the token and the two numbers, one for each
+// The listener sends a challenge with a random number; the rank that has connected answers with a
+// handshake that has another one. Both derive two keys from the token and the two numbers, one for each
 // direction. The code of a frame is an HMAC of its number in its direction and its digest.
 #pragma once
 
@@ -13,19 +13,19 @@
 
 namespace crema {
 
-// The first message of a rank, to rank 0 and to the standby.
+// A rank's first words, to rank 0 and to its standby.
 struct Handshake {
   int64_t ranks = 1, rank = 0;
   std::string host;
-  std::string standby;  // of rank 1: where it listens
+  std::string standby;  // for rank 1: where it listens
 };
 
-// What the codes of one direction are made from. Without a key they are zeros.
+// State for the codes of one direction. Without a key they are zeros.
 struct CodeKey {
   std::string key;
   uint64_t next = 0;  // the number of the next frame
 
-  // Of the next frame.
+  // Number of the next frame.
   std::string code_of(const Sha256::Digest& digest);
   // Error if the frame is not the next one from who has the key.
   void check(const Frame& frame);
@@ -34,8 +34,8 @@ struct ConnectionKeys {
   CodeKey send, receive;
 };
 
-// The side that listens: a challenge with this number, and its keys if the first frame is a handshake of
-// a rank that has the token; else an Error.
+// The side that listens: a challenge with this number, and its keys if the first frame is a handshake
+// of a rank that has the token; otherwise an Error.
 std::string random_nonce();
 Bytes challenge_of(const std::string& nonce);
 Handshake read_handshake(const Frame& frame, const std::string& token, const std::string& nonce,

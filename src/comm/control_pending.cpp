@@ -11,10 +11,11 @@ namespace crema {
 namespace {
 
 constexpr double kHandshakeSeconds = 5;
-// Strangers that may wait beside the ranks. Above that the oldest is dropped; a rank comes again.
+// Unauthenticated clients that may wait in addition to the ranks. Beyond that the oldest is
+// dropped; a rank reconnects.
 constexpr size_t kStrangers = 64;
-// Until the next attempt when the system has no descriptor left, and between two full rounds: poll()
-// would return at once again and again.
+// Delay until the next attempt if the system has no descriptors left, and between two full rounds:
+// poll() would otherwise return immediately again and again.
 constexpr double kShortageSeconds = 0.1, kRoundSeconds = 0.005;
 
 bool is_shortage(int error) {
@@ -67,7 +68,7 @@ void PendingPeers::accept(Moment now) {
       pending_.pop_front();                  // the next one gets its descriptor
       socket = accept_next(listening_);
     }
-    if (!socket) return;  // nobody waits, or that connection is broken
+    if (!socket) return;  // no client waits, or that connection is broken
     if (pending_.size() >= most_) pending_.pop_front();
     PendingPeer peer{std::make_unique<Connection>(std::move(socket), kMaxHandshake), random_nonce(),
                      now + seconds(seconds_)};

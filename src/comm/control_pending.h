@@ -1,4 +1,4 @@
-// Connections to a listening socket that have not proved yet that they belong to the run.
+// PendingPeers: connections to a listening socket that have not shown yet that they belong to the run.
 // Anyone who can reach the port can make them, so their number and their time are limited.
 #pragma once
 
@@ -19,7 +19,7 @@ double handshake_seconds(double timeout);
 
 class PendingPeers {
  public:
-  // For the ranks of these options, all of which may connect at once.
+  // For the ranks of these options, which may all connect at the same time.
   PendingPeers(Socket listening, const ControlOptions& options);
 
   void add_to(std::vector<pollfd>* waiting) const;
@@ -28,11 +28,11 @@ class PendingPeers {
   // Takes the handshake and the connection of a pending peer that has the token.
   using Admit =
       std::function<void(const Handshake& handshake, std::unique_ptr<Connection> connection)>;
-  // Accepts new pending peers, reads from all, and drops those that are late or send anything else.
+  // Accepts new clients, reads from all, and drops those that are late or send anything else.
   void serve(const Admit& admit);
 
   size_t count() const { return pending_.size(); }
-  // What has gone wrong, for a message: "" or "; ...".
+  // Problems so far, for a message: "" or "; ...".
   std::string problems() const;
 
  private:
@@ -50,7 +50,7 @@ class PendingPeers {
   const size_t most_;
   const double seconds_;
   std::list<PendingPeer> pending_;  // the oldest first
-  Moment rest_until_;               // nothing is accepted until then
+  Moment rest_until_;               // accepts nothing until then
   std::string shortage_, turned_away_;
 };
 

@@ -18,7 +18,7 @@
 namespace crema {
 namespace {
 
-// After that a rank tries the next address. Rank 0 may still be busy with something else.
+// After this time a rank tries the next address. Rank 0 may still be busy with something else.
 constexpr double kAnswerSeconds = 5;
 const char* const kSetToken =
     "If this machine does not share rank 0's home folder, set CREMA_TOKEN to the same secret in "
@@ -202,8 +202,8 @@ class Session {
     met_.standby_address = met_.standby->address();
   }
 
-  // Rank 0 writes the file before it sends a challenge, but over a network file system it may appear
-  // later, and one of an earlier run before it: each attempt reads it again.
+  // Rank 0 writes the file before it sends a challenge, but on a network file system it may appear
+  // later, and a file of an earlier run before it: each attempt reads it again.
   void read_token() {
     const std::string token = read_token_file(options_.token_file, &token_problem_);
     require(!token.empty(), "no token");
@@ -243,7 +243,7 @@ class Session {
       }
       if (!met_.hosts.empty()) return true;
       if (was_accepted) {
-        // Rank 0 knows from now on who is missing, and says so when its own time is over.
+        // Rank 0 now knows who is missing, and reports that when its own time is over.
         accepted = true;
         refused_.clear();
         turned_away_.clear();
@@ -289,7 +289,7 @@ class Session {
       std::vector<std::string> hosts;
       for (int rank = 0; rank < options_.ranks; ++rank) hosts.push_back(fields.text());
       met_.standby_address = fields.text();
-      met_.hosts = std::move(hosts);  // only a welcome that could be read ends the meeting
+      met_.hosts = std::move(hosts);  // only a welcome that could be read ends the rendezvous
       met_.token = options_.token;
     }
   }

@@ -11,13 +11,14 @@
 namespace crema {
 
 struct Rendezvous {
-  // By rank; null where this rank has none: rank 0 has one to each of the others, they to rank 0.
+  // By rank; null if this rank has none: rank 0 has one to each of the others, they have one to
+  // rank 0.
   std::vector<std::unique_ptr<Connection>> connections;
   std::vector<std::string> hosts;    // their names, by rank
-  std::unique_ptr<Standby> standby;  // of rank 1, where there are more than two
+  std::unique_ptr<Standby> standby;  // of rank 1, if there are more than two
   std::string standby_address;
   std::string token;         // the run's secret
-  std::vector<Frame> early;  // what rank 0 has sent right after the welcome
+  std::vector<Frame> early;  // what rank 0 sent right after the welcome
 };
 
 // Returns once all ranks have met. Error when they have not within the timeout; a RankLost where

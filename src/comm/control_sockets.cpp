@@ -36,7 +36,7 @@ struct Resolved {
   Resolved& operator=(const Resolved&) = delete;
 };
 
-// Small frames go at once: a gather would otherwise wait for acknowledgements.
+// Sends small frames immediately: a gather would otherwise wait for acknowledgements.
 void set_no_delay(int socket) {
   const int on = 1;
   setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
@@ -61,7 +61,7 @@ Socket listen_at(const sockaddr* address, socklen_t size) {
   return made;
 }
 
-// Linux connects a socket with itself when the port that it was given is the one it asks for.
+// Linux connects a socket with itself if its own port is the one that it connects to.
 bool is_own_end(int socket) {
   sockaddr_storage here{}, there{};
   socklen_t size = sizeof here, other = sizeof there;
@@ -70,7 +70,7 @@ bool is_own_end(int socket) {
          std::memcmp(&here, &there, size) == 0;
 }
 
-// 0 once it is connected, else why it is not.
+// 0 once it is connected, else the reason why not.
 int wait_for_connection(int socket, Moment until) {
   pollfd waiting{socket, POLLOUT, 0};
   int found = 0;
@@ -217,8 +217,8 @@ void Connection::flush() {
     if (count < 0 && errno == EINTR) continue;
     if (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
     if (count < 0) {
-      // Nobody reads any more. What the other side has sent before that says why: receive() comes
-      // to the end of it.
+      // The other side no longer reads. What it sent before gives the reason: receive() gets to the
+      // end of it.
       queue_.clear();
       sent_ = 0;
       finishing_ = true;

@@ -1,4 +1,4 @@
-// The sockets of the control connection. None of them waits in a call, and none is passed on to
+// The sockets of the control connection. None of them blocks in a call, and none is inherited by
 // programs that this one starts.
 #pragma once
 
@@ -40,7 +40,7 @@ struct HostPort {
   std::string host;
   int port = 0;
 };
-// "host:port,host:port", also "[::1]:port"; Error names what is neither.
+// "host:port,host:port", also "[::1]:port"; Error names a part that is neither.
 std::vector<HostPort> parse_addresses(const std::string& addresses);
 bool is_loopback(const std::string& host);
 
@@ -49,7 +49,7 @@ Listening listen_on(const std::string& host, int port);
 
 // A connection, made by `until`. None: why not is in `reason`.
 Socket connect_to(const HostPort& address, Moment until, std::string* reason);
-// The next one that waits at a listening socket; none when nobody does.
+// The next one that waits at a listening socket, or none.
 Socket accept_next(const Socket& listening);
 // "10.0.0.7:41234": who has made a connection, as the system knows it.
 std::string other_end(int socket);
@@ -60,22 +60,22 @@ class Connection {
   Connection(Socket socket, size_t max_payload);
 
   int descriptor() const { return socket_.get(); }
-  short events() const;  // that poll() shall wait for
+  short events() const;  // events for poll() to wait for
   void allow(size_t max_payload) { reader_.allow(max_payload); }
-  // From here on frames have codes made from these.
+  // From here on frames have codes made with these.
   void set_keys(ConnectionKeys keys) { keys_ = std::move(keys); }
 
   void send(const Bytes& frame);
-  // Sends what the socket takes now.
+  // Sends as much as the socket accepts now.
   void flush();
   bool sends() const { return !queue_.empty(); }
-  // After what is queued nothing more will be sent: the other side reads the end.
+  // Nothing more will be sent after the queued data: the other side reads the end.
   void finish();
 
   // Gives `handle` the frames that have come; returns whether any bytes have. Error when they are
   // no frames, or not from who has the keys.
   bool receive(const std::function<void(Frame&&)>& handle);
-  // Nothing more will come: the other side has ended or finished, or the connection is broken.
+  // No more data will come: the other side has closed or finished, or the connection is broken.
   bool ended() const { return ended_; }
   bool inside_frame() const { return reader_.inside_frame(); }
 
@@ -88,7 +88,7 @@ class Connection {
     std::string code;
   };
   std::deque<Queued> queue_;
-  size_t sent_ = 0;  // of the first in the queue
+  size_t sent_ = 0;  // bytes sent of the first in the queue
   bool finishing_ = false, finished_ = false, ended_ = false;
 };
 

@@ -1,5 +1,5 @@
-// When rank 0 is lost, the others are not connected with each other, but only one of them may report
-// it to the user. Rank 1, the standby, listens for that case: the others ask it whether it reports.
+// If rank 0 is lost, the others have no connections among themselves, but exactly one of them must
+// tell the user. Rank 1, its standby, listens for that case: the others ask it whether it does.
 #pragma once
 
 #include <poll.h>
@@ -25,7 +25,7 @@ class Standby {
   void add_to(std::vector<pollfd>* waiting) const;
   // serve() has work at this moment even if no socket is readable.
   Moment next() const { return pending_.next(); }
-  // Once `teller`, the rank that tells the user, is known, answers those who ask.
+  // Once `teller`, the rank that tells the user, is known, answers the ranks that ask.
   void serve(std::optional<int> teller);
   int answers() const { return answers_; }
 

@@ -1,10 +1,10 @@
-// CopyEngines: sums over the GPUs of one machine for which copy engines move the values, so that
-// kernels that run meanwhile keep the processors. NCCL's kernels move them faster where nothing else
-// runs, but while they hold processors, a kernel of one block per processor takes two turns.
+// CopyEngines: sums over the GPUs of one machine with copy engines, which leave the multiprocessors
+// to kernels that run meanwhile. NCCL's kernels are faster if nothing else runs, but while they
+// occupy multiprocessors, a kernel of one block per multiprocessor needs two waves.
 //
 // Each rank sums its part of the values: it copies the others' values of that part into a stage and
-// adds them; then all copy the finished parts from each other. The ranks meet before each of the two
-// rounds of copies.
+// adds them; then all copy the finished parts from each other. The ranks meet before each of the
+// two rounds of copies.
 #pragma once
 
 #include <cstddef>
@@ -27,10 +27,9 @@ class CopyEngines {
   CopyEngines(const CopyEngines&) = delete;
   CopyEngines& operator=(const CopyEngines&) = delete;
 
-  // Opens each rank's `memory`, a whole allocation of the same size, to the others; sums are of at most
-  // `most` bytes. All ranks call it. Returns whether all can: not where two are on different machines
-  // or are not linked by NVLink, or where CUDA refuses or
-  // NCCL_P2P_DISABLE is set.
+  // Opens each rank's `memory`, a whole allocation of the same size, to the others; sums have at
+  // most `most` bytes. All ranks call it. Returns whether all can: not if two are on different
+  // machines or are not linked by NVLink, or if CUDA refuses or NCCL_P2P_DISABLE is set.
   bool expose(void* memory, size_t bytes, size_t most);
 
   // Whether sum() takes these values: at least kLeastBytes in exposed memory, aligned to 64 bytes.
@@ -39,7 +38,7 @@ class CopyEngines {
   // later sum of NCCL is done: no other rank reads them any more.
   void sum(void* values, int64_t count, Element element);
   void finish();
-  // From any thread: from now on nothing waits for the other ranks.
+  // From any thread: from now on no call waits for the other ranks.
   void abort() { barrier_.release(); }
 
   // With less, to meet costs more than the processors that NCCL would take (measured with 4 H100s).
@@ -49,8 +48,8 @@ class CopyEngines {
   struct Region {
     char* memory;
     size_t bytes;
-    std::vector<char*> of_ranks;  // where this process sees it
-    std::vector<void*> opened;    // of those, what must be closed
+    std::vector<char*> of_ranks;  // its address in this process
+    std::vector<void*> opened;    // those that must be closed
   };
 
   const Region* region_of(const void* values, size_t bytes) const;
@@ -63,7 +62,7 @@ class CopyEngines {
   int rank_, ranks_;
   Gather gather_;
   GpuBarrier barrier_;
-  bool tried_ = false, met_ = false;  // to open the meeting
+  bool tried_ = false, met_ = false;  // to open the barrier
   std::vector<Region> regions_;
   std::unique_ptr<Buffer> stage_;
 };

@@ -17,7 +17,7 @@ namespace {
 
 constexpr const char* kCopying = "copying between GPUs";
 
-// Of this boot of this machine; containers may share its name.
+// Identifies this boot of this machine; containers may share its name.
 std::string machine() {
   std::string boot;
   std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
@@ -30,7 +30,7 @@ bool forbidden() {
   return text && std::string_view(text) != "0";
 }
 
-// What a rank tells the others of its memory, as bytes.
+// What a rank tells the others about its memory, as bytes.
 struct Exposure {
   std::array<char, 160> machine{};
   std::array<char, 32> bus_id{};
@@ -45,7 +45,7 @@ void write(std::array<char, N>& to, std::string_view text) {
   std::copy_n(text.data(), std::min(text.size(), N - 1), to.data());
 }
 
-// Whether CUDA can, and no later call reports its error.
+// Whether CUDA can, without leaving an error for later calls.
 bool succeeds(cudaError_t status) {
   if (status == cudaSuccess) return true;
   cudaGetLastError();
@@ -69,7 +69,7 @@ void CopyEngines::close(const Region& region) const {
   for (void* const memory : region.opened) cudaIpcCloseMemHandle(memory);
 }
 
-// Over NVLink, the only link between GPUs with atomic operations of its own.
+// Through NVLink, the only link between GPUs with native atomic operations.
 bool CopyEngines::reaches(std::string_view host, std::string_view bus_id) const {
   int peer = 0, can = 0, atomics = 0;
   if (host != machine()) return false;
@@ -97,7 +97,7 @@ bool CopyEngines::expose(void* memory, size_t bytes, size_t most) {
   const std::vector<std::string> told =
       gather_(std::string(reinterpret_cast<const char*>(&own), sizeof own));
   Region region{static_cast<char*>(memory), bytes, {}, {}};
-  // What lay there before has been freed, and the others' memory of that time with it.
+  // The earlier allocation there has been freed, and the others' memory of that time with it.
   std::erase_if(regions_, [&](const Region& old) {
     const bool gone = old.memory < region.memory + bytes && region.memory < old.memory + old.bytes;
     if (gone) close(old);
@@ -166,7 +166,7 @@ void CopyEngines::sum(void* values, int64_t count, Element element) {
   const ptrdiff_t place = static_cast<char*>(values) - region.memory;
   const auto first_of = [&](int rank) { return std::min(rank * part, count); };
   const auto count_of = [&](int rank) { return std::min(part, count - first_of(rank)); };
-  // Of the memory of `rank`, the part that `of_rank` sums.
+  // The part of `rank`'s memory that `of_rank` sums.
   const auto at = [&](int rank, int of_rank) {
     return region.of_ranks[rank] + place + first_of(of_rank) * size;
   };

@@ -1,5 +1,5 @@
 // Engine: the library that sums values over the ranks: NCCL (nccl_engine.h) or MPI (mpi_module.h).
-// The calls are those of Communicator (device/communicator.h), which says what they do.
+// The calls are those of Communicator (device/communicator.h), which documents them.
 #pragma once
 
 #include <cstdint>
@@ -29,12 +29,11 @@ class Engine {
   virtual bool recordable() const = 0;
   virtual std::string name() const = 0;
 
-  // Throws a RankLost once the engine has lost the other ranks: where a CUDA graph sums, no call
-  // above would say so.
+  // Throws a RankLost once the engine has lost the other ranks: if a CUDA graph sums, no call above
+  // would report it.
   virtual void check() = 0;
-  // Called from another thread when a rank is lost: whatever waits for the other ranks, here or on
-  // the GPU, ends soon. Calls that come later return or throw at once; what they leave in memory is
-  // undefined.
+  // Called from another thread when a rank is lost: waits for the other ranks, here or on the GPU,
+  // end soon. Later calls return or throw immediately; the memory that they leave is undefined.
   virtual void abort() = 0;
 };
 

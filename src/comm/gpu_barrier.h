@@ -1,5 +1,5 @@
-// GpuBarrier: where the GPUs of one machine wait for each other without a kernel, so that a waiting
-// GPU computes on. Each rank has flags in host memory that all ranks share; memory operations in the
+// GpuBarrier: a barrier of the GPUs of one machine without a kernel, so that a waiting GPU keeps
+// computing. Each rank has flags in host memory that all ranks share; memory operations in the
 // GPU's stream set the others' flags and wait for its own. CUDA graphs can record that.
 #pragma once
 
@@ -27,8 +27,9 @@ class GpuBarrier {
 
   // All ranks call it, on one machine. Returns whether this one can.
   bool open(const Gather& gather);
-  // Queues on the context's stream what no rank passes before all have come to it. Rounds 0 and 1 take
-  // turns, also where a CUDA graph is launched again: a flag is reset before others may set it again.
+  // Queues a barrier on the context's stream: no rank passes before all have reached it. Rounds 0
+  // and 1 alternate, also if a CUDA graph is launched again: a flag is reset before others may set
+  // it again.
   void queue(Context& context, int round);
   // From any thread: from now on this rank passes without the others.
   void release();

@@ -14,11 +14,12 @@
 namespace crema {
 namespace {
 
-constexpr int kSpacing = 16;  // of flags, in words: one per cache line
+constexpr int kSpacing = 16;  // distance of flags, in words: one per cache line
 
 using BatchMemOp = CUresult (*)(CUstream, unsigned, CUstreamBatchMemOpParams*, unsigned);
 
-// The driver is not linked: a GPU build runs without one. Null where it does not know the function.
+// The driver is not linked, because a GPU build runs without one. Null if it does not have the
+// function.
 BatchMemOp batch_mem_op() {
   void* function = nullptr;
   cudaDriverEntryPointQueryResult found{};
@@ -98,7 +99,7 @@ void GpuBarrier::queue(Context& context, int round) {
     operation.writeValue.operation = CU_STREAM_MEM_OP_WRITE_VALUE_32;
     operation.writeValue.address = address;
     operation.writeValue.value = value;
-    operation.writeValue.flags = CU_STREAM_WRITE_VALUE_DEFAULT;  // after all that came before it
+    operation.writeValue.flags = CU_STREAM_WRITE_VALUE_DEFAULT;  // after all earlier work
   };
   const auto each_other = [&](const auto& work) {
     for (int i = 1; i < ranks_; ++i) work((rank_ + i) % ranks_);

@@ -48,7 +48,7 @@ struct Names {
   const char *rank, *ranks, *local_rank, *local_ranks;
 };
 
-// Where a launcher does not say which of its ranks are on this machine, there is one.
+// If a launcher does not say which of its ranks are on this machine, assume one.
 Launch launch_by(const Environment& environment, const std::string& launcher, const Names& names) {
   Launch launch;
   launch.launcher = launcher;
@@ -88,9 +88,9 @@ Launch launch_by_crema(const Environment& environment) {
   return launch;
 }
 
-// torchrun says where its own store listens, which stays there: ranks meet at the next port. Others
-// that set these variables, as Kubernetes' PyTorchJob does, leave the port to rank 0, and start one
-// rank a machine where they do not set LOCAL_RANK.
+// torchrun gives the address of its own store, which stays there: ranks use the next port. Others
+// that set these variables, such as Kubernetes' PyTorchJob, leave the port to rank 0, and start one
+// rank per machine if they do not set LOCAL_RANK.
 Launch launch_by_torchrun(const Environment& environment) {
   Launch launch =
       launch_by(environment, "torchrun", {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"});
@@ -122,8 +122,8 @@ int64_t count_on_node(const std::string& counts, int64_t node) {
   return -1;
 }
 
-// Slurm numbers the steps that srun starts from 0; the shells of salloc and sbatch have the job's
-// variables too, and of late a step of their own, whose number is one of the largest.
+// Slurm numbers the steps that srun starts from 0; the shells of salloc and sbatch also have the
+// job's variables, and in recent versions their own step with one of the largest numbers.
 bool is_step_of_srun(const Environment& environment) {
   return environment.has("SLURM_STEP_ID") && environment.has("SLURM_PROCID") &&
          environment.number("SLURM_STEP_ID", 0, int64_t{1} << 32) < 0xFFFFFFF0;
@@ -151,10 +151,10 @@ Launch launch_by_srun(const Environment& environment) {
   const int64_t job = environment.number(
       environment.has("SLURM_JOB_ID") ? "SLURM_JOB_ID" : "SLURM_JOBID", 0, int64_t{1} << 40);
   const int64_t step = environment.number("SLURM_STEP_ID", 0, int64_t{1} << 32);
-  // Slurm removes the variable where it is "none".
+  // Slurm removes the variable if it is "none".
   const std::string mpi = environment.text("SLURM_MPI_TYPE");
   launch.has_mpi = !mpi.empty() && mpi != "none";
-  // Below the ports that Linux gives to whoever asks for any; steps of one job get different ones.
+  // Below Linux's ephemeral ports; steps of one job get different ones.
   constexpr int64_t kFirstPort = 15000, kPorts = 16381;
   const int64_t port = kFirstPort + (job + step * 127) % kPorts;
   const std::string host =
@@ -166,7 +166,7 @@ Launch launch_by_srun(const Environment& environment) {
 }
 
 // The innermost launcher counts. Ours is started by hand or as another's only rank. torchrun is
-// started by mpirun or srun, once a machine. mpirun in a job of Slurm starts a helper on each
+// started by mpirun or srun, once per machine. In a Slurm job mpirun starts a helper on each
 // machine by srun, whose variables its ranks inherit. RANK and WORLD_SIZE without torchrun come
 // last: scripts set them for other programs too.
 std::optional<Launch> innermost(const Environment& environment) {
@@ -200,7 +200,7 @@ std::optional<Launch> innermost(const Environment& environment) {
 
 std::optional<Launch> launch_of(const std::function<const char*(const char*)>& variable) {
   std::optional<Launch> launch = innermost(Environment(variable));
-  // Ours starts no single rank, so who sets its variables by hand wants a world of one.
+  // Ours never starts a single rank, so a user who sets its variables by hand wants a world of one.
   if (launch && launch->ranks == 1 && launch->launcher != "crema") return std::nullopt;
   return launch;
 }

@@ -1,5 +1,5 @@
-// Which launcher has started this process as one of several ranks, told by its environment: mpirun
-// (Open MPI, MPICH, Intel MPI), srun (Slurm), torchrun and what sets the same variables
+// Finds out from the environment which launcher has started this process as one of several ranks:
+// mpirun (Open MPI, MPICH, Intel MPI), srun (Slurm), torchrun and others with the same variables
 // (Kubernetes' PyTorchJob), and `crema train -gpu 0,1`, which starts its ranks itself.
 #pragma once
 
@@ -25,12 +25,11 @@ struct Launch {
   int listening = -1;  // rank 0 of our own launcher: a socket that listens already
   // The launcher says that all ranks are on this machine: they meet on its loopback.
   bool all_here = false;
-  std::string job;  // what this run is, among those of its launcher and user
+  std::string job;  // identifies this run among those of its launcher and user
 };
 
-// Null: this process was started alone; so is one of one rank, but for "crema", whose world of one
-// shows what a world costs. Error when variables contradict each
-// other or are not numbers, which names them.
+// Null: this process was started alone, or as the only rank, except for "crema", whose world of one
+// shows the cost of a world. Error names variables that contradict each other or are not numbers.
 std::optional<Launch> launch_of(const std::function<const char*(const char* name)>& variable);
 std::optional<Launch> launch_of_environment();
 

@@ -1,4 +1,4 @@
-// MPI lives in a module, libcrema_mpi.so beside libcrema, which is loaded only in processes that an
+// MPI is in a module, libcrema_mpi.so next to libcrema, which is loaded only in processes that an
 // MPI launcher has started: starting MPI takes a tenth of a second.
 #pragma once
 
@@ -10,7 +10,7 @@
 
 namespace crema {
 
-// What the module has: MPI started, and the ranks of its world. For the thread that has loaded it.
+// The module's contents: MPI started, and the ranks of its world. For the thread that loaded it.
 class MpiModule {
  public:
   // Ends MPI after end(). Otherwise the process must do without: ending MPI waits for all ranks, and
@@ -23,8 +23,8 @@ class MpiModule {
   // Sums in host memory, which must not be freed while a sum is being made. The module must outlive
   // the engine. timeout: seconds after which a sum that other ranks do not join is a RankLost.
   virtual std::unique_ptr<Engine> make_engine(double timeout) = 0;
-  // This rank needs no other any more: waits until all say so, but neither longer than `timeout`
-  // seconds nor once a rank is lost.
+  // This rank needs no other any more: waits until all say so, but at most `timeout` seconds, and
+  // not once a rank is lost.
   virtual void end(double timeout, const std::function<bool()>& lost) = 0;
 };
 
@@ -32,7 +32,7 @@ class MpiModule {
 // loaded.
 std::unique_ptr<MpiModule> load_mpi();
 
-// The module's entry point, looked up by this name; the caller owns what it returns.
+// The module's entry point, looked up by this name; the caller owns the result.
 extern "C" MpiModule* crema_mpi_module();
 
 }  // namespace crema

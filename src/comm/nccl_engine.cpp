@@ -58,13 +58,13 @@ std::chrono::duration<double> duration_of(double time) {
   return std::chrono::duration<double>(std::min(time, 1e8));
 }
 
-// Short at first: most calls that are not done at once are soon.
+// Short at first: most calls that do not finish immediately finish soon.
 void wait_a_moment(int& moments) {
   std::this_thread::sleep_for(
       std::chrono::microseconds(std::min(20 << std::min(moments++, 8), 5000)));
 }
 
-// What `status` means for this rank.
+// The meaning of `status` for this rank.
 std::string words_of(ncclResult_t status, ncclComm_t comm) {
   const char* const last = ncclGetLastError(comm);
   return cat("NCCL says \"", ncclGetErrorString(status), "\"",
@@ -76,7 +76,7 @@ void check_nccl(ncclResult_t status, const char* what, ncclComm_t comm) {
   if (status == ncclSuccess) return;
   if (status == ncclUnhandledCudaError) check_cuda(cudaGetLastError(), what);
   const std::string message = cat(what, " failed: ", words_of(status, comm));
-  // What breaks a connection to another rank is nearly always that rank's end.
+  // A broken connection to another rank nearly always means that the rank has ended.
   if (status == ncclRemoteError || status == ncclSystemError) throw RankLost(message, false);
   fail(message);
 }
@@ -97,15 +97,15 @@ ncclDataType_t type_of(Element element) {
 
 constexpr const char* kConnecting = "connecting the ranks' GPUs";
 
-// One communicator of NCCL, and a thread of its own that connects it, watches it, as errors of
-// connections come while kernels wait on the GPU, and ends it. Each of these can take for ever where
-// a rank is lost: nobody waits for the thread then, and it ends with the process. An abort takes
-// until the CUDA graphs that have recorded the communicator are destroyed; each communicator has its
-// own thread for it, since to free one NCCL waits for the kernels of the other. All other calls are
-// the net's thread's.
+// One communicator of NCCL, and its own thread that connects it, watches it (connection errors
+// occur while kernels wait on the GPU) and ends it. Each of these can take for ever if a rank is
+// lost: the thread is then left alone and ends with the process. An abort takes until the CUDA
+// graphs that have recorded the communicator are destroyed; each communicator has its own thread
+// for it, since to free one NCCL waits for the kernels of the other. All other calls are the net's
+// thread's.
 //
-// The communicators are blocking ones. Of non-blocking ones NCCL makes each call in a new thread,
-// also while a CUDA graph records it.
+// The communicators are blocking. With non-blocking ones NCCL makes each call in a new thread, even
+// while a CUDA graph records it.
 class Channel {
  public:
   // Begins to connect; connected() says when that is done. `id` is the same on all ranks.
@@ -131,7 +131,7 @@ class Channel {
   Channel(const Channel&) = delete;
   Channel& operator=(const Channel&) = delete;
 
-  // Whether it is, after at most `time`. Error where NCCL cannot.
+  // Whether it is done, after at most `time`. Error if NCCL fails.
   bool connected(std::chrono::milliseconds time) {
     std::unique_lock<std::mutex> lock(state_->mutex);
     if (!state_->changed.wait_for(lock, time, [&] { return state_->connected || state_->ended; }))
@@ -145,7 +145,7 @@ class Channel {
   void call(const char* what, const std::function<void()>& check, const Call& work) {
     auto lock = calls();
     ncclResult_t status = work(state_->comm);
-    // Only where NCCL_COMM_BLOCKING=0 asks for it.
+    // Only if NCCL_COMM_BLOCKING=0 requests it.
     for (int moments = 0; status == ncclInProgress; status = state_of(*state_)) {
       lock.unlock();
       check();
@@ -177,7 +177,7 @@ class Channel {
   struct State {
     ncclComm_t comm = nullptr;
     double timeout = 0;
-    std::mutex calls;  // of NCCL, one at a time; none but the abort once `aborted` is set
+    std::mutex calls;  // guards NCCL calls, one at a time; only the abort once `aborted` is set
     std::mutex mutex;  // of what follows
     std::condition_variable changed;
     std::atomic<bool> aborted = false;
@@ -192,7 +192,7 @@ class Channel {
     }
   };
 
-  // A call that waits for the GPU to take work may hold this until the abort has ended that work.
+  // A call that waits until the GPU accepts work may hold this until the abort has ended that work.
   std::unique_lock<std::mutex> calls() {
     std::unique_lock<std::mutex> lock(state_->calls, std::try_to_lock);
     for (int moments = 0; !lock && !lock.try_lock();) {
@@ -203,7 +203,7 @@ class Channel {
     return lock;
   }
 
-  // What became of NCCL's last call.
+  // The result of NCCL's last call.
   static ncclResult_t state_of(const State& state) {
     ncclResult_t status = ncclSuccess;
     const ncclResult_t asked = ncclCommGetAsyncError(state.comm, &status);
@@ -268,7 +268,7 @@ class NcclEngine final : public Engine {
       : rank_(options.rank),
         check_(options.check),
         copies_(context, options.rank, options.ranks, options.gather) {
-    // Of each communicator: the main stream's, and the communication stream's.
+    // One per communicator: the main stream's, and the communication stream's.
     std::array<ncclUniqueId, 2> ids{};
     std::string text;
     if (rank_ == 0) {
@@ -315,7 +315,7 @@ class NcclEngine final : public Engine {
       return ncclAllReduce(values, values, static_cast<size_t>(count), type_of(element), ncclSum,
                            comm, stream);
     });
-    if (beside) copying_ = false;  // where it is done, all ranks have come to it
+    if (beside) copying_ = false;  // when it is done, all ranks have reached it
   }
   void begin_sum(Context& context, void* values, int64_t count, Element element) override {
     context.on_communication_stream([&] { sum(context, values, count, element); });
@@ -354,7 +354,7 @@ class NcclEngine final : public Engine {
  private:
   template <typename Call>
   void call(Context& context, const char* what, const Call& work) {
-    check();  // of both: the other one may be the one that has failed
+    check();  // both: the other one may have failed
     channels_[context.gpu().communicating() ? 1 : 0]->call(
         what, check_, [&](ncclComm_t comm) { return work(comm, context.gpu().stream); });
   }

@@ -1,6 +1,5 @@
 // NCCL: sums over GPUs, one rank each, queued on their streams. A CUDA graph can record it. A GPU
-// build that finds no nccl.h, and one without CUDA, compile nccl_absent.cpp in place of
-// nccl_engine.cpp.
+// build without nccl.h, and one without CUDA, compile nccl_absent.cpp instead of nccl_engine.cpp.
 #pragma once
 
 #include <functional>
@@ -26,7 +25,7 @@ struct NcclOptions {
 // that have recorded its calls are destroyed before it; launched after abort(), they end at once.
 std::unique_ptr<Engine> make_nccl_engine(Context& context, const NcclOptions& options);
 
-// Whether this build knows NCCL.
+// Whether this build has NCCL.
 bool has_nccl();
 
 }  // namespace crema

@@ -46,7 +46,7 @@ class StagedEngine final : public Engine {
       copy_bytes(context, on_gpu, Device::gpu, on_host, Device::cpu, some * size);
     }
   }
-  // Nothing goes on beside it: the copies wait for the GPU.
+  // Nothing runs in parallel with it: the copies wait for the GPU.
   void begin_sum(Context& context, void* values, int64_t count, Element element) override {
     context.join();
     sum(context, values, count, element);

@@ -67,7 +67,8 @@ std::string token_file_of(const Launch& launch) {
 TokenFile::TokenFile(std::string path) : path_(std::move(path)), token_(new_token()) {
   std::error_code ignored;  // the error on opening says more
   std::filesystem::create_directories(std::filesystem::path(path_).parent_path(), ignored);
-  // Only the rename is visible to the other ranks. The name cannot be guessed, so nobody waits there.
+  // Only the rename is visible to the other ranks. The name cannot be guessed, so an attacker
+  // cannot prepare it.
   const std::string temporary = cat(path_, ".", random_token());
   std::string problem;
   {

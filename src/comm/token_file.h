@@ -1,6 +1,6 @@
-// The token of a run whose launcher hands none over: rank 0 writes a random one to a file that only
-// its user can read, and the other ranks read it. That works on one machine, and on several that
-// share the home folder.
+// The token of a run whose launcher provides none: rank 0 writes a random one to a file that only
+// its user can read, and the other ranks read it. That works on one machine, and on several with a
+// shared home folder.
 #pragma once
 
 #include <string>
@@ -9,10 +9,10 @@
 
 namespace crema {
 
-// Where the file of this job is: in the user's cache folder. Error if there is no such folder.
+// The path of this job's file, in the user's cache folder. Error if there is no such folder.
 std::string token_file_of(const Launch& launch);
 
-// Rank 0's side: a new file, in place of one that an earlier run has left. It is removed at the end.
+// Rank 0's side: a new file that replaces one from an earlier run. It is removed at the end.
 class TokenFile {
  public:
   // Error if it cannot be written, or if the file system does not keep other users from reading it.

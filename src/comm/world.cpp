@@ -33,7 +33,7 @@ class ProcessGroup final : public World {
   ~ProcessGroup() override {
     // Launchers end all ranks as soon as one has failed: the one that tells the user goes first.
     if (told_by_another()) std::this_thread::sleep_for(std::chrono::seconds(3));
-    // Where an exception ends this rank the others will not come; control_ tells them.
+    // If an exception ends this rank, it must not wait for the others; control_ tells them.
     if (!mpi_ || std::uncaught_exceptions() > exceptions_) return;
     const Wait wait(*this);
     mpi_->end(kLastResort, [this] { return control_.lost(); });
@@ -65,7 +65,7 @@ class ProcessGroup final : public World {
     context.set_world(this);
   }
 
-  // What one rank cannot read, all mostly cannot: each waits a little for those before it.
+  // If one rank cannot read something, usually none can: each waits a little for those before it.
   bool fail(const std::string&) override {
     const int moments = rank == 0 ? 0 : 5 + std::min(rank, 50);
     for (int i = 0; i < moments && !control_.lost(); ++i) wait_a_moment();
@@ -141,8 +141,8 @@ class ProcessGroup final : public World {
 
   static void wait_a_moment() { std::this_thread::sleep_for(std::chrono::milliseconds(100)); }
 
-  // An engine may notice first that a rank is lost, but it does not know which: within moments the
-  // control does, and its message is the better one.
+  // An engine may notice first that a rank is lost, but does not know which. The control finds out
+  // moments later, and its message is better.
   template <typename Work>
   void guard(const Work& work) {
     control_.check();

@@ -1,7 +1,7 @@
 // The module that libcrema loads in processes of an MPI launcher (comm/mpi_module.h). It uses no
-// function of libcrema, so it can be loaded wherever that is. The thread that has loaded it makes
-// all calls of MPI, but for those of the engine, which are its queue's thread's; the two never call
-// at the same time.
+// function of libcrema, so it can be loaded wherever that is. The thread that loaded it makes all
+// MPI calls except those of the engine, which its queue's thread makes; the two never call at the
+// same time.
 #include <mpi.h>
 
 #include <algorithm>
@@ -78,12 +78,13 @@ class Mpi final : public MpiModule {
     MPI_Initialized(&started);
     MPI_Finalized(&finished);
     require(!finished, "MPI has been ended in this process, and cannot be started a second time");
-    if (started) {  // by the program that this library is part of, which will end it
+    if (started) {  // by the main program, which will finalize it
       MPI_Query_thread(&level);
     } else {
-      // Open MPI ends this process when a rank has been killed whose memory it reads: then nobody
-      // would tell which. Through shared memory sums of large nets take up to twice as long, which
-      // a net's computation hides. mpirun's option, which comes as this variable, overrides this.
+      // Open MPI ends this process if a rank whose memory it reads has been killed, so no rank
+      // would report which. Through shared memory, sums of large nets take up to twice as long,
+      // which a net's computation hides. mpirun's option, which arrives as this variable, overrides
+      // this.
       setenv("OMPI_MCA_btl_vader_single_copy_mechanism", "none", 0);
       check_mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &level), "starting MPI");
       ours_ = true;
@@ -133,7 +134,7 @@ class Mpi final : public MpiModule {
  private:
   int rank_ = 0, ranks_ = 1;
   bool ours_ = false;                // MPI was started here
-  bool together_ = false;            // all ranks have come to end()
+  bool together_ = false;            // all ranks have reached end()
   std::shared_ptr<MpiQueue> queue_;  // null before there is an engine
 };
 

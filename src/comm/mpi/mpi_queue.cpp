@@ -90,8 +90,8 @@ class MpiQueue::Worker {
   }
 
  private:
-  // How long the thread sleeps between two looks at its requests. MPI makes progress only while it is
-  // called, but a thread that called it all the time would take a core from the net.
+  // How long the thread sleeps between two checks of its requests. MPI makes progress only during
+  // calls, but a thread that calls it all the time would take a core from the net.
   class Sleep {
    public:
     void reset() { looks_ = 0; }

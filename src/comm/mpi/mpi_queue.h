@@ -1,5 +1,5 @@
-// MpiQueue: the sums of one process, made by one thread. That thread makes all calls of MPI, so
-// whoever waits for a sum can give up, however long a call takes.
+// MpiQueue: the sums of one process, made by one thread. That thread makes all MPI calls, so a
+// caller that waits for a sum can give up, however long a call takes.
 #pragma once
 
 #include <mpi.h>
@@ -13,14 +13,14 @@
 namespace crema {
 
 // All members are thread-safe. Within a lane all ranks begin the same work in the same order, and
-// neither lane waits for the other.
+// the lanes do not wait for each other.
 class MpiQueue {
  public:
   enum Lane { kBeside, kInOrder, kLanes };
 
   // timeout: seconds that a wait lasts without any progress.
   explicit MpiQueue(double timeout);
-  // Gives up what is not done.
+  // Gives up unfinished work.
   ~MpiQueue();
   MpiQueue(const MpiQueue&) = delete;
   MpiQueue& operator=(const MpiQueue&) = delete;
@@ -29,13 +29,13 @@ class MpiQueue {
   void begin_sum(Lane lane, void* values, int64_t count, Element element);
   // Each rank gives its `part` values at part * rank and gets those of the others.
   void begin_share(Lane lane, void* values, int64_t part, Element element);
-  // Until all that was begun in this lane is done. Throws a RankLost after the timeout, after
-  // abort() and when MPI fails; MPI is not called any more then.
+  // Waits until all work begun in this lane is done. Throws a RankLost after the timeout, after
+  // abort() and if MPI fails; MPI is not called any more then.
   void wait(Lane lane);
   void abort();
   // Throws a RankLost where wait() would.
   void check() const;
-  // Whether all that was begun is done and MPI can still be called.
+  // Whether all work is done and MPI can still be called.
   bool idle() const;
 
  private:
