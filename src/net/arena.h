@@ -16,14 +16,14 @@ class ArenaPool {
   void reserve(size_t bytes) { wanted_ = std::max(wanted_, bytes); }
   const std::shared_ptr<Buffer>& buffer(Context& context) {
     if (!buffer_ || buffer_->bytes() < wanted_) {
-      buffer_.reset();  // before the new one: both at once may not fit
+      buffer_.reset();  // before allocating the new one: both may not fit
       buffer_ = std::make_shared<Buffer>(context, wanted_);
     }
     return buffer_;
   }
   size_t bytes() const { return wanted_; }
   size_t held() const { return buffer_ ? buffer_->bytes() : 0; }
-  // How many bytes buffer() would allocate in addition if a further plan needed `bytes`.
+  // Additional bytes that buffer() would allocate if a further plan needed `bytes`.
   size_t growth(size_t bytes) const { return std::max({wanted_, bytes, held()}) - held(); }
 
  private:

@@ -14,8 +14,8 @@ namespace {
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 
-// The family's field that holds batch_size: one that is set, else the one named after the type; null
-// where there is none.
+// The field of the family that has batch_size: one that is set, otherwise the one named after the
+// type; null if there is none.
 const FieldDescriptor* batch_holder(const LayerParameter& layer) {
   const FieldDescriptor* holder = nullptr;
   for (int i = 0; i < LayerParameter::descriptor()->field_count(); ++i) {

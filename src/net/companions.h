@@ -1,5 +1,5 @@
-// Companions: sources whose samples belong together, as one has the images and another the labels, or
-// as their samples are compared or joined one by one. They must stay in step.
+// Companions: sources whose samples belong together: one has the images and another the labels, or
+// their samples are compared or joined one by one. They must stay in step.
 #pragma once
 
 #include <vector>
@@ -13,7 +13,7 @@ struct Companions {
   int reader = 0;             // the layer that reads both
 };
 
-// Of the sources that read records from files or databases; each pair once. `net`: filtered.
+// The sources that read records from files or databases; each pair once. `net`: filtered.
 std::vector<Companions> find_companions(const NetParameter& net);
 
 }  // namespace crema

@@ -16,7 +16,7 @@ namespace crema {
 
 namespace {
 
-// Python layers whose tops a person names are sources, too.
+// Python layers whose tops are named by the user are sources, too.
 NetParameter with_assumed_sources(const NetParameter& net, const DeployOptions& options) {
   const AssumedShapes assumed = parse_assumed_shapes(options.assume, options.assume_setting);
   NetParameter changed = net;
@@ -171,7 +171,7 @@ class Deployer {
     return layer;
   }
 
-  // Of what no other layer reads and yet is made.
+  // Blobs that are produced but that no other layer reads.
   void add_silence(int i) {
     LayerParameter layer = without_training(source_.layer(i));
     layer.clear_bottom();

@@ -35,12 +35,13 @@ bool is_a_loss(const LayerParameter& layer) {
   return make_layer(layer, false)->is_loss();
 }
 
-// Of py-faster-rcnn, also where the layer is written in Python.
+// Layers of py-faster-rcnn, including ones written in Python.
 bool is_python(const LayerParameter& layer, const char* name) {
   return layer.type() == "Python" && layer.python_param().layer() == name;
 }
 
-// Whether the hidden units of an RBM are in use: a layer reads them, or the net learns nothing else.
+// Whether the hidden units of an RBM are in use: a layer reads them, or the net trains nothing
+// else.
 bool has_used_units(const NetParameter& net, const LayerParameter& rbm) {
   if (rbm.type() != "RBM" || rbm.top_size() < 2) return false;
   bool alone = true;
@@ -85,7 +86,7 @@ bool has_filler(const Descriptor* message) {
   return false;
 }
 
-// Parameters that learn are filled, so the messages of such layers have fillers.
+// Learned parameters have fillers, so the messages of such layers do.
 bool has_parameters(const LayerParameter& layer) {
   if (layer.param_size() > 0 || layer.type() == "Parameter") return true;
   for (int i = 0; i < LayerParameter::descriptor()->field_count(); ++i) {
@@ -113,7 +114,7 @@ DeployGraph::DeployGraph(const NetParameter& net, const std::function<std::strin
   bool any = false;
   for (size_t i = 0; i < blobs.size(); ++i)
     any = any || (useful[i] && roles[blobs[i].producer] == DeployRole::source);
-  // Then what is made up stands for data.
+  // In that case generated values act as data.
   if (!any) std::replace(roles.begin(), roles.end(), DeployRole::made_up, DeployRole::source);
   find_gone(useful);
 }

@@ -9,15 +9,15 @@
 
 namespace crema {
 
-// How a layer counts when a net is made ready for use.
+// The role of a layer when a net is deployed.
 enum class DeployRole {
   source,   // data or labels: its tops become inputs, or go
-  made_up,  // DummyData beside other sources
+  made_up,  // DummyData next to other sources
   layer,
   bypass,   // changes its first bottom by labels while it is trained: its first top is that bottom
   loss,     // or any layer with a loss_weight
-  metric,   // needs labels, or writes files: goes, and what it reads is a result
-  silence,  // goes, and what it reads is no result
+  metric,   // needs labels, or writes files: removed, and its bottom is a result
+  silence,  // removed, and its bottom is not a result
 };
 
 // One version of a blob: each layer that writes a blob in place makes another.
@@ -26,7 +26,7 @@ struct DeployBlob {
   int producer = -1, top = 0;
   std::vector<int> readers;  // layers
   bool learned = false;      // a layer with parameters leads here
-  bool gone = false;         // made of labels, losses or metrics
+  bool gone = false;         // computed from labels, losses or metrics
 };
 
 struct DeployGraph {
@@ -35,7 +35,7 @@ struct DeployGraph {
 
   // For each blob: it is one of these, or layers without parameters lead from one of them to it.
   std::vector<bool> followers(const std::vector<int>& from) const;
-  bool goes(int layer) const;  // the layer does not stay
+  bool goes(int layer) const;  // the layer is removed
 
   const NetParameter& net;
   std::vector<DeployRole> roles;
@@ -50,7 +50,7 @@ struct DeployGraph {
   void find_gone(const std::vector<bool>& useful);
 };
 
-// Whether this bottom is a label that the layer does without when it is used.
+// Whether this bottom is a label that the layer does not need in a deploy net.
 bool is_optional_label(const LayerParameter& layer, int bottom);
 
 }  // namespace crema

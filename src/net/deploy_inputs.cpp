@@ -57,7 +57,7 @@ class InputFinder {
     return std::any_of(readers.begin(), readers.end(), [&](int reader) { return needed_[reader]; });
   }
 
-  // Where only a Slice reads the source, and one part of it is used, that part is the input.
+  // If only a Slice reads the source, and one part of it is used, that part is the input.
   void cut(DeployInput* input) const {
     int slice = -1;
     for (const int reader : graph_.blobs[input->blob].readers) {
@@ -112,7 +112,7 @@ class InputFinder {
     return shape;
   }
 
-  // What the source itself says, else its fields.
+  // The source's own shape, otherwise that of its fields.
   std::optional<Shape> shape_of(int source, int blob, std::optional<std::vector<Shape>>* opened) {
     const LayerParameter& layer = graph_.net.layer(source);
     const int top = graph_.blobs[blob].top;
@@ -186,7 +186,7 @@ class InputFinder {
     }
   }
 
-  // Of the last layer. A graph of its own checks all that a layer expects.
+  // For the last layer. A separate graph checks all of a layer's requirements.
   std::vector<Shape> tops_of(const NetParameter& net, const GraphOptions& options) {
     const Graph graph = build_graph(context_, net, options);
     std::vector<Shape> shapes;
@@ -209,7 +209,7 @@ class InputFinder {
          open ? " (with numbers such as 1x3x224x224 for SHAPE)" : "");
   }
 
-  // Of sources, and of what a Slice takes out of them.
+  // For sources, and for parts that a Slice takes out of them.
   void check_names() const {
     std::vector<std::string> names;
     for (const DeployBlob& blob : graph_.blobs) {

@@ -1,4 +1,4 @@
-// The inputs of a net when it is used, in place of its sources of data.
+// The inputs of a deploy net, which replace its data sources.
 #pragma once
 
 #include <set>
@@ -12,14 +12,14 @@
 
 namespace crema {
 
-// How many samples the net takes at a time, and how many it took: as many as it had labels.
+// The batch size, and that of the training net: as many as it had labels.
 struct DeployBatch {
   int samples = 0;           // 0: what sources say
   std::set<int64_t> before;  // in training
   bool replaces(int64_t extent) const { return samples > 0 && before.count(extent) > 0; }
 };
 DeployBatch batch_of(const DeployGraph& graph, const DeployOptions& options);
-// Of a DummyData layer that stays.
+// For a DummyData layer that stays.
 void set_batch(const DeployBatch& batch, LayerParameter* made_up);
 
 struct DeployInput {
@@ -29,8 +29,8 @@ struct DeployInput {
   Shape shape;
 };
 
-// One for each top of a source that a layer of `needed` reads. Error, for all at once, when shapes
-// cannot be known, and for a name in `options.assume` that is no top of a source.
+// One for each top of a source that a layer of `needed` reads. Error, for all at once, if shapes
+// are unknown, and for a name in `options.assume` that is not a top of a source.
 std::vector<DeployInput> find_inputs(const DeployGraph& graph, const std::vector<bool>& needed,
                                      const DeployOptions& options);
 

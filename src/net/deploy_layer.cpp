@@ -14,7 +14,7 @@ namespace {
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 
-// At any depth; a message that held nothing else goes, too.
+// At any depth; a message with no other content is also removed.
 void clear_fillers(Message* message) {
   const auto* reflection = message->GetReflection();
   std::vector<const FieldDescriptor*> fields;
@@ -41,7 +41,7 @@ void name_blobs(LayerParameter* layer) {
     layer->mutable_bn_param()->set_bn_mode(p.bn_mode());
 }
 
-// Names of shared parameters stay, with as many empty ones before them as it takes.
+// Keeps the names of shared parameters and pads the list with empty names in front of them.
 void keep_names(LayerParameter* layer) {
   int used = 0;
   for (int i = 0; i < layer->param_size(); ++i) {
@@ -68,7 +68,7 @@ LayerParameter without_training(const LayerParameter& layer) {
   // These make numbers with their fillers.
   if (layer.type() != "DummyData") clear_fillers(&kept);
   keep_names(&kept);
-  // Where the program would write what it finds in the images of a test.
+  // Where the program would write its findings in the images of a test.
   if (kept.has_detection_output_param())
     kept.mutable_detection_output_param()->clear_save_output_param();
   return kept;

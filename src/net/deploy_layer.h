@@ -10,8 +10,8 @@ namespace crema {
 // Without what only training reads: fillers, rates of parameters, loss weights, rules.
 LayerParameter without_training(const LayerParameter& layer);
 
-// The fully connected layer that computes the hidden units of an RBM; those that are BINARY need a
-// Sigmoid behind it.
+// The fully connected layer that computes the hidden units of an RBM; BINARY ones need a Sigmoid
+// after it.
 LayerParameter hidden_units(const LayerParameter& rbm);
 
 // A layer of this type, "Softmax" or "Sigmoid", along the axis of the loss; without name and blobs.

@@ -35,7 +35,7 @@ float weight_of(const LayerParameter& loss) {
   return loss.loss_weight_size() > 0 ? 0 : 1;
 }
 
-// The bottoms that a loss or metric judges, not those that say what is right.
+// The bottoms that a loss or metric judges, without the targets.
 std::vector<int> predictions_of(const DeployGraph& graph, int layer) {
   const LayerParameter& message = graph.net.layer(layer);
   std::unique_ptr<Layer> loss;
@@ -50,7 +50,7 @@ std::vector<int> predictions_of(const DeployGraph& graph, int layer) {
   return found;
 }
 
-// Without a Dropout or a split of the batch that leads to nothing else.
+// Without a Dropout or a split of the batch that leads nowhere else.
 int without_trailing(const DeployGraph& graph, int blob) {
   for (;;) {
     const int producer = graph.blobs[blob].producer;
@@ -89,14 +89,14 @@ class ResultFinder {
   }
 
  private:
-  // Which losses are auxiliary, and what the others read.
+  // Which losses are auxiliary, and the inputs of the others.
   void judge_losses() {
     using Kind = std::pair<std::string, std::vector<int>>;  // type, labels
     std::map<Kind, std::pair<float, int>> best;             // its weight and layer
     std::vector<Kind> kinds(graph_.net.layer_size());
     for (int i = 0; i < graph_.net.layer_size(); ++i) {
       if (graph_.roles[i] != DeployRole::loss) continue;
-      // Other layers with a loss_weight are terms of their own.
+      // Other layers with a loss_weight are separate terms.
       const LayerParameter& message = graph_.net.layer(i);
       const bool is_loss = message.bottom_size() > 1;
       kinds[i].first = is_loss ? message.type() : message.name();
@@ -144,7 +144,7 @@ class ResultFinder {
     return -1;
   }
 
-  // What a layer reads that goes, or writes for no other.
+  // What a removed layer reads, or writes for no other.
   std::vector<int> read_by_none(int layer) const {
     if (graph_.roles[layer] == DeployRole::silence || graph_.roles[layer] == DeployRole::bypass)
       return {};

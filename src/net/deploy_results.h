@@ -14,7 +14,7 @@ struct DeployResult {
   std::string activation;  // "Softmax" or "Sigmoid": what the loss computes from the blob; or ""
 };
 
-// In the order of the layers that read them. Says in `notes` what is left out.
+// In the order of the layers that read them. Adds to `notes` what is left out.
 std::vector<DeployResult> find_results(const DeployGraph& graph, std::vector<std::string>* notes);
 
 // For each layer, whether it leads to one of the results.

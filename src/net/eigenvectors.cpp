@@ -25,7 +25,7 @@ void rotate(std::vector<double>& matrix, std::vector<double>& vectors, int64_t s
   for (int64_t i = 0; i < side; ++i) turn(vectors[p * side + i], vectors[q * side + i]);
 }
 
-// Of the elements beside the diagonal, against those on it.
+// Size of the off-diagonal elements relative to the diagonal.
 bool is_diagonal(const std::vector<double>& matrix, int64_t side) {
   double beside = 0, on = 0;
   for (int64_t i = 0; i < side * side; ++i)

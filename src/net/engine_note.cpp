@@ -11,7 +11,7 @@ namespace {
 
 namespace pb = google::protobuf;
 
-// Each family's params have an engine of their own.
+// Each family's params have their own engine field.
 bool asks_for_cudnn(const LayerParameter& layer) {
   std::vector<const pb::FieldDescriptor*> fields;
   layer.GetReflection()->ListFields(layer, &fields);

@@ -1,5 +1,5 @@
-// What becomes of "engine: CUDNN" in a build without cuDNN: any engine is accepted, and the fastest
-// kernel is measured, but who asks for a library that is absent is told.
+// What to report about "engine: CUDNN" in a build without cuDNN: any engine is accepted, and the
+// fastest kernel is measured, but a request for a missing library is reported.
 #pragma once
 
 #include <functional>
@@ -9,8 +9,8 @@
 
 namespace crema {
 
-// One line with the first such layer's position, by `where` if it is given, and their number; "" when
-// no layer asks for cuDNN.
+// One line with the first such layer's position, from `where` if given, and their number; "" if no
+// layer asks for cuDNN.
 std::string note_on_cudnn_engine(const NetParameter& net,
                                  const std::function<std::string(int layer)>& where = {});
 

@@ -34,7 +34,7 @@ struct Value {
   bool keep = false;         // its content must survive until the end of the pass
 };
 
-// What an error of a layer is prefixed with.
+// Prefix of a layer's errors.
 struct LayerPlace {
   std::string layer;  // its name
   std::string where;  // its position in the prototxt, "net.prototxt:12:1"; "" where unknown
@@ -49,8 +49,8 @@ struct Node {
   bool backward = false;
   std::vector<int> members;  // indices in Graph::net of the layers this node stands for
   LayerPlace place;          // of the last of them
-  // A bottom has got another shape, and no pass has reached this layer since: it cannot run before it
-  // is inferred again. Partial passes leave such layers.
+  // A bottom has a new shape, and no pass has reached this layer since: it must be inferred again
+  // before it runs. Partial passes leave such layers.
   bool stale = false;
 };
 

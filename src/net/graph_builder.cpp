@@ -157,7 +157,7 @@ class Builder {
     for (ParamSpec& param : *message->mutable_param()) param.set_lr_mult(0);
   }
 
-  // Only then is a Split a mere alias: an output of the net needs a gradient of its own.
+  // Only then is a Split a mere alias: an output of the net needs its own gradient.
   bool all_tops_are_read(int i) const {
     for (const std::string& top : graph_.net.layer(i).top()) {
       bool read = false;

@@ -28,12 +28,12 @@ void at_layer(const LayerPlace& place, const std::function<void()>& body);
 
 // Infers all shapes again after an input has changed.
 void infer_shapes(Graph& graph);
-// The same for the layers from `first` to `last` and for Inputs, as a partial pass does; other layers whose
-// bottoms change become stale.
+// The same for the layers from `first` to `last` and for Inputs, for a partial pass; other layers
+// whose bottoms change become stale.
 void infer_shapes(Graph& graph, int first, int last);
 
-// The same graph with layers of its own, but for the sources and layers without tops, for a plan
-// that is kept beside that of `graph`: a layer's kernels are those of the last plan it was in.
+// The same graph with its own layers, except for sources and layers without tops, for a plan that
+// exists next to that of `graph`: a layer's kernels are those of the last plan it was in.
 Graph with_own_layers(Context& context, const Graph& graph, const std::string& folder);
 
 }  // namespace crema

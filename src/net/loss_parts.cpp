@@ -25,7 +25,7 @@ std::vector<Shape> shapes_of(const std::vector<Shape>& all, const std::vector<in
   return shapes;
 }
 
-// The shapes of the tops for twice the batch; as they are where the layer takes no other batch.
+// The shapes of the tops for twice the batch; unchanged if the layer takes no other batch.
 std::vector<Shape> doubled(const Node& node, const std::vector<Shape>& now,
                            const std::vector<Shape>& twice) {
   std::vector<Shape> tops = shapes_of(now, node.tops);
@@ -122,7 +122,7 @@ constexpr const char* kPython =
     "its class does not say how; give it the attribute loss_parts = \"mean\" where the loss is a "
     "mean over the samples, \"sum\" where it is their sum, or train with -batch_mode per_gpu";
 
-// Where ranks share each batch.
+// For ranks that share each batch.
 void check_shared(const Graph& graph, const Node& node, const Value& loss, LossParts parts,
                   const std::vector<Dependence>& dependences, const Communicator& world) {
   const std::string begin =
@@ -170,7 +170,7 @@ void check_unread(const Graph& graph, const Node& node, int id) {
     }
     return false;
   };
-  // A layer in Python keeps what it has written for its backward.
+  // A Python layer keeps what it wrote for its backward.
   const bool own = node.layer->reads().top && !python_object(*node.layer);
   const bool read =
       (node.backward && own) || std::any_of(graph.nodes.begin(), graph.nodes.end(), reads);

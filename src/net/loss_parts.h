@@ -6,9 +6,9 @@
 
 namespace crema {
 
-// Error for a loss that the ranks would add up wrongly: where they share each batch, one whose parts
-// cannot be combined (Layer::loss_parts); in any case a value that is changed by the sum over the
-// ranks although backward reads it.
+// Error for a loss that the ranks would add up wrongly: if they share each batch, one whose parts
+// cannot be combined (Layer::loss_parts); in any case a value that the sum over the ranks changes
+// although backward reads it.
 void check_loss_parts(const Graph& graph, const Communicator& world);
 
 }  // namespace crema

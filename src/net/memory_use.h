@@ -14,7 +14,7 @@ class Plan;
 // Bytes by kind.
 struct MemoryKinds {
   size_t blobs = 0;       // activations and their gradients, at the peak of a pass
-  size_t workspace = 0;   // of kernels: by how much it enlarges the arena
+  size_t workspace = 0;   // for kernels: how much it enlarges the arena
   size_t persistent = 0;  // blobs that persist between passes
   size_t parameters = 0, halves = 0, diffs = 0;  // weights, their 16-bit copies, gradients
   size_t history = 0;                            // of the solver
@@ -31,20 +31,20 @@ std::string describe(const MemoryKinds& kinds);
 // blobs, workspace and persistent.
 MemoryKinds memory_of(const Plan& plan);
 
-// What one step of the plan adds. The steps sum to more than the plan takes, because blobs whose
-// lifetimes do not overlap share memory.
+// Memory that one step of the plan adds. The steps sum to more than the plan needs, because blobs
+// whose lifetimes do not overlap share memory.
 struct LayerMemory {
-  std::string layers, type;  // a step may stand for several layers; none: a layout conversion
-  size_t blobs = 0;          // what its forward pass writes, except in place
-  size_t kept = 0;           // of these, what the backward pass still reads
-  size_t recomputed = 0;     // what is recomputed for the backward pass instead of kept
+  std::string layers, type;  // a step may run several layers; none: a layout conversion
+  size_t blobs = 0;          // written by its forward pass, except in place
+  size_t kept = 0;           // of these, still read by the backward pass
+  size_t recomputed = 0;     // recomputed for the backward pass instead of kept
   size_t gradients = 0;      // of blobs, written by its backward pass
   size_t parameters = 0;     // weights; a shared parameter counts at its first layer
   size_t workspace = 0;
 };
 std::vector<LayerMemory> memory_by_layer(const Plan& plan, const Graph& graph);
 
-// The step with the highest arena use, and what the arena holds then, largest first.
+// The step with the highest arena use, and the arena's content then, largest first.
 struct MemoryPeak {
   struct Piece {
     std::string what;  // "conv1", "gradient of conv1", "saved by bn1", "workspace"

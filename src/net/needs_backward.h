@@ -11,7 +11,7 @@ namespace crema {
 struct BackwardNeeds {
   std::vector<bool> layer;                // of graph.net: its backward runs
   std::vector<std::vector<bool>> bottom;  // for each layer and bottom: a gradient is computed
-  std::vector<std::vector<bool>> wanted;  // the same: something that learns is behind it
+  std::vector<std::vector<bool>> wanted;  // the same: some learned parameter is behind it
 };
 
 // loss_weights: for each layer of graph.net, one per top. seed_outputs: tops that no layer reads

@@ -107,7 +107,7 @@ void Net::update_source_shapes(uint64_t pass) {
   update_source_shapes(pass, 0, graph_.net.layer_size() - 1);
 }
 
-// Of a pass of the layers from `first` to `last`.
+// For a pass of the layers from `first` to `last`.
 void Net::update_source_shapes(uint64_t pass, int first, int last) {
   bool changed = false;
   for (const Node& node : graph_.nodes) {
@@ -225,7 +225,7 @@ std::vector<Net::Loss> Net::losses() {
 
 std::vector<Tensor> Net::carried() {
   planned();
-  // Notes for later passes have a type of their own.
+  // Records for later passes have their own type.
   const auto is_carried = [](const TensorSpec& spec) { return spec.persistent && !spec.dtype; };
   const auto any = [&](const PlanNode& node) {
     return std::any_of(node.saved.begin(), node.saved.end(), is_carried);
@@ -279,7 +279,7 @@ void Net::backward(PlanNode& node, bool accumulate, const Instead& instead) {
   Backward& arguments = node.arguments.backward;
   for (size_t k = 0; k < arguments.accumulate.size(); ++k)
     arguments.accumulate[k] = accumulate || node.arguments.accumulate[k];
-  // What is computed for a top's gradient comes before, for a bottom's after.
+  // Work for a top's gradient comes before, for a bottom's after.
   const auto add_up_diffs = [&](bool of_tops) {
     for (const DiffSum& sum : node.diff_sums) {
       const bool of_top =

@@ -32,13 +32,13 @@ struct NetOptions {
   bool row_major = false;
   // Passes, each of which can be switched off for debugging; see PlanOptions.
   bool fuse = true, format = true, reuse_memory = true, overlap = true;
-  // cheap becomes all where the net would not fit otherwise.
+  // cheap becomes all if the net would not fit otherwise.
   Recompute recompute = Recompute::cheap;
   // Make outputs that carry no loss take a gradient from output_diffs() (gradient tests, goldens).
   bool seed_outputs = false;
   // Compute gradients in phase TEST too.
   bool backward = false;
-  // Plan no gradients, whatever else asks for them, until plan_gradients() or look_into(true).
+  // Plan no gradients, whatever else requests them, until plan_gradients() or look_into(true).
   bool forward_only = false;
   // No batch of a source crosses the end of an epoch (Layer::read_whole_epochs), so the last one of
   // each may be smaller; plans of both sizes are kept. See check_whole_epochs() in net/records.h.
@@ -53,7 +53,7 @@ struct NetOptions {
   int histories = 0;
   // Values whose content stays until the end of a pass, like that of an output; none: outputs only.
   std::function<std::vector<int>(const Graph&)> kept;
-  // Layers whose parameters do not learn, as if lr_mult were 0; none: all learn.
+  // Layers to freeze, as if lr_mult were 0; none: all are trained.
   std::function<bool(const std::string& layer)> frozen;
   // The folder of the prototxt (for relative paths), and the position of a layer of the unfiltered
   // file, "net.prototxt:12:1".
@@ -80,7 +80,8 @@ class Net {
   // depend on it.
   void forward(uint64_t pass);
   // The same in two parts: layers that work on the host (sources) with everything before them, and
-  // the rest, which a CUDA graph can record once set_live_pass() has said where the pass number is.
+  // the rest, which a CUDA graph can record once set_live_pass() has set the location of the pass
+  // number.
   void forward_sources(uint64_t pass);
   // beside: GPU work to run concurrently on a side stream. It needs nothing of this pass, and only
   // backward needs its results. then_backward: backward() follows, and waits at its end for what
@@ -99,21 +100,21 @@ class Net {
   double loss();
   // Seconds that the layers' forward passes have waited for data so far.
   double waited() const;
-  // Of the layer waited for longest: its name, and what would help.
+  // For the layer with the longest wait: its name, and a setting that would help.
   std::string waiting_hint() const;
   // Error when a layer of the last forward recorded an error (a label out of range); waits for the
   // device.
   void check();
   // The parts of the loss, each with the gradient it starts from (empty without backward), which is
-  // weight * share. The shares are what this rank's value and gradient count in those of all ranks:
-  // loss_share(), or 1 for a sum over samples that ranks divide. count: of a loss that ranks divide
-  // and whose divisor is a count (Layer::loss_count).
+  // weight * share. The shares weight this rank's value and gradient in those of all ranks:
+  // loss_share(), or 1 for a sum over samples that ranks divide. count: for a loss that ranks
+  // divide and whose divisor is a count (Layer::loss_count).
   struct Loss {
     double weight, value_share, share;
     Tensor value, seed, count;
   };
   std::vector<Loss> losses();
-  // Where several ranks train: this one's part of each batch; all 0: the sources have none.
+  // With several ranks: this one's part of each batch; all 0: the sources have none.
   BatchShare share() const;
   // The samples of this rank's batches, as a share of those of all ranks.
   // Losses are means over samples, so the sums over the ranks of loss_share() * loss, and of the
@@ -126,33 +127,33 @@ class Net {
   // after: called with the index of each node of the plan once its backward is queued.
   void backward(bool accumulate = false, const Beside& beside = {}, const Beside& early = {},
                 const std::function<void(int node)>& after = {});
-  // Parts of a pass, for programs that look into a net: the layers from `first` to `last`, both included,
-  // as indices into graph().net. Forward, what layers before them made is read as it is; backward,
-  // which runs from `first` down to `last`, gradients of parameters are added to what is there. Error
+  // Parts of a pass, for programs that look into a net: the layers from `first` to `last`, both
+  // included, as indices into graph().net. Forward reads the results of earlier layers unchanged;
+  // backward, which runs from `first` down to `last`, adds to the gradients of parameters. Error
   // without keep_blobs.
   void forward_layers(uint64_t pass, int first, int last);
   void backward_layers(int first, int last);
-  // Called with a node of the plan in place of its backward; false: the layer's own runs.
+  // Called with a node of the plan instead of its backward; false: run the layer's own.
   using Instead = std::function<bool(const PlanNode&)>;
   // The same where some layers propagate gradients in another way (deconvolution of Zeiler & Fergus).
   void backward_layers(int first, int last, const Instead& instead);
-  // From now on every blob keeps its own memory, and with `gradients` these are computed in phase TEST
-  // too. rows: blobs and parameters are stored as by NetOptions::row_major. The plan is made anew, so
-  // blobs hold nothing until the next pass.
+  // From now on every blob keeps its own memory, and with `gradients` these are computed also in
+  // phase TEST. rows: blobs and parameters are stored as by NetOptions::row_major. Creates a new
+  // plan, so blobs have no content until the next pass.
   void look_into(bool gradients, bool rows = false);
-  // From now on gradients are computed in phase TEST too, by a plan that uses memory again. Those of the
-  // net's inputs stay until the next backward pass. The plan is made anew, as by look_into().
+  // From now on gradients are computed also in phase TEST, by a plan that shares memory. Those of
+  // the net's inputs stay until the next backward pass. Creates a new plan, as look_into().
   void plan_gradients();
-  // The content of this value stays until the end of a pass. The plan is made anew, as by look_into().
+  // The content of this value stays until the end of a pass. Creates a new plan, as look_into().
   void keep_value(int value);
-  // Blobs in the order and the precision of another net's, for parameters that are that net's from now
-  // on. The plan is made anew, as by look_into().
+  // Blobs in the order and the precision of another net's, for parameters that belong to that net
+  // from now on. Creates a new plan, as look_into().
   void plan_like(const Net& other);
   // The plan, bound to memory.
   Plan& plan() { return ready(); }
   // For each parameter, the node after whose backward its gradient is final; -1: it has none.
   std::vector<int> final_nodes();
-  // The parameters of the node that has the most of them, where backward uses several streams; else
+  // The parameters of the node with the most of them, if backward uses several streams; otherwise
   // none.
   std::vector<int> early_parameters();
   // The parameters whose diffs must be zero when backward(false) begins, because layers add to
@@ -183,20 +184,20 @@ class Net {
   Tensor blob(const std::string& name);
   Tensor diff(const std::string& name);  // empty when it has none
   bool has_blob(const std::string& name) const;
-  // Sets the values of an Input's blob, in Caffe's order, until they are set again. They are
-  // converted here to what the net computes with, so that no pass has to.
+  // Sets the values of an Input's blob, in Caffe's order, until they are set again. Converts them
+  // here to the net's format, so that no pass has to.
   void set_input(const std::string& name, const float* values);
   // The blob as its source layer makes it, in the plan's order and type, before any in-place layer.
   // The gradient is empty when none flows that far.
   Tensor input(const std::string& name);
   Tensor input_diff(const std::string& name);
 
-  // What layers carry from one pass into the next, as recurrent ones do; zero in a new net, and
-  // when the batch gets another size.
+  // The state that layers, such as recurrent ones, pass to the next pass; zero in a new net, and
+  // when the batch size changes.
   std::vector<Tensor> carried();
   void clear_carried();
-  // Plans for the shapes that the sources have in this pass. Error where they do not suit a layer,
-  // or need too much memory.
+  // Plans for the shapes of the sources in this pass. Error if they do not fit a layer, or need too
+  // much memory.
   void plan_for(uint64_t pass);
 
   // Parameters in Caffe's order (owners only). Their tensors stay the same for the net's lifetime.
@@ -215,7 +216,7 @@ class Net {
 
   // Changes the shape of an Input blob; the plan is rebuilt at the next forward.
   void reshape(const std::string& blob, const Shape& shape);
-  // The same for several, whose old shapes would not suit the others' new ones.
+  // The same for several inputs, whose old shapes would not match the others' new ones.
   void reshape(const std::vector<std::pair<std::string, Shape>>& shapes);
   // The same for a pass of the layers from `first` to `last`: other layers that the shapes concern become
   // stale (Node::stale). On an Error all shapes are as before.
@@ -228,11 +229,11 @@ class Net {
   Shapes shapes() const;
   void restore(const Shapes& shapes);
 
-  // Of this net alone; without the solver's history.
+  // For this net only; without the solver's history.
   MemoryKinds memory();
   std::vector<LayerMemory> memory_by_layer();
   MemoryPeak memory_peak();
-  // What the plan's passes decided, step by step (-dump_plan).
+  // The decisions of the plan's passes, step by step (-dump_plan).
   std::string dump_plan();
 
   // Runs layer by layer with a callback around each step: `time` without -train_step.

@@ -13,7 +13,7 @@ bool in_range(const Node& node, int first, int last) {
   return !node.members.empty() && node.members.back() >= first && node.members.back() <= last;
 }
 
-// The nodes of a plan that run in a pass of these layers, with the conversions of what they read.
+// The nodes of a plan that run in a pass of these layers, with the conversions of their inputs.
 std::vector<bool> nodes_in_range(const Plan& plan, int first, int last) {
   std::vector<bool> runs(plan.nodes.size(), false), read(plan.values.size(), false);
   for (size_t i = plan.nodes.size(); i-- > 0;) {
@@ -70,7 +70,7 @@ void Net::look_into(bool gradients, bool rows) {
   other_plan_.reset();
   if (rows && !options_.row_major) store_in_rows();
   if (planned().options.backward && !parameter_diff_) place_diffs();
-  // What this net computes is nothing to the training of the one that it shares parameters with.
+  // This net's results do not affect the training of the net that it shares parameters with.
   for (Parameter& parameter : graph_.parameters) {
     const Tensor& data = parameter.data;
     if (gradients && options_.share && parameter.diff)

@@ -47,7 +47,7 @@ void Net::check_memory() {
   const size_t needed = account.taken() + to_come, there = account.taken() + free;
   const size_t others = needed > kinds.total() ? needed - kinds.total() : 0;
 
-  // What depends on the batch may take whatever everything else leaves.
+  // Memory that depends on the batch may use whatever everything else leaves.
   const BatchSource source = batch_source(graph_);
   const size_t of_plan = options_.arena->growth(plan_->arena_bytes) + kinds.persistent;
   const size_t fixed = to_come - of_plan, room = free + options_.arena->held();

@@ -33,7 +33,7 @@ std::vector<int> occurrences(const std::vector<Parameter>& parameters) {
   return found;
 }
 
-// What made the shapes differ: most often inputs of another size.
+// Why the shapes differ: most often inputs of a different size.
 std::string other_inputs(const Graph& mine, const Graph& theirs) {
   const auto input_of = [](const Graph& graph) {
     for (const Node& node : graph.nodes) {

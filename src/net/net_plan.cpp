@@ -9,7 +9,7 @@
 namespace crema {
 namespace {
 
-// Nets whose blobs total less leave a GPU idle while small kernels run one after the other.
+// In nets whose blobs total less, a GPU is idle while small kernels run one after the other.
 constexpr size_t kOverlapBytes = size_t{512} << 20;
 
 // Equal for equal formats.
@@ -82,8 +82,8 @@ void Net::make_plan() {
   options_.arena->reserve(plan_->arena_bytes);
 }
 
-// Whether all ranks have chosen the same formats for the parameters: their gradients are summed as they
-// are in memory. The choice depends on the rank's part of the batch, its threads and its processor.
+// Whether all ranks have chosen the same formats for the parameters: their gradients are summed as
+// stored. The choice depends on the rank's part of the batch, its threads and its processor.
 bool Net::ranks_choose_alike() {
   if (!training() || context_.ranks() == 1 || options_.row_major) return true;
   std::string formats;
@@ -130,8 +130,8 @@ std::vector<Shape> Net::source_shapes() const {
   return shapes;
 }
 
-// The sources have other shapes: the plan steps back, and the one before it is used again if it was
-// made for them, else dropped.
+// The sources have new shapes: the plan becomes the previous one, and the previous one is used
+// again if it was made for them, otherwise dropped.
 void Net::swap_plans() {
   std::swap(plan_, other_plan_);
   std::swap(shapes_, other_shapes_);

@@ -1,4 +1,4 @@
-// What a net is where several ranks train it.
+// A net's functions for training with several ranks.
 #include "device/communicator.h"
 #include "net/net.h"
 #include "net/plan.h"

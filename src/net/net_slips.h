@@ -23,13 +23,13 @@ struct GivenBottoms {
 void with_order_hint(Context& context, const GivenBottoms& bottoms,
                      const std::function<void()>& work);
 
-// The same where both orders have fitting shapes: Error for a loss that has weights behind a bottom
-// without a gradient, the labels, and none behind the others. `wanted`: of each layer and bottom,
-// whether something that learns is behind it.
+// The same if both orders have fitting shapes: Error for a loss that has weights behind a bottom
+// without a gradient, the labels, and none behind the others. `wanted`: for each layer and bottom,
+// whether a trained parameter is behind it.
 void refuse_swapped_losses(const Graph& graph, const std::vector<const Layer*>& layers,
                            const std::vector<std::vector<bool>>& wanted);
 
-// A warning where a layer above has the same name and weights, too: weights are stored and found by
+// A warning if a layer above has the same name and also weights: weights are stored and found by
 // name.
 void warn_of_namesake(Context& context, const Graph& graph, const Node& node);
 

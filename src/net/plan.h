@@ -1,5 +1,5 @@
-// Plan: a graph rewritten by the passes (passes/), with memory and arguments for every step. It is
-// what a net runs.
+// Plan: a graph rewritten by the passes (passes/), with memory and arguments for every step. A net
+// runs it.
 #pragma once
 
 #include <algorithm>
@@ -28,7 +28,7 @@ struct Storage {
 enum class Storing {
   stored,      // written forward and kept
   recomputed,  // written forward, and a second time before backward reads it
-  // Not written: its only reader works from what it is computed from (Edge::affine).
+  // Not written: its only reader works from the value's own input (Edge::affine).
   folded,
   folded_recomputed,  // folded forward, but written for the reader's backward
 };
@@ -53,8 +53,9 @@ struct PlanValue : Value {
   int seed_storage = -1;        // persistent; holds the loss weight: a further part of the gradient
 };
 
-// Parts of a value's gradient, one from each reader, that are summed: into the first of them or, with
-// keep_blobs, into a tensor of its own, so that the parts stay as Caffe's Split layers show them.
+// Parts of a value's gradient, one from each reader, that are summed: into the first of them or,
+// with keep_blobs, into a separate tensor, so that the parts stay as Caffe's Split layers show
+// them.
 struct DiffSum {
   int value = -1;
   std::vector<int> storages;
@@ -68,7 +69,7 @@ struct Recomputation {
   Forward arguments;  // bound to memory
 };
 
-// What passes along the node's edges besides blobs and gradients. Filled by choose_edges().
+// What passes along the node's edges in addition to blobs and gradients. Filled by choose_edges().
 struct NodeEdges {
   Edge bottom, top;                    // what Preparation requests, of bottom 0 and of top 0
   int statistics_reader = -1;          // the node that reads the statistics of top 0
@@ -80,8 +81,8 @@ struct NodeEdges {
 struct NodeShapes {
   bool dynamic = false;             // Layer::dynamic()
   bool depends_on_dynamic = false;  // a node before it is dynamic: its bottoms' shapes change
-  // Has nothing to compute in this pass: its tops, or what they would be computed from, are empty.
-  // The tops are then zero, and so are its gradients.
+  // Has nothing to compute in this pass: its tops, or their inputs, are empty. The tops are then
+  // zero, and so are its gradients.
   bool idle = false;
   std::vector<Shape> bottoms;  // the shapes that its arguments have
 };
@@ -96,7 +97,7 @@ struct NodeStorages {
   std::vector<int> gradient_parts;  // of top 0's gradient, which backward adds as it reads them
 };
 
-// What the layer's functions are called with. Filled by Plan::bind().
+// The arguments of the layer's functions. Filled by Plan::bind().
 struct NodeArguments {
   Forward forward;
   Backward backward;
@@ -109,7 +110,7 @@ struct PlanNode : Node {
   NodeEdges edges;
   NodeShapes shapes;
 
-  // What prepare_node() tells the layer and what comes of it.
+  // The arguments and results of the layer's preparation.
   Preparation preparation;
   Prepared prepared;
   std::vector<std::string> chosen;  // names of the implementations chosen for its kernels
@@ -136,8 +137,8 @@ struct PlanOptions {
   bool keep_blobs = false, fuse = true, format = true, reuse_memory = true, seed_outputs = false;
   bool row_major = false;  // parameters too
   bool row_major_parameters = false;
-  // Gradients of parameters may be computed concurrently with those of the blobs: what they read
-  // then lives until the end of the pass. Profitable where kernels are small.
+  // Gradients of parameters may be computed concurrently with those of the blobs: their inputs then
+  // live until the end of the pass. Profitable if kernels are small.
   bool overlap = false;
   Recompute recompute = Recompute::off;                // needs reuse_memory; not with overlap
   bool all_parameter_diffs = false;                    // also those with lr_mult 0 (force_backward)
@@ -147,7 +148,7 @@ struct PlanOptions {
   const std::vector<FusePattern>* patterns = nullptr;  // null: fuse_patterns()
 };
 
-// What a rank's part of a loss, and the gradient that starts from it, count in those of all ranks.
+// The weights of a rank's part of a loss, and of its gradient, in those of all ranks.
 struct LossShares {
   double loss = 1, gradient = 1;
   bool count = false;  // the layer's sum is divided by the count of all ranks
@@ -188,9 +189,9 @@ class Plan {
 
   // Layer::loss_parts() for the bottoms that the node has.
   LossParts loss_parts(const PlanNode& node) const;
-  // Of the loss that this value is.
+  // Of the loss with this value.
   LossShares loss_shares(const PlanValue& value) const;
-  // What its layer has counted (Layer::loss_count).
+  // The layer's count (Layer::loss_count).
   Tensor loss_count(const PlanValue& value) const;
 
   // Sets host_nodes: nodes up to the last one that works on the host.
@@ -206,8 +207,7 @@ class Plan {
   // The shape of two values per channel of a node's first top.
   Shape pairs_of_channels(const PlanNode& node) const;
 
-  // A readable listing: the passes, each step with what it reads, writes and runs on, memory by
-  // kind.
+  // A readable listing: the passes, each step with its inputs, outputs and kernels, memory by kind.
   std::string dump(const Graph& graph) const;
 
  private:
@@ -231,7 +231,7 @@ class Plan {
 void fuse_layers(Context& context, Plan& plan);
 // Chooses the order and the real type of every value and inserts Reorder nodes at the borders.
 void choose_formats(Plan& plan);
-// Chooses what passes along edges besides blobs and gradients (layers/edge.h). Part of fuse.
+// Chooses what passes along edges in addition to blobs and gradients (layers/edge.h). Part of fuse.
 void choose_edges(Context& context, Plan& plan);
 // Lets every node create its kernels and choose the formats of its parameters, and decides which
 // nodes' backward runs.
@@ -248,7 +248,7 @@ void plan_memory(Plan& plan);
 using Readers = std::vector<std::vector<std::pair<int, int>>>;
 Readers readers_of(const Plan& plan);
 
-// The steps that read a value; those of backward are -1 where there is none.
+// The steps that read a value; those of backward are -1 if there is none.
 struct Reads {
   int last_forward = -1, first_backward = -1, last_backward = -1;
   int last() const { return std::max(last_forward, last_backward); }

@@ -47,8 +47,8 @@ bool Plan::apply_dynamic_shapes(Context& context, PlanNode& node,
   return true;
 }
 
-// Where a dynamic node's tops need more memory than they have: gives it to them and lets the node fill
-// it. True when a seed has moved.
+// If a dynamic node's tops need more memory than they have: gives it to them and lets the node fill
+// it. True if a seed has moved.
 bool Plan::enlarge_tops(Context& context, PlanNode& node,
                         const std::vector<Parameter>& parameters) {
   bool larger = false;
@@ -102,7 +102,7 @@ bool Plan::grow_storage(Context& context, PlanNode& node) {
   };
   for (size_t j = 0; j < node.tops.size(); ++j) {
     PlanValue v = values[node.tops[j]];
-    // What it may produce, before that is known.
+    // Its largest output, before the actual one is known.
     if (node.shapes.dynamic && node.preparation.tops[j].count() > v.shape.count())
       v.shape = node.preparation.tops[j];
     for (int storage : {v.storage, v.diff_storage, v.recomputed_storage, v.seed_storage})
@@ -126,7 +126,7 @@ bool Plan::grow_storage(Context& context, PlanNode& node) {
   return moved;
 }
 
-// The storage holds nothing computed in this pass yet: only tops of later steps grow.
+// The storage has no results of this pass yet: only tops of later steps grow.
 bool Plan::grow_storage(Context& context, int storage, size_t bytes) {
   if (storage < 0 || bytes <= storages[storage].bytes) return false;
   Storage& s = storages[storage];

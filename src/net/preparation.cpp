@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// As a file in `folder` would name it. Without a file the path stays.
+// As a file in `folder` would name it. Without a file the path is unchanged.
 std::string as_seen_from(const std::string& folder, const std::string& path) {
   if (path.empty() || path.front() == '/' || !file_exists(path)) return path;
   std::error_code error;
@@ -53,7 +53,7 @@ std::optional<Size> size_of_records(const LayerParameter& layer, const std::stri
   }
 }
 
-// What nobody but a training run needs.
+// Only a training run needs these.
 void clear_training(TransformationParameter* p) {
   p->clear_mirror();
   p->clear_mirror_alternates();
@@ -73,7 +73,7 @@ void clear_training(TransformationParameter* p) {
   p->clear_max_distort();
 }
 
-// A mean of one value a channel needs no file beside the net.
+// A mean of one value per channel needs no file next to the net.
 void write_mean_out(TransformationParameter* p, const std::string& folder) {
   if (!p->has_mean_file()) return;
   const std::string path = find_file(p->mean_file(), folder);

@@ -1,16 +1,16 @@
-// NetPreparation (proto/preparation.proto): how images become the inputs of a net.
+// NetPreparation (proto/preparation.proto): how to turn images into the inputs of a net.
 //
-// A deploy file carries it in comments, because every reader of Caffe's text format skips these and
-// refuses a field that it does not know:
+// A deploy file has it in comments, because every reader of Caffe's text format skips these and
+// refuses unknown fields:
 //   # crema: input {
 //   # crema:   name: "data"
 //   # crema:   channels: BGR
 //   # crema:   transform_param { scale: 0.00390625 }
 //   # crema: }
 //   # crema: labels: "digits_lmdb/labels.txt"
-// What follows "# crema: " in all of these lines is one message. It is a message rather than prose so
-// that mistakes in it have a position and that exporters find the same fields. Paths are looked up in
-// the folder of the file first, then as any path of a net.
+// The text after "# crema: " in all of these lines is one message rather than prose, so that
+// mistakes in it have a position and exporters find the same fields. Paths are looked up in the
+// folder of the file first, then as any path of a net.
 #pragma once
 
 #include <functional>
@@ -37,15 +37,15 @@ const InputPreparation* find_preparation(const NetPreparation& preparation,
 // Changes made by the user. Returns whether there are any.
 using PreparationChange = std::function<bool(InputPreparation*)>;
 
-// What a data layer does in phase TEST. `input`: the name and shape of the blob that takes the place
-// of its top; `folder`: that of the net's file. A layer that resizes nothing keeps the size of its
-// mean image or of the records of its database; a warning if neither is there. Empty when the layer
-// says nothing of images.
+// What a data layer does in phase TEST. `input`: the name and shape of the blob that replaces its
+// top; `folder`: that of the net's file. A layer that resizes nothing keeps the size of its mean
+// image or of the records of its database; a warning if neither is there. Empty if the layer does
+// not read images.
 NetPreparation preparation_of(const LayerParameter& layer, const std::string& input,
                               const Shape& shape, const std::string& folder,
                               const PreparationChange& change, Log& log);
 
-// What an input of samples x channels x height x width gets where nobody says otherwise.
+// The default for an input of samples x channels x height x width.
 InputPreparation assumed_preparation(const std::string& input, const Shape& shape);
 
 // Whether an image is cropped.

@@ -8,8 +8,8 @@
 
 namespace crema {
 
-// Sets up the layer of a node. Where the author's module is found but fails, the native version takes the
-// layer's place: then true. The log says which of both runs and how to choose.
+// Sets up the layer of a node. If the author's module is found but fails, the native version
+// replaces the layer: then true. Logs which of both runs and how to choose.
 bool set_up_layer(Context& context, Node& node, const std::vector<Shape>& bottoms,
                   const std::string& folder);
 

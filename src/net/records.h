@@ -5,8 +5,8 @@
 
 namespace crema {
 
-// Samples in one forward pass: the first extent of the first blob of a source or Input layer, else
-// 1.
+// Samples in one forward pass: the first extent of the first blob of a source or Input layer,
+// otherwise 1.
 int64_t batch_of(const Net& net);
 // Records per epoch of the net's first source; 0 when it does not know.
 int64_t records_of(const Net& net);
@@ -17,10 +17,10 @@ int64_t count_records(const Net& net);
 struct WholeEpoch {
   int64_t records = 0, batches = 0;
 };
-// Error naming the layers where a source has no epochs, where sources differ in records or
-// batch_size, or where the last batch's size does not suit a layer. Makes the plans for both sizes.
+// Error naming the layers if a source has no epochs, if sources differ in records or batch_size, or
+// if the last batch's size does not fit a layer. Makes the plans for both sizes.
 WholeEpoch check_whole_epochs(Net& net);
-// How many records the batch of a pass has.
+// The number of records in the batch of a pass.
 int64_t records_in(const Net& net, uint64_t pass);
 
 }  // namespace crema

@@ -1,4 +1,4 @@
-// SilentDuring: what a context logs is dropped while one of these is alive.
+// SilentDuring: drops a context's log lines while one of these is alive.
 #pragma once
 
 #include "device/context.h"

@@ -8,11 +8,11 @@
 
 namespace crema {
 
-// What `source` of a data layer names, as it is found from the working directory and from `folder`,
-// that of the net's file. "" where it has none.
+// The path in `source` of a data layer, as found from the working directory and from `folder`, that
+// of the net's file. "" if it has none.
 std::string source_of(const LayerParameter& layer, const std::string& folder);
 
-// The file with the names of the classes of the first data layer whose source has one; "": none has.
+// The file with the class names of the first data layer whose source has one; "": none has.
 std::string class_names_file_of(const NetParameter& net, const std::string& folder);
 ClassNames class_names_of(const NetParameter& net, const std::string& folder);
 

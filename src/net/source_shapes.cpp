@@ -21,8 +21,8 @@ using google::protobuf::Message;
 
 constexpr int64_t kBoxesOfAList = 10, kNumbersOfABox = 16;
 
-// The first positive number in a set field with this name, at any depth: forks keep such fields in
-// messages of their own.
+// The first positive number in a set field with this name, at any depth: forks have such fields in
+// separate messages.
 std::optional<int64_t> stated(const Message& message, const std::string& name) {
   std::vector<const FieldDescriptor*> fields;
   const auto* reflection = message.GetReflection();
@@ -142,7 +142,7 @@ Shape label_shape(const LayerParameter& layer, const Shape& image) {
   return {image[0]};
 }
 
-// Whether bottom `j` of this layer holds a class for each sample.
+// Whether bottom `j` of this layer has a class for each sample.
 bool reads_labels(const LayerParameter& layer, int j) {
   // Losses whose second bottom also has no gradient, but is a target for each score, or boxes.
   static const std::set<std::string> others = {"SigmoidCrossEntropyLoss",

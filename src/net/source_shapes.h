@@ -21,13 +21,13 @@ struct SourceTop {
   std::optional<int64_t> samples() const;  // none: the layer states no batch_size
 };
 
-// The shape it will have: as input_param states; else that of images, labels or boxes from such a
-// source. Labels are what losses and accuracies read as such, and the second top of image sources.
-// None: unknown.
+// The shape it will have: from input_param, otherwise that of images, labels or boxes from such a
+// source. Labels are blobs that losses and accuracies read as such, and the second top of image
+// sources. None: unknown.
 std::optional<Shape> usual_shape(const SourceTop& top);
 
-// The same where that rests on shapes or sizes which the layer's fields state; only the number of
-// channels may be guessed.
+// The same if it follows from shapes or sizes in the layer's fields; only the number of channels
+// may be guessed.
 std::optional<Shape> stated_image(const SourceTop& top);
 
 // For a message: "300x5", a shape such as the readers of the top expect; "SHAPE": unknown.

@@ -28,7 +28,7 @@ std::vector<std::string> names_of(const std::map<std::string, Top>& producers) {
   return names;
 }
 
-// What to say of a bottom that no layer above makes.
+// The message about a bottom that no layer above makes.
 std::string about_missing(const NetParameter& net, const std::string& blob,
                           const std::map<std::string, Top>& producers,
                           const std::function<std::string(const std::string&)>& why_missing) {

@@ -126,8 +126,8 @@ class Surgeon {
     set_top({Kind::map, layer.top(0), shapes_[i][0], ""});
   }
 
-  // Whether the layer makes a row of each image and does nothing else, and only what will read
-  // images reads the row. A row of scores is one already.
+  // Whether the layer only makes a row of each image, and only layers that will read images read
+  // the row. A row of scores is already one.
   bool flattens(int i, const SurgeryBlob& bottom) const {
     const std::string& type = net_.layer(i).type();
     if (type != "Flatten" && type != "Reshape") return false;

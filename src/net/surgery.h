@@ -16,19 +16,20 @@ struct Surgery {
   std::vector<int> origins;  // for each layer, the one of the given net that it comes from
   // A line for each layer that was changed or left out.
   std::vector<std::string> changes;
-  // Global poolings before what was converted, whose tops are no larger for a larger image.
+  // Global poolings before the converted layers, whose tops are no larger for a larger image.
   std::vector<std::string> warnings;
   std::set<std::string> transposed;  // layers whose weights were stored inputs by outputs
 };
 
 // `net`, as deploy() makes it, and the graph of a Net made from it, which has the shapes. Layers
-// keep their names. What reads scores of samples then reads maps of them: Softmax and the like work
-// on each position. Error, with a position, for a layer that cannot, and when nothing is to convert.
+// keep their names. Readers of scores of samples then read maps of them: Softmax and similar layers
+// work on each position. Error, with a position, for a layer that cannot, and if there is nothing
+// to convert.
 Surgery make_fully_convolutional(const NetParameter& net, const Graph& graph,
                                  const std::function<std::string(int layer)>& where);
 
-// Gives the weights of the net to the one that surgery made of it. An image's values are in the same
-// order in both, so rows of weights stay as they are, unless they were transposed.
+// Copies the weights of the net to the one that surgery made of it. An image's values are in the
+// same order in both, so rows of weights do not change, unless they were transposed.
 void copy_weights(Net& from, Net& to, const std::set<std::string>& transposed);
 
 }  // namespace crema

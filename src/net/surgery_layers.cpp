@@ -22,7 +22,7 @@ const std::set<std::string>& channelwise() {
   return types;
 }
 
-// Axes that are counted from the end, or all that are left, are the channels.
+// Axes that are counted from the end, or all remaining ones, are the channels.
 void name_channels(Message* family) {
   const auto* reflection = family->GetReflection();
   const FieldDescriptor* axis = family->GetDescriptor()->FindFieldByName("axis");

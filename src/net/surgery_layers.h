@@ -9,15 +9,15 @@
 
 namespace crema {
 
-// Whether the type changes each value by itself, or by its channel, whatever else there is.
+// Whether the type changes each value by itself, or by its channel, whatever the other axes.
 bool is_pointwise(const std::string& type);
 
-// An InnerProduct over a whole image, channels x height x width, as a Convolution. Error when no
-// convolution computes the same. `axes`: how many its bottom had.
+// An InnerProduct over a whole image, channels x height x width, as a Convolution. Error if no
+// convolution computes the same. `axes`: the number of its bottom's axes.
 LayerParameter as_convolution(const LayerParameter& layer, const Shape& image, int axes);
 
-// The layer for maps of scores, samples x channels x height x width, where it had scores, samples x
-// channels. Error when it does not work on each position by itself.
+// The layer for maps of scores, samples x channels x height x width, instead of scores, samples x
+// channels. Error if it does not work on each position by itself.
 LayerParameter for_maps(const LayerParameter& layer);
 
 // A matrix of `rows` rows by columns.

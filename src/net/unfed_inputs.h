@@ -9,7 +9,8 @@
 namespace crema {
 
 // Error, with its position, for the first Input layer included in `state`: its tops would stay
-// zero. For what needs real data: training, feature extraction. `net` as it is given to a Net.
+// zero. For verbs that need real data: training, feature extraction. `net` is the one passed to a
+// Net.
 void refuse_unfed_inputs(const NetParameter& net, const NetState& state,
                          const std::function<std::string(int layer)>& where);
 

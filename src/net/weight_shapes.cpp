@@ -9,7 +9,7 @@ namespace {
 
 constexpr int64_t kLargest = 2048;  // side of a square that is looked at
 
-// The first layer of this type whose weights are known and which `top` leads to, through layers without
+// The first layer of this type with known weights that `top` leads to, through layers without
 // weights if `direct`.
 const LayerParameter* first_reader(const std::string& top, const NetParameter& layers,
                                    const std::string& type, const WeightShapes& weights,
@@ -22,7 +22,7 @@ const LayerParameter* first_reader(const std::string& top, const NetParameter& l
     const bool known = weights.count(layer.name()) > 0;
     if (layer.type() == type && known) return &layer;
     if (direct && known) {
-      // Scale, BatchNorm and the like keep the number of channels.
+      // Scale, BatchNorm and similar layers keep the number of channels.
       if (layer.type() == "InnerProduct" || layer.type() == "Convolution") return nullptr;
     }
     reached.insert(layer.top().begin(), layer.top().end());
@@ -30,7 +30,8 @@ const LayerParameter* first_reader(const std::string& top, const NetParameter& l
   return nullptr;
 }
 
-// How many values `reader` gets of a square of this side; none when a layer cannot take it.
+// The number of values that `reader` gets from a square of this side; none if a layer cannot take
+// it.
 class ValuesOfSide {
  public:
   ValuesOfSide(const std::string& top, const Shape& shape, const NetParameter& layers,

@@ -1,5 +1,5 @@
-// What the weights of a net tell of its input: the first convolution has its channels, the first fully
-// connected layer its size.
+// What the weights of a net reveal about its input: the first convolution has its channels, the
+// first fully connected layer its size.
 #pragma once
 
 #include <functional>
@@ -19,9 +19,10 @@ using WeightShapes = std::map<std::string, Shape>;
 using ShapesWithInput =
     std::function<std::optional<std::map<std::string, Shape>>(const NetParameter& net)>;
 
-// `shape` of samples x channels x height x width, corrected: `layers` are those that lead from the input
-// `top` on. The size is looked for where `sized` is false, among squares. Of several that give the same
-// number of values it is that of `shape`, then 224, then the one that can be halved most often.
+// `shape` of samples x channels x height x width, corrected: `layers` are those that lead from the
+// input `top` on. If `sized` is false, the size is searched among squares. Of several that give the
+// same number of values it is that of `shape`, then 224, then the one that can be halved most
+// often.
 Shape shape_by_weights(const std::string& top, const Shape& shape, bool sized,
                        const NetParameter& layers, const WeightShapes& weights,
                        const ShapesWithInput& shapes);

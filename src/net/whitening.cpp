@@ -57,7 +57,7 @@ void add_patches(const std::vector<float>& images, const Shape& shape, int64_t k
   error.rethrow();
 }
 
-// The filters, one a row.
+// The filters, one per row.
 std::vector<float> filters_of(std::vector<double> covariance, const Shape& shape, float epsilon) {
   const int64_t side = shape.count(1), half = shape[0] / 2;
   for (int64_t i = 0; i < side; ++i) {
@@ -105,7 +105,7 @@ class Quietly {
   bool resident_;
 };
 
-// Returns what the filters were made from.
+// Returns the source of the filters.
 std::string fill_one(Net& net, const NetParameter& text, const Parameter& parameter) {
   NetOptions options = net.options();
   NetParameter above = text;

@@ -13,8 +13,8 @@
 namespace crema {
 
 // Fills the parameters of `net` whose filler is "whitening", from at least 5000 images that the
-// sources of `text`, the net's file, make. A no-op without such a filler; where a caller fills Input
-// layers, a warning. Error, with the layer's name, where filters do not fit.
+// sources of `text`, the net's file, make. A no-op without such a filler; a warning if a caller
+// fills Input layers. Error, with the layer's name, if filters do not fit.
 void fill_from_data(Net& net, const NetParameter& text);
 
 // Rows: the eigenvectors of a symmetric matrix of `side` rows, those of the largest eigenvalue

@@ -12,7 +12,7 @@ struct Work {
   double bytes = 0;
 };
 
-// Of a layer whose arguments are bound to memory.
+// For a layer whose arguments are bound to memory.
 Work forward_work(const Layer& layer, const Preparation& preparation, const Forward& forward);
 Work backward_work(const Layer& layer, const Preparation& preparation, const Backward& backward);
 

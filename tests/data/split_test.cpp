@@ -82,7 +82,7 @@ TEST(Split, SaysWhatIsWrong) {
   expect_part(problem(0.05), "-split 0.05 of 5 records leaves none for training");
   expect_part(problem(0.95), "leaves all");
   for (const double wrong : {-1.0, 2.5, 1e300 * 1e300})
-    expect_part(problem(wrong), "expected a share below 1");
+    expect_part(problem(wrong), "expected a fraction below 1");
 }
 
 TEST(Split, NamesTheParts) {

@@ -32,7 +32,7 @@ Moments moments_of(const std::vector<SourceFacts::Channel>& channels,
 
 namespace {
 
-// Normalizes what it reads by itself.
+// Normalizes its input itself.
 bool centres(const LayerParameter& layer) {
   return layer.type() == "BatchNorm" || layer.type() == "BN" || layer.type() == "LayerNorm" ||
          layer.type() == "GroupNorm" || layer.type() == "MVN";

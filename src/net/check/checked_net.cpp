@@ -67,7 +67,7 @@ int CheckedNet::scores_of(int layer, const std::string& bottom) const {
   return scores_of(producer, message.bottom(0));
 }
 
-// Only where they are the second axis.
+// Only if they are the second axis.
 int64_t CheckedNet::num_output(int layer) const {
   const LayerParameter& message = this->layer(layer);
   if (message.type() == "InnerProduct" && message.inner_product_param().axis() == 1)

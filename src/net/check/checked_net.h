@@ -20,13 +20,13 @@ class CheckedNet {
   std::string folder() const;
   std::string where(int layer, const std::string& field) const;
 
-  // The layers that read this top before another layer writes the blob anew.
+  // The layers that read this top before another layer overwrites the blob.
   std::vector<int> readers_of(int layer, const std::string& top) const;
   // The layer that wrote what `layer` reads as `bottom`; -1: none.
   int producer_of(int layer, const std::string& bottom) const;
   // Whether the layer is part of the loss.
   bool is_loss(int layer) const;
-  // The layer with a num_output that the channels of `bottom` come from; -1: not known.
+  // The layer with a num_output that determines the channels of `bottom`; -1: unknown.
   int scores_of(int layer, const std::string& bottom) const;
   int64_t num_output(int layer) const;
 

@@ -8,7 +8,7 @@
 namespace crema {
 namespace {
 
-// Where "FILE:LINE:COLUMN" in front of a text ends, and FILE; 0: it has none.
+// Where "FILE:LINE:COLUMN" in front of a text ends, and FILE; 0: there is none.
 struct Place {
   size_t end = 0;
   std::string file;

@@ -1,4 +1,4 @@
-// Finding: something in a solver's or a net's file that a training should not begin with.
+// Finding: a problem in a solver's or a net's file that should be fixed before training.
 #pragma once
 
 #include <string>
@@ -22,8 +22,8 @@ void add(Findings* findings, Severity severity, const std::string& where, const 
   findings->push_back({severity, where, cat(parts...)});
 }
 
-// From the line of an error or a note, "net.prototxt:12:3: what"; without a position `otherwise`
-// stands for it.
+// From the line of an error or a note, "net.prototxt:12:3: what"; without a position `otherwise` is
+// used.
 Finding finding_of(Severity severity, const std::string& line, const std::string& otherwise);
 
 // Sorts by file, line and column, and leaves one of those that are equal, as a net for training and

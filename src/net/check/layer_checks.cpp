@@ -1,4 +1,4 @@
-// Checks of single layers and of what lies around them.
+// Checks of single layers and their neighbours.
 #include <algorithm>
 #include <set>
 
@@ -23,7 +23,7 @@ bool is_activation(const std::string& type) {
   return types.count(type) > 0;
 }
 
-// The layer's loss is not divided by the number of what it is a sum over.
+// The layer's loss is a sum that is not divided by the number of its terms.
 bool is_sum(const CheckedNet& net, int layer) {
   const LayerParameter& message = net.layer(layer);
   if (!message.has_loss_param() || !net.is_loss(layer)) return false;
@@ -31,7 +31,7 @@ bool is_sum(const CheckedNet& net, int layer) {
   if (message.loss_weight_size() > 0 && message.loss_weight(0) < 0.1) return false;
   const LossParameter& loss = message.loss_param();
   if (loss.has_normalization()) return loss.normalization() == LossParameter::NONE;
-  // By the batch only: a sum over places, where the scores come from a convolution.
+  // Divided by the batch only: a sum over positions, if the scores come from a convolution.
   if (!loss.has_normalize() || loss.normalize() || message.bottom_size() == 0) return false;
   const int from = net.producer_of(layer, message.bottom(0));
   return from >= 0 &&

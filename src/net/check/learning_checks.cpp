@@ -1,4 +1,5 @@
-// Checks of what makes a net learn nothing, or something else than is meant, without an error.
+// Checks for mistakes that keep a net from learning, or make it learn something else, without an
+// error.
 #include <algorithm>
 #include <set>
 
@@ -17,7 +18,7 @@ bool is_rectifier(const LayerParameter& layer) {
          (layer.type() == "ReLU" && layer.relu_param().negative_slope() == 0);
 }
 
-// What a layer in front of a loss does to the values that the loss expects as any numbers.
+// The effect of a layer in front of a loss that expects any numbers.
 std::string harm_of(const LayerParameter& before, const std::string& loss) {
   const std::string& type = before.type();
   const bool by_softmax =
@@ -74,15 +75,15 @@ std::string name_of_params(const LayerParameter& layer) {
   return layer.type() == "InnerProduct" ? "inner_product_param" : "convolution_param";
 }
 
-// Types such as Yolov3 are losses by themselves; what a layer in Python is nobody knows here.
+// Types such as Yolov3 are losses themselves; a Python layer could be anything.
 bool ends_in_loss(const CheckedNet& net, int layer) {
   const std::string& type = net.layer(layer).type();
   const LayerMaker* const maker = type == "Python" ? nullptr : LayerRegistry::find(type);
   return net.is_loss(layer) || !maker || maker->make()->is_loss();
 }
 
-// Layers whose values a loss or a Silence layer depends on. Silence says that the author knows that
-// they are not used.
+// Layers whose values a loss or a Silence layer depends on. Silence means that the author knows
+// that they are unused.
 std::vector<char> reach_of_losses(const CheckedNet& net) {
   std::vector<char> reached(net.layers());
   std::vector<int> open;
@@ -106,8 +107,8 @@ bool starts_at_zero(const LayerParameter& layer) {
   return filler && filler->type() == "constant" && filler->value() == 0 && layer.blobs_size() == 0;
 }
 
-// Whether the weights of a layer whose outputs are 0 get no gradient: a ReLU passes none at 0, and a
-// next layer whose weights are 0, too, gives none.
+// Whether the weights of a layer whose outputs are 0 get no gradient: a ReLU passes none at 0, nor
+// does a next layer whose weights are also 0.
 bool gets_no_gradient(const CheckedNet& net, int layer) {
   static const Names passing = {"BatchNorm", "Scale", "Bias", "Dropout", "Pooling", "LRN", "TanH"};
   if (net.layer(layer).top_size() == 0) return false;

@@ -1,4 +1,4 @@
-// Mean and deviation of what a net gets from a source.
+// Mean and deviation of a source's values.
 #pragma once
 
 #include <vector>

@@ -20,7 +20,7 @@ double lr_mult_of(const LayerParameter& layer, int blob) {
   return blob < layer.param_size() ? double{layer.param(blob).lr_mult()} : 1;
 }
 
-// Why a layer's values are not from 0 to 1; "" where they may be.
+// Why a layer's values are not from 0 to 1; "" if they may be.
 std::string leaves_unit_range(const LayerParameter& before) {
   static const std::set<std::string> sums = {"InnerProduct", "Convolution", "Deconvolution"},
                                      centred = {"BatchNorm", "LayerNorm", "MVN", "TanH"};

@@ -1,4 +1,4 @@
-// Checks of a net against the data that its sources hold.
+// Checks of a net against the data of its sources.
 #include <algorithm>
 #include <cmath>
 #include <set>
@@ -38,7 +38,7 @@ bool scales_to_inputs(const CheckedNet& net) {
   return false;
 }
 
-// Of all values: the root of the mean square of their distance to `mean(channel)`.
+// Over all values: the root of the mean square of their distance to `mean(channel)`.
 template <typename Mean>
 double spread(const std::vector<SourceFacts::Channel>& channels, const Mean& mean) {
   double count = 0, squares = 0;
@@ -65,7 +65,7 @@ void check_one_class(const CheckedNet& net, int layer, const SourceFacts& facts,
       "converted?");
 }
 
-// Labels that are the targets of a loss with a range, or of one whose scores are in a range.
+// Labels that are the targets of a loss with a range, or of one with scores in a range.
 void check_targets(const CheckedNet& net, int layer, const SourceFacts& facts, Findings* findings) {
   const std::string& top = net.layer(layer).top(1);
   const auto [least, most] = std::minmax_element(facts.labels.begin(), facts.labels.end());

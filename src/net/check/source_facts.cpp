@@ -140,7 +140,7 @@ void read_list(const std::string& path, SourceFacts* facts) {
     char* end = nullptr;
     const long label =
         std::strtol(line.c_str() + (space == std::string::npos ? 0 : space + 1), &end, 10);
-    if (space == std::string::npos || *end != 0) break;  // the layer says what is wrong
+    if (space == std::string::npos || *end != 0) break;  // the layer reports the error
     facts->labels.push_back(label);
     if (lines < kNames) facts->names.push_back(line.substr(0, space));
   }

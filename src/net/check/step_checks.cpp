@@ -38,7 +38,7 @@ bool has_time(const CheckedNet& net) {
   return false;
 }
 
-// Of a number or bool; 0 where the message has no such field.
+// The value of a number or bool; 0 if the message has no such field.
 int64_t number_in(const Message* message, const char* name) {
   const FieldDescriptor* field =
       message ? message->GetDescriptor()->FindFieldByName(name) : nullptr;
@@ -56,7 +56,7 @@ int64_t number_in(const Message* message, const char* name) {
   }
 }
 
-// What moves pixels: fields of transform_param, and sizes of the list's images.
+// Settings that move pixels: fields of transform_param, and sizes of the list's images.
 std::map<std::string, std::string> geometry_of(const LayerParameter& layer) {
   static const char* const fields[] = {"mirror",
                                        "crop_size",
@@ -86,7 +86,7 @@ std::map<std::string, std::string> geometry_of(const LayerParameter& layer) {
   return geometry;
 }
 
-// "00000012_dir/cat.jpg" -> "cat": what the names of an image and of its label image share.
+// "00000012_dir/cat.jpg" -> "cat": the common part of the names of an image and its label image.
 std::string stem_of(const std::string& name) {
   std::string stem = name.substr(name.rfind('/') + 1);
   stem = stem.substr(0, stem.rfind('.'));

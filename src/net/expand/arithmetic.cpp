@@ -18,7 +18,7 @@ Literal checked(double number, const Place& at) {
   return number;
 }
 
-// A whole number where the result is one that fits.
+// An integer if the result is one that fits.
 Literal rounded(double number, const Place& at) {
   require(std::fabs(number) < 9.2e18, at, ": the result is too large for a whole number");
   return static_cast<int64_t>(number);

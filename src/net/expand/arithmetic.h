@@ -1,4 +1,4 @@
-// What the operators and functions of expressions compute. `at` is the place for errors.
+// The operators and functions of expressions. `at` is the position for errors.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Where the expansion stands in a file, and the variables that it sees there.
+// The current position of the expansion in a file, and the variables visible there.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,7 @@ namespace crema {
 
 struct Cursor;
 
-// Where something stands in a file, written out only when an error names it.
+// A position in a file, written out only if an error names it.
 struct Place {
   const Cursor* cursor = nullptr;
   size_t offset = 0;
@@ -43,7 +43,8 @@ struct Cursor {
 // set only in those of the innermost file.
 class Scopes {
  public:
-  // `given` are the variables from outside, -set; those that are asked for are added to `used`.
+  // `given` are the variables from outside, -set; the names of those that are read are added to
+  // `used`.
   explicit Scopes(const Variables& given) : given_(given) {}
 
   void enter_file(Variables arguments) { frames_.push_back({std::move(arguments), true}); }
@@ -52,7 +53,7 @@ class Scopes {
   size_t files() const;
 
   const Literal* find(const std::string& name);
-  // Where the innermost file has it already; else in the innermost repeat or file.
+  // In the innermost file that already has it; otherwise in the innermost repeat or file.
   void set(const std::string& name, Literal value);
   // In the innermost repeat or file.
   void set_here(const std::string& name, Literal value) {

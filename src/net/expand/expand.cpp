@@ -17,7 +17,7 @@ constexpr size_t kMaxExpanded = size_t{8} << 20;   // ResNet-152 has 170 KiB
 constexpr int64_t kInclude = 32, kRepetition = 8;  // what they cost, in simple statements
 constexpr int kMaxBlocks = 200;                    // of blocks in each other
 
-// How a part of the text came where it is: a file, and the values of the repeats in it.
+// How a part of the text got where it is: a file, and the values of the repeats in it.
 struct Level {
   std::string file;
   std::string included;  // "included at net.prototxt:3:1"; empty for the first file
@@ -111,7 +111,7 @@ class Expander {
 
   void value(Cursor& cursor, bool angle) {
     const size_t begin = cursor.at;
-    // What is no value is left to protobuf's parser.
+    // Anything that is not a value is left to protobuf's parser.
     const Token& first = cursor.token();
     if (first.kind == Token::Kind::end || first.is("}") || first.is(">")) return;
     const Literal value = evaluate(cursor, scopes_, angle);
@@ -310,7 +310,7 @@ class Expander {
         ++cursor.at;
         const Place at = cursor.here();
         if (!done) taken = is_true(evaluate(cursor, scopes_), at);
-        // One behind a true one is read, but not computed.
+        // A branch after a true one is read, but not computed.
         while (done && !cursor.token().is("{") && cursor.token().kind != Token::Kind::end)
           ++cursor.at;
       }
@@ -335,7 +335,7 @@ class Expander {
     output_.set_shift(shift);
   }
 
-  // error: "what is wrong", of a file that cannot do what it was asked.
+  // error: "what is wrong", from a file that cannot do what was requested.
   [[noreturn]] void error(Cursor& cursor) {
     const Token word = cursor.token();
     cursor.at += 2;
@@ -352,7 +352,7 @@ class Expander {
     fail(cursor.where(opening), ": this block is not closed: the file ends before its \"}\"");
   }
 
-  // Moves behind the brace that closes the block.
+  // Moves past the brace that closes the block.
   static void skip_block(Cursor& cursor, const Token& opening) {
     for (int open = 1; open > 0; ++cursor.at) {
       if (cursor.token().kind == Token::Kind::end) unclosed(cursor, opening);
@@ -360,7 +360,7 @@ class Expander {
     }
   }
 
-  // Moves a block whose first token this is to where its statement stands; returns the shift before.
+  // Moves a block that starts with this token to where its statement is; returns the previous shift.
   int enter(const Token& first) {
     const int before = output_.shift();
     if (const auto column = column_after(first.gap)) output_.set_shift(output_.column() - *column);

@@ -17,7 +17,7 @@ constexpr int kLevelCount = 5;
 constexpr int64_t kMaxValues = 1 << 20;
 constexpr int kMaxNesting = 100;  // of parentheses and lists in each other
 
-// Recursive descent that evaluates as it reads. What a condition leaves out is read with
+// Recursive descent that evaluates as it reads. Parts that a condition skips are read with
 // `skipping_` set: nothing is looked up or computed there.
 class Evaluator {
  public:
@@ -207,7 +207,7 @@ class Evaluator {
     return values;
   }
 
-  // Of lists in each other, too: they could double with every step of a repeat.
+  // Also counts nested lists: they could double with every step of a repeat.
   static int64_t count(const Literal::List& values) {
     int64_t all = 0;
     for (const Literal& value : values) {
@@ -234,7 +234,7 @@ class Evaluator {
     return all;
   }
 
-  // The content of a text, its variables replaced, as it would stand between double quotes.
+  // The content of a text with its variables replaced, as between double quotes.
   std::string replaced(const Token& token) {
     const std::string_view quoted = token.text;
     const char quote = quoted[0];

@@ -5,15 +5,15 @@
 
 namespace crema {
 
-// Evaluates the expression at the cursor and moves behind it. In a block in angle brackets ">" is
-// no operator but its end. Errors name the place.
+// Evaluates the expression at the cursor and moves past it. In a block in angle brackets ">" is its
+// end, not an operator. Errors name the position.
 Literal evaluate(Cursor& cursor, Scopes& scopes, bool in_angle_block = false);
 
-// Whether a value is true, for `if` and `?:`: a truth value, or a number other than 0. `at` is
-// where it stands.
+// Whether a value is true, for `if` and `?:`: a truth value, or a number other than 0. `at` is its
+// position.
 bool is_true(const Literal& value, const Place& at);
 
-// A value as a whole number, for the bounds of a repeat.
+// A value as an integer, for the bounds of a repeat.
 int64_t whole_number(const Literal& value, const Place& at);
 
 }  // namespace crema

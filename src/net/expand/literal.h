@@ -1,4 +1,4 @@
-// Literal: a value as it can stand in a prototxt file, and as variables hold it.
+// Literal: a value of a variable or in a prototxt file.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace crema {
 
-// A text's content as it stands between double quotes: with its escapes.
+// A text's content between double quotes, with its escapes.
 struct Text {
   std::string escaped;
   bool operator==(const Text&) const = default;
@@ -42,9 +42,9 @@ struct Literal {
   bool operator==(const Literal& other) const;
 };
 
-// As it stands in a prototxt file: 3, 0.5, true, "a text", MAX, [1, 2].
+// As written in a prototxt file: 3, 0.5, true, "a text", MAX, [1, 2].
 std::string written(const Literal& value);
-// As it stands inside a text in quotes.
+// As written inside a quoted text.
 std::string inside_text(const Literal& value);
 // For messages: "the whole number 3", "the list [1, 2]".
 std::string described(const Literal& value);

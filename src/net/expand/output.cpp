@@ -41,7 +41,7 @@ int Output::column() const {
   return column_after("\n" + text_.text()).value() + (space_ ? 1 : 0);
 }
 
-// The gap as it stands before the next token.
+// The gap before the next token.
 std::string Output::flush() {
   const bool first = size() == 0;
   std::string text;
@@ -63,7 +63,7 @@ std::string Output::flush() {
 
 void Output::write(std::string_view value, const Cursor& cursor, const Token& token) {
   const size_t offset = cursor.base + token.begin;
-  // What is before a token has the origin of the token.
+  // Text before a token has the origin of the token.
   if (const std::string before = flush(); !before.empty())
     text_.append(before, cursor.file, offset, cursor.context);
   text_.append(value, cursor.file, offset, cursor.context);

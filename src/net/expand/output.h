@@ -1,4 +1,4 @@
-// Puts an expanded text together: its tokens, each with its origin, and what stands between them.
+// Assembles an expanded text: its tokens, each with its origin, and the text between them.
 #pragma once
 
 #include <optional>
@@ -13,21 +13,21 @@ class Output {
  public:
   explicit Output(const std::string& path) : text_(path) {}
 
-  // The blanks and comments before a token. They are written with the next token, as it may be that
-  // this one is not. A comment on the line of the token before it is copied where `trailing` says so
-  // and that token was written, one on a line of its own where `lines` does.
+  // The blanks and comments before a token. They are written with the next token, because this one
+  // may be skipped. A comment on the line of the previous token is copied if `trailing` is set and
+  // that token was written, one on its own line if `lines` is set.
   void gap(std::string_view gap, bool trailing, bool lines);
-  // What follows on this line belongs to something that was not written.
+  // The rest of this line belongs to something that was not written.
   void omit() { omitted_ = true; }
 
   void write(const Cursor& cursor, const Token& token) { write(token.text, cursor, token); }
-  // `value` instead of what stands at `token`.
+  // Writes `value` instead of the text at `token`.
   void write(std::string_view value, const Cursor& cursor, const Token& token);
 
   // How many columns the lines of the source move to the right.
   int shift() const { return shift_; }
   void set_shift(int shift) { shift_ = shift; }
-  // The column, from 0, in which the next token would stand.
+  // The column, from 0, of the next token.
   int column() const;
 
   size_t size() const { return text_.text().size(); }
@@ -43,7 +43,7 @@ class Output {
   int indent_ = 0, shift_ = 0;
 };
 
-// The column, from 0, of the token after a gap with a newline in it; none else.
+// The column, from 0, of the token after a gap with a newline in it; otherwise none.
 std::optional<int> column_after(std::string_view gap);
 
 }  // namespace crema

@@ -40,7 +40,7 @@ std::string SourceText::where(int line, int display_column) const {
                                [](size_t value, const Part& p) { return value < p.begin; });
   if (part != parts_.begin()) --part;
   if (!part->file) return path_;
-  // Of a value that was computed only the beginning is known.
+  // For a computed value only the beginning is known.
   const size_t inside = expanded_ ? 0 : offset - part->begin;
   const std::string place = part->file->where(part->offset + inside);
   return part->context ? cat(place, " (", *part->context, ")") : place;

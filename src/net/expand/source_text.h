@@ -26,24 +26,25 @@ struct WrittenFile {
 
 class SourceText {
  public:
-  // A text that stands in a file as it is.
+  // A text unchanged from a file.
   SourceText(std::string path, std::string text);
   // A text that is put together by append().
   explicit SourceText(std::string path) : path_(std::move(path)) {}
 
   const std::string& path() const { return path_; }
   const std::string& text() const { return text_; }
-  // Whether it differs from what was written.
+  // Whether it differs from the written text.
   bool expanded() const { return expanded_; }
 
-  // Adds a part that was written at `offset` of `file`; null when it stands in no file. `context` tells how the part came here,
-  // "included at resnet.prototxt:9:5, $stage = 1"; "" when it stands there.
+  // Adds a part that was written at `offset` of `file`; null if it is in no file. `context` tells
+  // how the part came here, "included at resnet.prototxt:9:5, $stage = 1"; "" if it is there
+  // itself.
   void append(std::string_view part, const std::shared_ptr<const WrittenFile>& file, size_t offset,
               const std::shared_ptr<const std::string>& context);
 
-  // "lenet.prototxt:34:3", or "block.prototxt:7:5 (included at resnet.prototxt:9:5)", of a place
-  // that protobuf reports: both from 0, tabs up to the next multiple of 8. The path alone where it
-  // stands in no file.
+  // "lenet.prototxt:34:3", or "block.prototxt:7:5 (included at resnet.prototxt:9:5)", for a
+  // position from protobuf: both from 0, tabs up to the next multiple of 8. Only the path if it is
+  // in no file.
   std::string where(int line, int display_column) const;
   // The offset of such a place.
   size_t offset_of(int line, int display_column) const;

@@ -21,12 +21,12 @@ struct Token {
   bool is_word(std::string_view word) const { return kind == Kind::word && text == word; }
 };
 
-// The last one is the end. What is no word of the language becomes a symbol of one character:
-// protobuf's parser says what is wrong with it.
+// The last one is the end. Anything that is not a word of the language becomes a symbol of one
+// character: protobuf's parser reports it.
 std::vector<Token> tokens_of(std::string_view text);
 
-// Whether a file has something to expand: a variable outside quotes, an include of a file, a repeat,
-// an if or a fraction.
+// Whether a file has something to expand: a variable outside quotes, an include of a file, a
+// repeat, an if or a fraction.
 bool has_expansions(const std::vector<Token>& tokens);
 
 // Whether the token at `at` starts a statement of the expansion rather than a field: a layer has a

@@ -1,15 +1,15 @@
 // Pass "edges": what passes along the edges of the graph besides blobs and gradients
 // (layers/edge.h). Part of fuse.
 //
-// Gradients through ReLUs. A maximum over values that a ReLU has left is positive exactly where the
-// chosen value is. So a max pooling can take its gradient through that ReLU without reading what it
-// pooled, and once all readers do so, also after a Concat, no backward reads the ReLU's output any
-// more: its memory is free after the forward pass, and its writer has one pass less to make. A
-// layer that reads its bottom in backward anyway, as the end of a classifier does, can do so too.
+// Gradients through ReLUs. A maximum over outputs of a ReLU is positive exactly where the chosen
+// value is. So a max pooling can pass its gradient through that ReLU without reading its bottom.
+// Once all readers do so, also after a Concat, no backward reads the ReLU's output any more: its
+// memory is free after the forward pass, and its writer saves one pass. A layer that reads its
+// bottom in backward anyway, as the end of a classifier does, can do so too.
 //
-// Statistics. Batch normalization first reads all that a convolution wrote, only to add it up. A
-// convolution whose kernel can do that as it writes is asked to. Kernels add in any order, so this
-// is left out where results must repeat.
+// Statistics. Batch normalization first reads a convolution's whole output only to add it up. A
+// convolution whose kernel can do that while it writes is asked to. Kernels add in any order, so
+// this is skipped if results must be reproducible.
 #include <algorithm>
 
 #include "net/plan.h"
@@ -58,7 +58,7 @@ class ReluEdges {
     if (node.edges.bottom.relu) node.edges.bottom.relu_factor = first;
   }
 
-  // Which values have all parts of their gradient taken through the ReLU by now.
+  // Values that already have all parts of their gradient taken through the ReLU.
   void hand_on(PlanNode& node) {
     for (size_t j = 0; j < node.bottoms.size(); ++j) {
       if (!node.backward || !node.propagate[j]) continue;
@@ -70,7 +70,7 @@ class ReluEdges {
   }
 
   Plan& plan_;
-  // Of values whose elements all come out of a ReLU: its factor; 0 of others.
+  // For values whose elements all come out of a ReLU: its factor; 0 for others.
   std::vector<float> from_relu_;
   std::vector<bool> taken_;
 };

@@ -1,7 +1,7 @@
-// Pass "fuse": replaces neighbouring layers by one fused layer, as the table in fuse_patterns.cpp
-// says, where that is profitable. A fused node's type is the members' types with '+' between ("Sum"
-// for an Eltwise sum); its message holds the parameters of all members, its parameter blobs are
-// theirs in order.
+// Pass "fuse": replaces adjacent layers by one fused layer, following the table in
+// fuse_patterns.cpp, if that is profitable. A fused node's type is the members' types with '+'
+// between ("Sum" for an Eltwise sum); its message holds the parameters of all members, its
+// parameter blobs are theirs in order.
 #include <algorithm>
 
 #include "net/passes/fuse_patterns.h"
@@ -79,7 +79,7 @@ class Fuser {
     return node >= 0 && !dead_[node] && matches_word(word, plan_.nodes[node]);
   }
 
-  // The only reader of the node's only top, when nothing else needs that value; -1 otherwise.
+  // The only reader of the node's only top, if nothing else needs that value; -1 otherwise.
   int sole_reader(int node) const {
     const PlanNode& n = plan_.nodes[node];
     if (n.tops.size() != 1) return -1;

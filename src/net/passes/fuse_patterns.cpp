@@ -28,7 +28,7 @@ bool scores_classes(const FuseMatch& match) {
   return owns_weights(match) && loss.bottoms.size() == 2 && loss.bottoms[0] == scores.tops[0];
 }
 
-// A BatchNorm that has factors of its own, in forks.
+// A fork's BatchNorm with its own factors.
 bool scales_itself(const FuseMatch& match) {
   return learns_scale(match.node("BatchNorm").message.batch_norm_param()) && has_no_slope(match);
 }

@@ -22,21 +22,21 @@ struct FusePattern {
   // Types along a path, '+' between: each node is the only reader of the one before. "Sum" is an
   // Eltwise that adds two blobs. This is the type of the fused layer, too.
   std::string path;
-  // Along another path, which ends in the other bottom of "Sum"; in the fused layer's type it
-  // stands before "Sum". "": that bottom may come from anywhere.
+  // Along another path, which ends in the other bottom of "Sum"; in the fused layer's type it comes
+  // before "Sum". "": that bottom may come from anywhere.
   std::string branch = "";
-  // Checks what the types do not tell; null: nothing else.
+  // Checks what the types alone do not tell; null: no further check.
   bool (*fits)(const FuseMatch&) = nullptr;
 
-  // Of the fused layer.
+  // Type of the fused layer.
   std::string type() const;
 };
 
 // In order of preference: at each node the first pattern that matches and whose layer is profitable
-// is taken.
+// is used.
 const std::vector<FusePattern>& fuse_patterns();
 
-// Whether a node is of the type that this word of a pattern names.
+// Whether a node has the type that this word of a pattern names.
 bool matches_word(const std::string& word, const PlanNode& node);
 
 }  // namespace crema

@@ -1,5 +1,5 @@
 // Pass "memory": assigns memory to every tensor. Views and in-place layers share their bottom's
-// memory where nothing needs the old content; everything else is in one arena from the step that
+// memory if nothing needs the old content; everything else is in one arena from the step that
 // writes it to the last step that reads it.
 #include <algorithm>
 #include <map>
@@ -30,7 +30,7 @@ class MemoryPlanner {
   int last_step() const { return plan_.step_count() - 1; }
   bool reuse() const { return plan_.options.reuse_memory && !plan_.options.keep_blobs; }
 
-  // Programs may hold on to the arrays that such a layer got, and read them after the pass.
+  // Programs may keep the arrays of such a layer, and read them after the pass.
   bool seen_by_python(int id) const {
     const auto& readers = readers_[id];
     return !plan_.options.backward &&
@@ -81,7 +81,7 @@ class MemoryPlanner {
       node.storages.statistics = add_storage(bytes, plan_.forward_step(i),
                                              plan_.forward_step(node.edges.statistics_reader));
     }
-    // What a loss or a metric has counted is read after the pass.
+    // Counts of a loss or a metric are read after the pass.
     const bool counts = plan_.options.backward && !node.backward && !node.stale &&
                         plan_.loss_parts(node).loss == PartsRule::counted;
     const int until = node.backward ? plan_.backward_step(i)
@@ -176,7 +176,8 @@ class MemoryPlanner {
     plan_.values[id].diff_storage = storages[0];
   }
 
-  // The storage of the top's gradient, if backward may overwrite it with the bottom's; else -1.
+  // The storage of the top's gradient, if backward may overwrite it with the bottom's; otherwise
+  // -1.
   int shared_diff(const PlanNode& node, int id) const {
     const PlanValue& bottom = plan_.values[id];
     const PlanValue& top = plan_.values[node.tops[0]];
@@ -203,8 +204,8 @@ class MemoryPlanner {
   // Parameter gradients of consecutive layers run on different side streams; those of shared
   // parameters all run on side stream 0, with the losses. A node that propagates no blob gradient
   // uses the main stream, where nothing else waits to run. Also chooses early_node, whose weights
-  // are updated while the nodes before it run backward. LeNet, with 0.4 million, lost 7 % by that.
-  // Large nets, which have no side streams, lose too: the update holds multiprocessors that the
+  // are updated while the nodes before it run backward. LeNet, with 0.4 million, lost 7 % with it.
+  // Large nets, which have no side streams, also lose: the update holds multiprocessors that the
   // libraries' kernels wait for (VGG16, AlexNet).
   void choose_streams() {
     constexpr int64_t kWorthALaunch = int64_t{1} << 20;  // parameters

@@ -1,7 +1,6 @@
 // Pass "prepare": every node creates its kernels, now that shapes, orders and gradients are known,
-// and says in which formats it wants its parameters. The first node that holds a parameter decides;
-// a net that shares parameters takes their formats as they are. Also decides which nodes' backward
-// runs.
+// and chooses the formats of its parameters. The first node with a parameter decides; a net that
+// shares parameters accepts their formats. Also decides which nodes' backward runs.
 #include <algorithm>
 
 #include "net/graph_builder.h"
@@ -55,7 +54,7 @@ void prepare_node(Context& context, Plan& plan, PlanNode& node) {
         "sync_bn needs a batch on every rank, but the shapes here depend on the data, and a rank "
         "may have nothing: leave sync_bn out");
   });
-  // Kernels for other shapes might ask for something else when the memory is already planned.
+  // Kernels for other shapes might choose something else when the memory is already planned.
   node.reads = {};
   node.prepared.top_edge.gradient_parts = 1;
 }

@@ -1,8 +1,7 @@
 // Pass "recompute": chooses values that are not kept for backward but recomputed just before its
-// first step that reads them, from what is kept anyway (batch normalization's output from its
-// input). Where the forward step that reads such a value can work from the same input
-// (Edge::affine), forward does not write it; where that step's backward can too, it is
-// never written.
+// first step that reads them, from data that is kept anyway (batch normalization's output from its
+// input). If the forward step that reads such a value can work from the same input (Edge::affine),
+// forward does not write it; if that step's backward can too, it is never written.
 #include <algorithm>
 #include <limits>
 

@@ -9,9 +9,9 @@
 
 namespace crema {
 
-// Clears what contradicts `field`, which was just set from outside, and returns the names of what
-// it cleared. A value that says "not so" (0, false, an empty text) clears nothing. Where one number
-// for both sides is replaced by that of one side, the other side keeps it.
+// Clears fields that contradict `field`, which was just set from outside, and returns their names.
+// A value that means "off" (0, false, an empty text) clears nothing. If one number for both sides
+// is replaced by that of one side, the other side keeps it.
 std::vector<std::string> clear_alternatives(google::protobuf::Message* message,
                                             const google::protobuf::FieldDescriptor* field);
 

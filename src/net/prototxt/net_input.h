@@ -1,4 +1,4 @@
-// From a net file to what a Net is made of.
+// From a net file to the arguments of a Net.
 #pragma once
 
 #include <string>
@@ -16,12 +16,11 @@ struct NetInput {
 };
 
 // Reads and upgrades a net and applies its rules. `outer` is the level and the stages that the
-// caller adds to those of the file; `settings` change what it says. Logs what Caffe logs of that.
+// caller adds to those of the file; `settings` override the file. Logs the same as Caffe.
 NetInput read_net_input(const std::string& path, Phase phase, const NetState& outer, Log& log,
                         Settings* settings = nullptr);
 
-// The precision of this name, or of "" the one that the device computes in unless told otherwise:
-// tf32 on a GPU, else fp32.
+// The precision of this name; for "" the device's default: tf32 on a GPU, otherwise fp32.
 Precision precision_for(const Context& context, const std::string& name);
 
 }  // namespace crema

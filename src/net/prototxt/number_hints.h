@@ -1,5 +1,5 @@
-// What a person meant who wrote a number or a flag in a form that the text format does not have:
-// 0,01, 10k, 10_000, "0.1", 1e4 for a whole number, TRUE.
+// Guesses the intended number or flag from a form that the text format does not have: 0,01, 10k,
+// 10_000, "0.1", 1e4 for an integer, TRUE.
 #pragma once
 
 #include <google/protobuf/descriptor.h>
@@ -9,7 +9,7 @@
 
 namespace crema {
 
-// `written` as the field takes it, "0.01", "10000", "true"; empty where that is not clear.
+// `written` in the field's form, "0.01", "10000", "true"; empty if that is unclear.
 std::string as_accepted(const google::protobuf::FieldDescriptor& field, std::string_view written);
 
 // "; write base_lr: 0.01", or nothing.

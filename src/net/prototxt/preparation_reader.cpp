@@ -9,7 +9,7 @@ namespace crema {
 
 namespace {
 
-// Everything else is blank, so that lines and columns are those of the file.
+// Everything else is blank, so that lines and columns match the file.
 std::string fields_in(const std::string& text) {
   const std::string_view mark = kPreparationLine;
   const std::string blank(mark.size(), ' ');

@@ -7,8 +7,8 @@
 
 namespace crema {
 
-// Empty where the text has no such comment. Relative paths that exist in the folder of `path` are
-// completed by it. Error: "path:line:column: what".
+// Empty if the text has no such comment. Relative paths that exist in the folder of `path` are
+// resolved against it. Error: "path:line:column: what".
 NetPreparation read_preparation(const std::string& text, const std::string& path);
 
 }  // namespace crema

@@ -29,7 +29,7 @@ void check_blobs(const NetFile& file) {
   }
 }
 
-// Upgrades file->net, whose fields are found under file->prefix, and applies the settings.
+// Upgrades file->net, whose fields have the prefix file->prefix, and applies the settings.
 void upgrade(NetFile* file, Settings* settings) {
   const auto where = [file](const std::string& field) { return file->where(field); };
   const std::vector<Note> notes = notes_without_effect(file->net, where);
@@ -57,7 +57,7 @@ std::string read_prototxt(const std::string& path) {
   return text;
 }
 
-// A mistake in a file that is something else altogether is that it was given here.
+// If a file is something else altogether, the mistake is that it was given here.
 template <typename Read>
 auto of_kind(const std::string& path, const std::string& expected, const Read& read) {
   try {

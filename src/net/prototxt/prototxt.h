@@ -21,7 +21,7 @@ struct NetFile {
   NetParameter net;  // upgraded
   std::string path;  // as given; the solver's path for a net inside a solver
   std::shared_ptr<const SourceMap> positions;
-  Upgrade upgrade;             // what was upgraded, and the origin of each layer
+  Upgrade upgrade;             // upgrade log, and the origin of each layer
   NetPreparation preparation;  // of the inputs of a net for use, if comments of the file have it
 
   // "lenet.prototxt:34:3" of a layer's block.
@@ -50,9 +50,9 @@ struct SolverFile {
   std::string where(const std::string& field) const { return positions->where(field); }
 };
 
-// `settings` change what the file says; null: nothing does.
+// `settings` override the file; null: none.
 NetFile read_net_file(const std::string& path, Settings* settings = nullptr);
-// `name` stands for the path in messages.
+// `name` replaces the path in messages.
 NetFile parse_net_text(const std::string& text, const std::string& name,
                        Settings* settings = nullptr);
 

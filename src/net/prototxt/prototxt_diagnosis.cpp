@@ -20,8 +20,8 @@ using pb::io::Tokenizer;
 
 namespace {
 
-// Walks the text by the schema, as protobuf's parser does, but keeps only what the messages need,
-// and no values. Throws the first mistake as a Problem.
+// Walks the text by the schema, as protobuf's parser does, but keeps only the data that messages
+// need, and no values. Throws the first mistake as a Problem.
 class Diagnosis : private pb::io::ErrorCollector {
  public:
   Diagnosis(const SourceText& text, const pb::Descriptor* root)
@@ -80,7 +80,7 @@ class Diagnosis : private pb::io::ErrorCollector {
     stop(line, column, what);
   }
 
-  // 10k, 5abc: the whole word is one value to a person.
+  // 10k, 5abc: a person sees the whole word as one value.
   [[noreturn]] void letters_after_number(int line, int column) const {
     const size_t inside = std::min(source_.offset_of(line, column), text_.size());
     const std::string_view word = word_around(inside);
@@ -322,7 +322,7 @@ class Diagnosis : private pb::io::ErrorCollector {
     stop(cat("a \":\" is missing after \"", field.name(), '"', found()));
   }
 
-  // Something else is where a field name should be.
+  // Something else is in the position of a field name.
   [[noreturn]] void stray() const {
     if (at("}") || at(">")) {
       stop(blocks_.size() == 1 ? cat("this \"", token().text, "\" closes nothing: one too many")

@@ -1,4 +1,4 @@
-// Finds what is wrong with a text that protobuf rejected, and explains it in plain words.
+// Finds the mistake in a text that protobuf rejected, and explains it in plain words.
 #pragma once
 
 #include <google/protobuf/descriptor.h>

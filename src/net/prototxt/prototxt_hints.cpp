@@ -46,7 +46,7 @@ const pb::Descriptor* elsewhere(const std::string& word, const pb::Descriptor& t
     for (int j = 0; j < files[i]->message_type_count(); ++j) {
       const pb::Descriptor* other = files[i]->message_type(j);
       const pb::FieldDescriptor* field = other->FindFieldByName(word);
-      // The old generations' messages have nearly every name and would help nobody.
+      // The old generations' messages have nearly every name, so they would not help.
       if (!field || other == &type || other->name() == "V0LayerParameter") continue;
       if (field->number() < kFirstForkNumber) return other;
       if (!fork) fork = other;

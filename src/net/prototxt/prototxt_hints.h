@@ -9,7 +9,7 @@
 
 namespace crema {
 
-// A block that is open where the mistake is; the list has the outermost first.
+// A block that is open at the mistake; the list has the outermost first.
 struct OpenBlock {
   const google::protobuf::Descriptor* type = nullptr;
   std::string field;  // the name before its brace; empty for the file itself
@@ -18,13 +18,13 @@ struct OpenBlock {
   std::string layer;  // its "name", when it is a layer and the name has been read already
 };
 
-// `word` is where a field of the innermost block should be. `closed`: blocks that ended right before
-// it.
+// `word` is in the position of a field of the innermost block. `closed`: blocks that ended right
+// before it.
 std::string unknown_field(std::string_view word, const std::vector<OpenBlock>& blocks,
                           const std::vector<OpenBlock>& closed);
 
-// What a field accepts, for "expects ...": "a whole number", "true or false", "MAX, AVE or
-// STOCHASTIC".
+// The values that a field accepts, for "expects ...": "a whole number", "true or false", "MAX, AVE
+// or STOCHASTIC".
 std::string wanted(const google::protobuf::FieldDescriptor& field);
 
 // `word` is not a value of the enum of `field`.

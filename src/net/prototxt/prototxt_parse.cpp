@@ -43,8 +43,8 @@ std::string_view without_mark(std::string_view text, const std::string& file) {
   return text;
 }
 
-// Follows `path` ("layer[3].clip_param.min") to the message that should hold its last field.
-// `layer` becomes the name of the innermost layer on the way.
+// Follows `path` ("layer[3].clip_param.min") to the message of its last field. `layer` becomes the
+// name of the innermost layer on the way.
 const pb::Message& holder(const pb::Message& root, const std::string& path, std::string* layer) {
   const pb::Message* message = &root;
   std::vector<std::string> parts = split(path, '.');
@@ -82,7 +82,7 @@ void check_required(const pb::Message& message, const SourceMap& positions) {
        incomplete.GetDescriptor()->name(), " needs ", join(fields, " and "));
 }
 
-// The value of a field of a type that can hold NaN; else 0.
+// The value of a field of a type that can be NaN; otherwise 0.
 double real_number(const pb::Message& message, const pb::FieldDescriptor* field, int index) {
   const pb::Reflection* reflection = message.GetReflection();
   if (field->cpp_type() == pb::FieldDescriptor::CPPTYPE_FLOAT)
@@ -95,8 +95,8 @@ double real_number(const pb::Message& message, const pb::FieldDescriptor* field,
 }
 
 // The text format has words for NaN and infinity. No field has a use for NaN, and no bound rejects
-// it. A layer may have a use for infinity (a limit that never applies), but nothing that a solver
-// multiplies weights with. What a float cannot hold, such as 1e39, is infinite, too.
+// it. A layer may use infinity (a limit that never applies), but a solver's factors may not. Values
+// beyond float's range, such as 1e39, are also infinite.
 void check_numbers(const pb::Message& message, const std::string& path,
                    const SourceMap& positions) {
   const pb::Reflection* reflection = message.GetReflection();

@@ -1,5 +1,5 @@
-// Parses text files into messages. protobuf's parser decides what is accepted; when it rejects a
-// text, a second pass over it says in plain words what is wrong and where.
+// Parses text files into messages. protobuf's parser decides what is accepted; if it rejects a
+// text, a second pass explains in plain words what is wrong and where.
 #pragma once
 
 #include <google/protobuf/message.h>
@@ -19,7 +19,7 @@ std::shared_ptr<const SourceMap> parse_text(const std::string& text, const std::
                                             const Variables& given = {},
                                             std::vector<std::string>* used = nullptr);
 
-// Parses a text that stands in no file, such as a flag's value. Error: "name: what".
+// Parses a text that is not in a file, such as a flag's value. Error: "name: what".
 void parse_value(const std::string& text, const std::string& name,
                  google::protobuf::Message* message);
 

@@ -21,9 +21,9 @@ class SourceMap {
 
   // "lenet.prototxt:34:3" of a field, named by its path from the root:
   // "layer[3].convolution_param.kernel_size[1]"; a repeated field without an index means its first
-  // value, and values of a list in brackets are found at their field. When the text does not contain
-  // it, the nearest enclosing block that was written; else "lenet.prototxt". In a file that was
-  // expanded it is the place that a person wrote, and how that came here.
+  // value, and values of a list in brackets are found at their field. If the text does not contain
+  // it, the nearest enclosing block that was written; otherwise "lenet.prototxt". In an expanded
+  // file it is the position that a person wrote, and how it came here.
   std::string where(std::string_view path) const;
 
  private:

@@ -57,8 +57,8 @@ const pb::FieldDescriptor* field_of(const pb::Descriptor& type, const std::strin
   fail(setting, ": ", type.name(), " has no field \"", name, "\"", did_you_mean(name, names));
 }
 
-// The elements of a list of messages that an index means: all of this name (layers of several
-// phases share one), else the one of this number. `*problem` says why there is none.
+// The elements of a list of messages that an index selects: all of this name (layers of several
+// phases share one), otherwise the one of this number. `*problem` explains why there is none.
 std::vector<int> elements(const pb::Message& message, const pb::FieldDescriptor* field,
                           const std::string& index, std::string* problem) {
   const pb::Reflection* reflection = message.GetReflection();
@@ -77,7 +77,7 @@ std::vector<int> elements(const pb::Message& message, const pb::FieldDescriptor*
   if (!found.empty()) return found;
   int number = -1;
   const char* end = index.data() + index.size();
-  // The number behind the last adds an element.
+  // The number after the last adds an element.
   const bool is_number = std::from_chars(index.data(), end, number).ptr == end;
   if (is_number && number >= 0 && number < size + (name ? 0 : 1)) return {number};
   *problem =
@@ -100,7 +100,7 @@ std::string shown(const pb::Message& message, const pb::FieldDescriptor* field) 
   return list ? "[" + join(values, ", ") + "]" : values[0];
 }
 
-// Texts may stand without quotes.
+// Texts may be unquoted.
 std::string quoted(const std::string& value) {
   const std::string_view inside = trim(value);
   if (!inside.empty() && (inside[0] == '"' || inside[0] == '\'' || inside[0] == '[')) return value;
@@ -214,7 +214,7 @@ class Assignment {
   const std::string &value_, &setting_;
 };
 
-// A variable's value: an expression, or else a text.
+// A variable's value: an expression, otherwise a text.
 Literal variable_of(const std::string& text) {
   try {
     Cursor cursor;

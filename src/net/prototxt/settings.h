@@ -10,10 +10,10 @@
 
 namespace crema {
 
-// A setting is "PATH=VALUE". The path is that of a field in today's form of the messages, with a
-// layer by its name: base_lr, stepvalue[1], layer[conv1].convolution_param.num_output; a list is
-// set as a whole, [1, 2], a message as {type: "xavier"}; texts need no quotes. What is a field of
-// both solver and net belongs to the solver; "net.debug_info" is the net's. A name that is no field
+// A setting is "PATH=VALUE". The path is that of a field in the current form of the messages, with
+// a layer by its name: base_lr, stepvalue[1], layer[conv1].convolution_param.num_output; a list is
+// set as a whole, [1, 2], a message as {type: "xavier"}; texts need no quotes. A field of both
+// solver and net belongs to the solver; "net.debug_info" is the net's. A name that is not a field
 // is a variable, which the files set with ?=.
 class Settings {
  public:
@@ -26,10 +26,10 @@ class Settings {
   const Variables& variables() const { return variables_; }
   void note_used(const std::vector<std::string>& variables);
 
-  // Set the fields of an upgraded message. Return what the log says: "Set base_lr: 0.02 (was
-  // 0.01)". Error, "-set base_lr=fast: ...", for a field that does not exist or a value of another
-  // type. A layer or list element that this net does not have is an error of require_used() only,
-  // as another net may have it.
+  // Set the fields of an upgraded message. Return log lines: "Set base_lr: 0.02 (was 0.01)". Error,
+  // "-set base_lr=fast: ...", for a field that does not exist or a value of another type. A layer
+  // or list element that this net does not have is an error of require_used() only, because another
+  // net may have it.
   std::vector<Note> apply(SolverParameter* solver);
   std::vector<Note> apply(NetParameter* net);
 

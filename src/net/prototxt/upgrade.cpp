@@ -141,7 +141,7 @@ void upgrade_batch_norms(NetParameter* net, const std::string& file, const Locat
   end_step(upgrade, "batch norm layers using deprecated params.");
 }
 
-// Today's data layers keep these fields only for old weight files: neither Caffe nor Crema reads
+// Current data layers keep these fields only for old weight files: neither Caffe nor Crema reads
 // them.
 void warn_of_fields_without_effect(const NetParameter& net, const Locate& where, Upgrade* upgrade) {
   for (int i = 0; i < net.layer_size(); ++i) {

@@ -12,7 +12,7 @@
 
 namespace crema {
 
-// One log line. What Caffe's users know (and parse) keeps Caffe's wording.
+// One log line. Lines that Caffe's users know (and parse) keep Caffe's wording.
 struct Note {
   Severity severity;
   std::string line;
@@ -34,7 +34,7 @@ struct Upgrade {
 // "layers").
 Upgrade upgrade_net(NetParameter* net, const std::string& file, const Locate& where = {});
 
-// solver_type -> type. Nets inside the solver stay as they are.
+// solver_type -> type. Nets inside the solver do not change.
 Upgrade upgrade_solver(SolverParameter* solver, const std::string& file, const Locate& where = {});
 
 // Completes snapshot_prefix as Caffe does when a run starts: if missing, the solver's path without

@@ -24,7 +24,7 @@ void rename_holes(ConvolutionParameter& p, const std::string& place) {
   p.clear_hole_w();
 }
 
-// What DeepLab gives SoftmaxWithLoss.
+// DeepLab's field for SoftmaxWithLoss.
 void move_softmax_loss(LayerParameter& layer, const std::string& place) {
   if (!layer.has_softmax_loss_param() && !layer.has_softmaxloss_param()) return;
   const SoftmaxLossParameter& p =

@@ -1,5 +1,5 @@
-// Unfuses layers that contain those after them (fuse_type of an OpenCL fork, relu: true of Intel's)
-// into separate layers, which the planner fuses where that is faster.
+// Unfuses layers that contain the ones after them (fuse_type of an OpenCL fork, relu: true of
+// Intel's) into separate layers, which the planner fuses if that is faster.
 #include <algorithm>
 
 #include "base/error.h"

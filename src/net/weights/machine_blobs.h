@@ -16,8 +16,8 @@ inline bool are_of_machine(const std::vector<StoredBlob>& blobs) {
   return w.size() == 2 && b == std::vector<int64_t>{w[0]} && a == std::vector<int64_t>{w[1]};
 }
 
-// An InnerProduct takes weights and bias of the hidden units. An RBM without chains leaves out their
-// state, and so does one with another number of them, whose chains begin anew.
+// An InnerProduct takes weights and bias of the hidden units. An RBM without chains omits their
+// state, and so does one with a different number of them, whose chains start over.
 inline void leave_out_blobs(const LayerParameter& layer, std::vector<StoredBlob>* blobs) {
   if (!are_of_machine(*blobs)) return;
   const RBMParameter& rbm = layer.rbm_param();
@@ -30,7 +30,7 @@ inline void leave_out_blobs(const LayerParameter& layer, std::vector<StoredBlob>
   }
 }
 
-// Whether the stored RBM lacks nothing but the state of chains, which then begin anew.
+// Whether the stored RBM lacks nothing but the state of chains, which then start over.
 inline bool lacks_only_chains(const LayerParameter& layer, const std::vector<StoredBlob>& blobs) {
   return layer.type() == "RBM" && layer.rbm_param().persistent_chains() > 0 && blobs.size() == 3 &&
          are_of_machine(blobs);

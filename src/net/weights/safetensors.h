@@ -1,4 +1,4 @@
-// Reads safetensors files: a JSON header that names tensors, and their values behind it.
+// Reads safetensors files: a JSON header that names tensors, followed by their values.
 #pragma once
 
 #include "base/random_access_file.h"

@@ -29,10 +29,10 @@ class TensorFile {
   std::map<std::string, Entry> entries_;
 };
 
-// By what the file begins with, whatever its name ends in.
+// By the beginning of the file, whatever its suffix.
 std::unique_ptr<TensorFile> open_tensor_file(const std::string& path);
 
-// Bytes of a value; 0 for a dtype that is not known.
+// Bytes per value; 0 for an unknown dtype.
 uint64_t dtype_width(const std::string& dtype);
 
 // Error, which begins with `what`, when the dtype is none of those above.

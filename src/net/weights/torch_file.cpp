@@ -42,7 +42,7 @@ const PickleValue* tensor_in(const PickleValue& value) {
   return is_tensor ? tensor : nullptr;
 }
 
-// Non-negative integers of a tuple, which torch.Size may hold.
+// Non-negative integers of a tuple, which may be inside torch.Size.
 bool read_counts(const PickleValue& value, std::vector<uint64_t>* counts) {
   const bool is_size = is_call(value, "torch", "Size", 1);
   const PickleValue& tuple = is_size ? *value.items[1]->items[0] : value;
@@ -54,7 +54,7 @@ bool read_counts(const PickleValue& value, std::vector<uint64_t>* counts) {
   return true;
 }
 
-// Whether values stand behind each other in row-major order.
+// Whether values are contiguous in row-major order.
 bool in_order(const Shape& shape, const std::vector<uint64_t>& strides) {
   uint64_t step = 1;
   for (int axis = shape.axes() - 1; axis >= 0; --axis) {
@@ -92,7 +92,7 @@ Pairs state_dict_of(const PickleValue& root, const std::string& path) {
   return pairs;
 }
 
-// What DataParallel puts before every name.
+// The prefix that DataParallel adds to every name.
 void strip_parallel(Pairs* pairs) {
   const std::string prefix = "module.";
   const bool all = std::all_of(pairs->begin(), pairs->end(),

@@ -1,5 +1,5 @@
-// Reads a state dict that torch.save wrote: alone, or in a checkpoint as "state_dict", "model_state_dict"
-// or "model". Nothing in the file is executed.
+// Reads a state dict that torch.save wrote: alone, or in a checkpoint as "state_dict",
+// "model_state_dict" or "model". No code in the file is executed.
 #pragma once
 
 #include "net/weights/tensor_file.h"
@@ -9,8 +9,8 @@ namespace crema {
 
 class TorchFile : public TensorFile {
  public:
-  // Reads and checks what the file says of tensors. Error for anything in it but tensors, numbers and
-  // texts, and for a tensor that its storage does not hold.
+  // Reads and checks the file's description of tensors. Error for anything other than tensors,
+  // numbers and texts, and for a tensor outside its storage.
   explicit TorchFile(const std::string& path);
 
   const std::string& path() const override { return path_; }

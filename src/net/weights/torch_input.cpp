@@ -10,8 +10,8 @@ namespace {
 
 constexpr int kChannels = 3;
 
-// Pads with what is no pixel: the values there are 0 in the net's units, and then in PyTorch's only
-// where both subtract the same.
+// Pads with values that are not pixels: they are 0 in the net's units, and in PyTorch's only if
+// both subtract the same.
 bool pads(const LayerParameter& layer) {
   const ConvolutionParameter& p = layer.convolution_param();
   if (p.pad_h() > 0 || p.pad_w() > 0) return true;
@@ -24,7 +24,7 @@ bool pads(const LayerParameter& layer) {
 }  // namespace
 
 std::set<int> layers_reading(const Net& net, const std::string& blob) {
-  // Split layers stand between a blob and its readers where there are several.
+  // Split layers are between a blob and its readers if there are several.
   std::set<std::string> blobs{blob};
   std::set<int> found;
   const Graph& graph = net.graph();

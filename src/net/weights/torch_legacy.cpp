@@ -1,6 +1,6 @@
-// torch.save before PyTorch 1.6, and the files of its time, vgg16-397923af.pth among them: five pickles
-// (a magic number, a version, the machine's sizes, the object, the keys of its storages in their order),
-// and then the storages, each behind the number of its values.
+// torch.save before PyTorch 1.6, and the files of its time, vgg16-397923af.pth among them: five
+// pickles (a magic number, a version, the machine's sizes, the object, the keys of its storages in
+// their order), and then the storages, each preceded by the number of its values.
 #include <algorithm>
 
 #include "base/error.h"

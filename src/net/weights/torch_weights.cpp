@@ -59,7 +59,7 @@ class TorchLoader {
          did_you_mean(pair.to, with_parameters), "; does the map need a -set that the net had?");
   }
 
-  // The Scale layer that reads what a BatchNorm made: -1 if there is none.
+  // The Scale layer that reads a BatchNorm's top: -1 if there is none.
   int scale_after(int norm) const {
     for (int i = norm + 1; i < net_.graph().net.layer_size(); ++i) {
       if (layer(i).bottom_size() > 0 && layer(i).bottom(0) == layer(norm).top(0))

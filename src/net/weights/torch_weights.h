@@ -30,10 +30,10 @@ struct TorchReport {
   std::vector<std::string> notes;   // what was done to the layers that read the images
 };
 
-// Sets all parameters of the net. A batch normalization's weight and bias go to the Scale behind its
-// BatchNorm layer; the means, deviations and channel order that `names` states go into the
-// convolutions that read `input`. Error for tensors that are missing, are left over or have other
-// shapes, and for a net that does not compute what the file's did (eps of BatchNorm).
+// Sets all parameters of the net. A batch normalization's weight and bias go to the Scale after its
+// BatchNorm layer; the means, deviations and channel order of `names` go into the convolutions that
+// read `input`. Error for tensors that are missing, are left over or have other shapes, and for a
+// net that does not compute what the file's did (eps of BatchNorm).
 TorchReport load_torch_weights(Net& net, const TensorFile& file, const WeightNames& names,
                                const std::optional<TorchInput>& input);
 

@@ -1,4 +1,4 @@
-// Which module of another framework's net is which layer here: a text in the form of prototxt, with
+// Maps modules of another framework's net to layers here: a text in the form of prototxt, with
 // include, variables and repeat.
 //   mean: [0.485, 0.456, 0.406]  std: [0.229, 0.224, 0.225]
 //   pair { from: "layer1.0.conv1" to: "res2a_branch2a" }
@@ -17,7 +17,7 @@ struct WeightNames {
     std::string where;     // "torchvision.names:3:1"
   };
   std::vector<Pair> pairs;
-  // What the net learned from: (x / 255 - mean) / std for R, G, B; empty when that is not known.
+  // The input normalization in training: (x / 255 - mean) / std for R, G, B; empty if unknown.
   std::vector<float> mean, std;
 };
 

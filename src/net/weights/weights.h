@@ -9,9 +9,9 @@
 
 namespace crema {
 
-// What to do when stored blobs do not fit the layer of the same name: refuse (as Caffe), or leave
-// that layer as it is. match also loads blobs that have the same values in another shape, and weights
-// without their bias.
+// What to do if stored blobs do not fit the layer of the same name: refuse (as Caffe), or leave
+// that layer unchanged. match also loads blobs that have the same values in another shape, and
+// weights without their bias.
 enum class WeightsMode { strict, match };
 
 struct LoadOptions {
@@ -45,7 +45,7 @@ struct LoadReport {
 // NAME" as Caffe does.
 LoadReport load_weights(Net& net, const std::string& path, const LoadOptions& options = {});
 
-// What a file of weights holds: the layers, and where their values are.
+// The contents of a weights file: the layers, and where their values are.
 struct WeightsContent {
   struct Values {
     std::string layer;  // owner

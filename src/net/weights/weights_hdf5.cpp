@@ -29,7 +29,7 @@ void write_parameter(Context& context, const Tensor& tensor, const std::string& 
   }
 }
 
-// The number that a dataset's name stands for, or -1.
+// The number in a dataset's name, or -1.
 int index_of(const std::string& name) {
   const bool digits =
       !name.empty() && name.size() < 6 &&
@@ -46,7 +46,7 @@ class Visit {
         const std::function<void(const StoredLayer&)>& found)
       : file_(file), path_(path), found_(found) {}
 
-  // A group is a layer when it holds datasets, or nothing at all; groups inside it belong to layers
+  // A group is a layer if it has datasets, or nothing at all; groups inside it belong to layers
   // with a '/' in their names.
   void group(const std::string& group_name, int depth) {
     const std::string group = "data" + (group_name.empty() ? "" : "/" + group_name);

@@ -21,14 +21,14 @@ bool is_matrix(const Shape& shape) {
          without_leading_ones(shape).count() == shape.count(shape.axes() - 2);
 }
 
-// The weights of a fully connected layer that became a convolution, or the other way round: each
-// output has its values in the same order.
+// The weights of a fully connected layer that became a convolution, or vice versa: each output has
+// its values in the same order.
 bool same_rows(const Shape& matrix, const Shape& filters) {
   return is_matrix(matrix) && filters.axes() > 2 && !is_matrix(filters) &&
          matrix.count() == filters.count() && matrix[matrix.axes() - 2] == filters[0];
 }
 
-// How a stored blob suits a parameter.
+// How a stored blob fits a parameter.
 enum class Fit { equal, reshaped, none };
 
 Fit fit_of(const StoredBlob& blob, const Shape& wanted) {
@@ -48,7 +48,7 @@ Fit fit_of(const StoredBlob& blob, const Shape& wanted) {
   return without_ones(stored) == without_ones(wanted) ? Fit::reshaped : Fit::none;
 }
 
-// What a layer of a file lacks for the net's layer of its name; empty: all of it can be loaded.
+// What a file's layer lacks for the net's layer of its name; empty: all of it can be loaded.
 struct Misfit {
   std::vector<std::string> what;
   bool reshapes = true;  // each blob that differs has the same values in another shape

@@ -36,7 +36,7 @@ void check_kind(std::string_view content, const std::string& file) {
   const FileKind kind = file_kind(file);
   const bool weights = kind.what.empty() || kind.what == kWeightsKind ||
                        kind.what == kUnknownKind || kind.what == kTextKind;
-  require(weights, file, ": holds no weights", what_it_is(kind));
+  require(weights, file, ": has no weights", what_it_is(kind));
 }
 
 float half_to_float(uint16_t half) {
@@ -87,7 +87,7 @@ void check_count(const StoredBlob& blob, const WireCursor& end) {
                     " values, it holds ", blob.data.size()));
 }
 
-// Half precision as a list of whole numbers: the first 16-bit branch of NVIDIA's fork.
+// Half precision as a list of integers: the first 16-bit branch of NVIDIA's fork.
 std::vector<float> half_values(WireCursor halves) {
   std::vector<float> values;
   while (!halves.done())
@@ -245,7 +245,7 @@ bool is_of_clips(const StoredNet& net) {
   });
 }
 
-// That version has other types at two numbers.
+// That version has different types at two numbers.
 void name_clip_types(StoredNet* net) {
   if (!is_of_clips(*net)) return;
   for (StoredLayer& layer : net->layers) {

@@ -39,7 +39,7 @@ class WireMessage {
 std::string wire_header(int field, uint64_t length);
 
 // Calls `visit` with the values in row-major order, as floats or, in a tensor of doubles, as
-// doubles; they are copied only where they lie otherwise or on a GPU.
+// doubles; they are copied only if they are in another order or on a GPU.
 void visit_values(Context& context, const Tensor& tensor, const WireSink& visit);
 
 }  // namespace crema

@@ -74,7 +74,7 @@ std::vector<char> ZipFile::read(const std::string& name, uint64_t maximum) const
   if (file == nullptr) fail(what, zip_strerror(archive_), "; was it downloaded whole?");
   std::vector<char> bytes(entry.size);
   const zip_int64_t got = zip_fread(file, bytes.data(), bytes.size());
-  // The checksum is compared where the entry ends.
+  // The checksum is compared at the end of the entry.
   char beyond = 0;
   const bool whole =
       got == static_cast<zip_int64_t>(bytes.size()) && zip_fread(file, &beyond, 1) == 0;
