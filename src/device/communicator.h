@@ -21,14 +21,14 @@ class Context;
 class RankLost : public Error {
  public:
   RankLost(const std::string& what, bool told) : Error(what), told_(told) {}
-  // Whether a rank has told the user already, so that this one need not.
+  // Whether a rank has already told the user, so that this one need not.
   bool told() const { return told_; }
 
  private:
   bool told_;
 };
 
-// The type of what is summed. MPI sums f32 and f64.
+// The type of the summed values. MPI sums f32 and f64.
 enum class Element { f32, f64, f16, bf16 };
 
 // Samples [first, first + count) of a batch of `all` samples, which all ranks have together.
@@ -44,7 +44,7 @@ class Communicator {
   Communicator& operator=(const Communicator&) = delete;
 
   const int rank, ranks;
-  // Where a net's batch_size is that of all ranks together (-batch_mode total); otherwise each
+  // Whether a net's batch_size is that of all ranks together (-batch_mode total); otherwise each
   // rank has a batch of that size.
   bool divides_batches = false;
   // This rank's part of a batch of `batch_size`. Error when there are more ranks than samples.
@@ -63,18 +63,19 @@ class Communicator {
   virtual void end_pause() = 0;
 
   // --- sums over the ranks of values in the context's memory, in place, the same bits on each ---
-  // Tells that begin_sum() will often sum at most so many bytes in this memory, a whole allocation of the
-  // same size on all ranks, which must outlive all sums: GPUs of one machine may then read each other's.
+  // Announces that begin_sum() will often sum at most this many bytes in this memory, a whole
+  // allocation of the same size on all ranks, which must outlive all sums: GPUs of one machine may
+  // then read each other's.
   virtual void expose(Context& /*context*/, void* /*memory*/, size_t /*bytes*/, size_t /*most*/) {}
   // In the order of the context's queue. Two ranks may be at different places of two queues: sums
   // on the communication stream are independent of those on the main stream.
   virtual void sum(Context& context, void* values, int64_t count, Element element) = 0;
-  // Beside what the caller does next, until wait(). On a CPU a thread does it; on a GPU it is
-  // queued on the communication stream, after what is queued on all streams now.
+  // Runs concurrently with the caller's next work, until wait(). On a CPU a thread does it; on a
+  // GPU it is queued on the communication stream, after everything queued on all streams so far.
   virtual void begin_sum(Context& context, void* values, int64_t count, Element element) = 0;
   virtual void wait(Context& context) = 0;
   // From now on: this rank's part [part * rank, part * (rank + 1)) of the sums of all values, whose
-  // count is ranks * part; what the rest of `values` holds is undefined.
+  // count is ranks * part; the rest of `values` is undefined.
   virtual void sum_part(Context& context, void* values, int64_t part, Element element) = 0;
   // Each rank gives its part and gets those of the others.
   virtual void share_parts(Context& context, void* values, int64_t part, Element element) = 0;

@@ -29,7 +29,7 @@ class Context {
   Device device() const { return device_; }
   int ordinal() const { return ordinal_; }
   Gpu& gpu() const { return *gpu_; }
-  // Bytes that Buffers of this context hold, and their limit; the Buffers keep it alive.
+  // Bytes allocated by Buffers of this context, and their limit; the Buffers keep it alive.
   const std::shared_ptr<MemoryAccount>& memory() const { return memory_; }
 
   // Sets the tuning mode for plans made from now on; a no-op on a CPU.
@@ -37,15 +37,15 @@ class Context {
   // Frees the memory in which candidates were timed.
   void end_tuning();
 
-  // On a GPU with `overlap` set, `work` is queued on a side stream and runs concurrently with all
-  // that is queued later and on other streams, until join(): it must touch neither memory that they
-  // write nor their workspaces. Otherwise, and for side stream kHere, `work` is just called.
-  // `meanwhile` is queued on the main stream, and first, so that the GPU starts with it.
+  // On a GPU with `overlap` set, `work` is queued on a side stream and runs concurrently with later
+  // work and with other streams, until join(): it must touch neither memory that they write nor
+  // their workspaces. Otherwise, and for side stream kHere, `work` is just called. `meanwhile` is
+  // queued on the main stream, and first, so that the GPU starts with it.
   static constexpr int kSideStreams = 2, kHere = -1;
   bool overlap = false;
   void on_side_stream(int side_stream, const std::function<void()>& work,
                       const std::function<void()>& meanwhile = {});
-  // Likewise on the communication stream, which first waits for all that is queued now, on any
+  // Likewise on the communication stream, which first waits for all work queued so far, on any
   // stream. `work` must not need a workspace. On a CPU it is just called.
   void on_communication_stream(const std::function<void()>& work);
   // Waits for all of these streams.

@@ -1,6 +1,6 @@
-// The seam to cuDNN, the only header about it that other floors include. A GPU build configured with
-// -DCREMA_CUDNN=OFF, and one without CUDA, compile cudnn_absent.cpp in place of gpu_cudnn.cpp; then
-// there is no cuDNN, and nothing of it is included, linked or loaded.
+// The seam to cuDNN, the only header about it that other floors include. A GPU build configured
+// with -DCREMA_CUDNN=OFF, and one without CUDA, compile cudnn_absent.cpp instead of gpu_cudnn.cpp;
+// then there is no cuDNN, and no part of it is included, linked or loaded.
 #pragma once
 
 struct cudnnContext;  // a cudnnHandle_t points to one
@@ -15,7 +15,7 @@ bool has_cudnn();
 // reason. Thread-safe.
 int cudnn_version();
 
-// A handle whose work goes to `stream`; null without cuDNN, and then the others do nothing.
+// A handle that queues work on `stream`; null without cuDNN, and then the others do nothing.
 cudnnContext* open_cudnn(CUstream_st* stream);
 void set_cudnn_stream(cudnnContext* handle, CUstream_st* stream);
 void close_cudnn(cudnnContext* handle);

@@ -1,4 +1,4 @@
-// A thread that comes to work with contexts which another thread has made.
+// For threads that use contexts which another thread created.
 #pragma once
 
 namespace crema {
@@ -15,11 +15,12 @@ class DeviceScope {
   int before_ = -1;
 };
 
-// Waits for all that was queued on the current GPU, by other libraries too. Error for a failure there.
+// Waits for all work queued on the current GPU, also by other libraries. Error for a failure there.
 void wait_for_gpu();
 
-// OpenMP minds the affinity mask, but not control groups: threads beyond their grant would be
-// stopped for most of each period, and the others wait for them. Holds for the calling thread.
+// OpenMP respects the affinity mask, but not control groups: threads beyond their quota would be
+// stopped for most of each period, and the others would wait for them. Applies to the calling
+// thread.
 void limit_threads();
 // The number of threads that the calling thread's loops run on.
 int cpu_threads();

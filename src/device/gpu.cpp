@@ -109,7 +109,7 @@ void Gpu::fork(int side_stream) {
 
 void Gpu::back(int side_stream) { change_stream(side_stream); }
 
-// Of the highest priority: other ranks wait for what it sends.
+// Has the highest priority, because other ranks wait for its data.
 void Gpu::fork_communication() {
   auto& to = communication_;
   const char* const what = "starting work on the communication stream";

@@ -31,13 +31,13 @@ struct GpuStream {
   void close();
 };
 
-// What kernels need to know of a card.
+// Properties of a card that kernels need.
 struct GpuCard {
   int major = 0;  // of the compute capability
   int multiprocessors = 0;
-  int shared_bytes = 0;  // shared memory that one block may ask for
+  int shared_bytes = 0;  // shared memory that one block may request
 
-  // Of it, dynamic shared memory: the rest is room for the kernels' static __shared__ variables.
+  // Its dynamic part: the rest is room for the kernels' static __shared__ variables.
   int dynamic_shared_limit() const { return shared_bytes - 256; }
   // Bytes that CUDA takes of a multiprocessor's shared memory for each block on it.
   static constexpr int kReservedShared = 1024;
@@ -57,10 +57,10 @@ struct Gpu : GpuStream {
   GpuCard card;
   Tuning tuning;
 
-  // Side streams for Context::on_side_stream(); they wait for what the main stream had queued at
-  // mark(). Between fork() and back() the members above are those of the side stream; join() makes
-  // the main stream wait for all of them. Of the blocks that are ready the GPU runs those of the
-  // main stream first.
+  // Side streams for Context::on_side_stream(); they wait for the work that the main stream had
+  // queued at mark(). Between fork() and back() the members above are those of the side stream;
+  // join() makes the main stream wait for all of them. The GPU runs ready blocks of the main stream
+  // first.
   static constexpr size_t kOwnBytes = (1 + Context::kSideStreams) * kBytes;  // in account_
   void mark();
   void fork(int side_stream);

@@ -6,7 +6,8 @@
 #include "device/gpu.h"
 #include "device/gpu_libraries.h"
 
-// What our code and cudnn-frontend call (device/gpu_libraries.h); only the latter calls NVRTC.
+// Functions that our code and cudnn-frontend call (device/gpu_libraries.h); only the latter calls
+// NVRTC.
 #define CREMA_CUDNN(F)             \
   F(cudnnBackendCreateDescriptor)  \
   F(cudnnBackendDestroyDescriptor) \

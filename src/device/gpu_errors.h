@@ -16,7 +16,7 @@ struct CudaVersions {
 };
 CudaVersions cuda_versions();
 
-// What `status` means, and what to do about it.
+// The meaning of `status`, and what to do about it.
 std::string explain(cudaError_t status, const CudaVersions& versions);
 // True when every later CUDA call of this process will fail too.
 bool loses_device(cudaError_t status);

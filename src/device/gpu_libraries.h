@@ -1,12 +1,12 @@
 // cuBLAS and cuDNN are loaded when the first GPU is opened. If the program linked them, they would
-// dominate its start-up time and memory, even where the CPU computes, and it would not start
-// without them.
+// dominate its start-up time and memory, even if the CPU computes, and it would not start without
+// them.
 //   #define NAMES(F) F(function) F(another)      every function that is called; the linker names
 //   NAMES(CREMA_JUMP)                            any that is missing
 //   constexpr GpuFunction kNames[] = {NAMES(CREMA_FUNCTION)};
-// defines each name as a jump through a pointer that load_gpu_library() sets, so neither callers nor
-// argument types matter. The symbols are hidden, so that no other library in the process binds to
-// them.
+// defines each name as a jump through a pointer that load_gpu_library() sets, so neither callers
+// nor argument types matter. The symbols are hidden, so that no other library in the process binds
+// to them.
 #pragma once
 
 #include <span>

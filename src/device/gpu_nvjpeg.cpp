@@ -47,8 +47,8 @@ const unsigned char* bytes_of(std::string_view file) {
   return reinterpret_cast<const unsigned char*>(file.data());
 }
 
-// One of nvJPEG's decoders: the GPU's own circuits for JPEG, or kernels. What of a damaged file is
-// missing gets whatever an engine has in its memory, and no error says so.
+// One of nvJPEG's decoders: the GPU's hardware JPEG decoder, or kernels. Missing parts of a damaged
+// file get whatever an engine has in its memory, without an error.
 class JpegEngine {
  public:
   explicit JpegEngine(nvjpegBackend_t backend) {
@@ -102,7 +102,7 @@ class JpegEngine {
 
  private:
   bool takes(std::string_view file) {
-    int refused = 1;  // it says 0 for what it takes
+    int refused = 1;  // it returns 0 for files that it supports
     return nvjpegJpegStreamParseHeader(handle_, bytes_of(file), file.size(), header_) ==
                NVJPEG_STATUS_SUCCESS &&
            nvjpegDecodeBatchedSupported(handle_, header_, &refused) == NVJPEG_STATUS_SUCCESS &&
@@ -121,7 +121,7 @@ class JpegEngine {
     const nvjpegStatus_t status =
         nvjpegDecodeBatched(handle_, state_, files_.data(), sizes_.data(), images_.data(), stream);
     if (status == NVJPEG_STATUS_SUCCESS) return true;
-    batch_ = 0;  // a batch that has failed is begun anew
+    batch_ = 0;  // a failed batch is started again
     check_cuda(cudaStreamSynchronize(stream), "decoding JPEGs");
     return false;
   }
@@ -130,7 +130,7 @@ class JpegEngine {
   nvjpegJpegState_t state_ = nullptr;
   nvjpegJpegStream_t header_ = nullptr;
   bool good_;
-  size_t batch_ = 0;  // what state_ is initialized for
+  size_t batch_ = 0;  // batch size that state_ is initialized for
   nvjpegOutputFormat_t format_ = NVJPEG_OUTPUT_BGR;
   std::vector<const unsigned char*> files_;
   std::vector<size_t> sizes_;
@@ -162,7 +162,7 @@ class NvJpegDecoder : public JpegDecoder {
 
  private:
   cudaStream_t stream_;
-  std::vector<std::unique_ptr<JpegEngine>> engines_;  // in the order in which they are asked
+  std::vector<std::unique_ptr<JpegEngine>> engines_;  // in order of preference
 };
 
 }  // namespace

@@ -82,7 +82,7 @@ std::optional<std::string> Tuning::remember(const std::string& key, const std::s
     std::filesystem::create_directories(std::filesystem::path(path_).parent_path(), ignored);
     const FileLock lock(path_);
     read_on();
-    // The caller found the answer that find() gave unusable: it is not returned once more.
+    // The caller found find()'s answer unusable: do not return it again.
     const auto known = answers_.find(key), given = given_.find(key);
     if (known != answers_.end() && (given == given_.end() || given->second != known->second))
       return known->second;

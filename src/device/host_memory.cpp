@@ -13,7 +13,7 @@ namespace {
 
 constexpr size_t kUnlimited = std::numeric_limits<size_t>::max();
 
-// The number after `name` in the file, or the first one; kUnlimited where there is none.
+// The number after `name` in the file, or the first one; kUnlimited if there is none.
 size_t number_after(const std::string& path, const std::string& name) {
   std::string text;
   try {
@@ -29,7 +29,7 @@ size_t number_after(const std::string& path, const std::string& name) {
   return rest >> number ? number : kUnlimited;
 }
 
-// What a control group at `folder` leaves, in either version's files.
+// Memory that a control group at `folder` leaves, in either version's files.
 size_t left_by_group(const std::string& folder, const char* limit, const char* used) {
   const size_t most = number_after(folder + limit, ""), now = number_after(folder + used, "");
   if (most == kUnlimited || now == kUnlimited) return kUnlimited;

@@ -1,12 +1,12 @@
-// How much main memory this process may still take.
+// How much main memory this process may still allocate.
 #pragma once
 
 #include <cstddef>
 
 namespace crema {
 
-// Bytes that the operating system has left for it, caches of files included, or less where a control
-// group or a limit of the process is tighter. The largest number where nothing says.
+// Free bytes from the operating system, including file caches, or less if a control group or a
+// process limit is tighter. The largest number if nothing is known.
 size_t free_host_memory();
 
 }  // namespace crema

@@ -1,6 +1,6 @@
 // JpegDecoder: the seam to nvJPEG, which decodes batches of JPEGs into a GPU's memory. A GPU build
-// that finds no nvjpeg.h, and one without CUDA, compile nvjpeg_absent.cpp in place of
-// gpu_nvjpeg.cpp; then there is no decoder.
+// without nvjpeg.h, and one without CUDA, compile nvjpeg_absent.cpp instead of gpu_nvjpeg.cpp; then
+// there is no decoder.
 #pragma once
 
 #include <cstdint>
@@ -26,12 +26,12 @@ class JpegDecoder {
   };
 
   virtual ~JpegDecoder() = default;
-  // Queues the work on the stage's stream. Returns those that nvJPEG cannot decode. The files must stay
-  // until BatchStage::finish().
+  // Queues the work on the stage's stream. Returns those that nvJPEG cannot decode. The files must
+  // stay valid until BatchStage::finish().
   virtual std::vector<Jpeg> decode(const std::vector<Jpeg>& jpegs, Planes planes) = 0;
 };
 
-// `stage` must outlive it. Null where there is none; then `why` says for what reason.
+// `stage` must outlive it. Null if there is none; then `why` has the reason.
 std::unique_ptr<JpegDecoder> open_jpeg_decoder(BatchStage& stage, std::string& why);
 
 }  // namespace crema

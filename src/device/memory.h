@@ -29,8 +29,8 @@ class Buffer {
   std::shared_ptr<MemoryAccount> account_;
 };
 
-// Bytes that can still be allocated: what is free on the GPU (on a CPU, where it is unknown, the
-// largest size_t), or less where the context's memory is limited.
+// Bytes that can still be allocated: the free memory of the GPU (on a CPU, where it is unknown, the
+// largest size_t), or less if the context's memory is limited.
 size_t free_memory(Context& context);
 // Bytes of GPU memory; on a CPU, where it is unknown, the largest size_t.
 size_t total_memory(Context& context);

@@ -18,7 +18,7 @@ class MemoryAccount {
   const std::string& source() const { return source_; }
 
   size_t taken() const { return taken_; }
-  // What the limit leaves; without a limit, the largest size_t.
+  // Bytes left under the limit; without a limit, the largest size_t.
   size_t left() const;
   // Error when the limit would be exceeded.
   void take(size_t bytes);

@@ -1,10 +1,10 @@
-// How large a GPU kernels are laid out for.
+// The GPU size that kernels are laid out for.
 #pragma once
 
 namespace crema {
 
-// Of an H100 or H200. Most kernels derive the number of their blocks from this and not from the
-// card, so that how a sum is split, and with it the result's last bits, does not differ between
+// The number of an H100 or H200. Most kernels derive their number of blocks from this instead of
+// the card, so that the split of a sum, and with it the result's last bits, is the same on all
 // cards of one architecture.
 inline constexpr int kTypicalMultiprocessors = 132;
 

@@ -19,7 +19,7 @@ constexpr double kNoLimit = std::numeric_limits<double>::infinity();
 
 int processors_of_mask() {
   cpu_set_t mask;
-  // Fails where the machine has more processors than the mask can hold: then there is no mask to
+  // Fails if the machine has more processors than the mask has bits: then there is no mask to
   // respect.
   if (sched_getaffinity(0, sizeof mask, &mask) == 0) return CPU_COUNT(&mask);
   return static_cast<int>(std::thread::hardware_concurrency());

@@ -9,9 +9,9 @@
 
 namespace crema {
 
-// True when what is queued next on the stream will depend on a single kernel, which is assumed
-// outside of a capture. In a recorded graph it may depend on another type of node or on several
-// nodes; it then waits for them as usual.
+// True if the next work on the stream will depend on a single kernel, which is assumed outside of a
+// capture. In a recorded graph it may depend on another type of node or on several nodes; it then
+// waits for them as usual.
 inline bool follows_kernel(cudaStream_t stream) {
   cudaStreamCaptureStatus status{};
   check_cuda(cudaStreamIsCapturing(stream, &status), "asking whether a stream is recorded");
@@ -65,9 +65,9 @@ __device__ inline void wait_for_earlier_kernels() {
 }
 
 // Allows the next kernel to launch once every block has called this or ended. Its blocks take any
-// free slot and wait there. So call it early only in a kernel that fills the GPU, else before the
-// last stores: if some multiprocessors are idle, they receive more of the next kernel's blocks than
-// the others.
+// free slot and wait there. So call it early only in a kernel that fills the GPU, otherwise before
+// the last stores: if some multiprocessors are idle, they receive more of the next kernel's blocks
+// than the others.
 __device__ inline void let_next_kernel_start() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;");

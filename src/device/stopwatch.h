@@ -16,7 +16,7 @@ class Stopwatch {
   Stopwatch(const Stopwatch&) = delete;
   Stopwatch& operator=(const Stopwatch&) = delete;
 
-  // Marks the point after all that has been queued so far.
+  // Marks the point after all work queued so far.
   void mark();
   // Delays a GPU, so that work is queued ahead of it: the measured times then contain no idle gaps.
   // A no-op on a CPU.

@@ -16,7 +16,7 @@
 
 namespace crema {
 
-// A candidate replaces an earlier one only where it takes less than this part of its time: between
+// A candidate replaces an earlier one only if it takes less than this fraction of its time: between
 // near-equals the order of the heuristics that named them decides, so that noise does not.
 constexpr double kClearlyFaster = 0.98;
 
@@ -30,11 +30,11 @@ class Tuning {
   Tuning(const Tuning&) = delete;
   Tuning& operator=(const Tuning&) = delete;
 
-  // Reads the file. `card`: what the answers depend on besides their keys. An unreadable or damaged
-  // file counts as empty.
+  // Reads the file. `card`: what the answers depend on in addition to their keys. An unreadable or
+  // damaged file counts as empty.
   void open(const std::string& card);
   TuneMode mode = TuneMode::quick;
-  // How many candidates to time: 1, 6 or all that are known.
+  // How many candidates to time: 1, 6 or all known ones.
   int candidates() const;
 
   std::optional<std::string> find(const std::string& key);
@@ -43,7 +43,7 @@ class Tuning {
   // start together with an empty file compute the same bits.
   std::optional<std::string> remember(const std::string& key, const std::string& answer);
 
-  // Memory to time candidates in, filled with small numbers, kept until release(). Null where that
+  // Memory to time candidates in, filled with small numbers, kept until release(). Null if that
   // much is not free.
   void* scratch(Context& context, size_t bytes);
   void release();

@@ -29,7 +29,7 @@ struct Blocking {
 struct Format {
   Order order = Order::row_major;
   std::shared_ptr<const Blocking> blocking;  // only for Order::blocked
-  // Channels-last: the extent of axis 1 in memory where it is larger than in the shape; the padding
+  // Channels-last: the extent of axis 1 in memory if it is larger than in the shape; the padding
   // channels are zero. 0: no padding.
   int64_t channels = 0;
   // Channels-last of a matrix (O, C * points), whose columns are channel-major in the shape and
@@ -47,7 +47,7 @@ struct Format {
   bool operator==(const Format& other) const;
 };
 
-// True when both formats lay out this shape alike (channels-last with 2 axes equals row-major).
+// True if both formats lay out this shape alike (channels-last with 2 axes equals row-major).
 bool same_layout(const Format& a, const Format& b, const Shape& shape);
 
 }  // namespace crema

@@ -22,8 +22,8 @@ decltype(auto) on(const Tensor& tensor, Body&& body) {
   }
 }
 
-// The same, but T may also be Half or BFloat16, whose arithmetic is that of Compute<T>: for kernels
-// that also run on a GPU. CPUs compute in float and double only.
+// The same, but T may also be Half or BFloat16, which compute in Compute<T>: for kernels that also
+// run on a GPU. CPUs compute in float and double only.
 template <typename Body>
 decltype(auto) on_real(const Tensor& tensor, Body&& body) {
   switch (tensor.dtype()) {

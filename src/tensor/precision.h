@@ -1,5 +1,5 @@
 // The precision in which a net computes. Weights, their updates, losses and statistics are float32
-// in every mode (float64 where a test asks for it).
+// in every mode (float64 if a test requests it).
 #pragma once
 
 #include <string>
