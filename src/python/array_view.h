@@ -11,13 +11,12 @@
 
 namespace crema::python {
 
-// Whether NumPy can read and write the tensor where it lies: in the CPU's memory, in float32,
-// row-major.
+// Whether NumPy can access the tensor directly: in the CPU's memory, in float32, row-major.
 bool is_plain(const Tensor& tensor);
 
 // An array over the memory of a plain tensor, without a copy. It keeps that memory alive.
 pybind11::array view_of(const Tensor& tensor);
-// The same over values that lie elsewhere; `owner` lives as long as the array.
+// The same over values elsewhere; `owner` lives as long as the array.
 pybind11::array view_of(float* values, const Shape& shape, std::shared_ptr<const void> owner);
 
 // Any number, list or array as a contiguous float32 array, copied only if it has to be. TypeError for
@@ -32,16 +31,16 @@ pybind11::tuple tuple_of(const Shape& shape);
 // the number of values does, so that an array over it shows new values after the next read().
 class Mirror {
  public:
-  // Writes back what the program has changed, then reads the tensor.
+  // Writes back the program's changes, then reads the tensor.
   pybind11::array read(Context& context, const Tensor& tensor);
-  // What was read, without reading again.
+  // The values of the last read().
   pybind11::array view(const Shape& shape) const;
-  // Writes to the tensor what the program has changed since read(). True: it had changed something, and
-  // `before` is what was read.
+  // Writes the program's changes since read() to the tensor. True if there were any; `before` is
+  // what was read.
   bool write_back(Context& context, const Tensor& tensor, std::vector<float>* before = nullptr);
   bool changed() const;
   int64_t count() const { return static_cast<int64_t>(seen_.size()); }
-  // Whether no array shows it any more.
+  // Whether no array uses it any more.
   bool unseen() const { return values_.use_count() <= 1; }
 
  private:

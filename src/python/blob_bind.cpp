@@ -28,7 +28,7 @@ void assign(const py::array& array, const py::object& value) {
   if (value.ptr() != array.ptr()) array[py::ellipsis()] = value;
 }
 
-// Row-major float32 on a GPU; else Error.
+// Row-major float32 on a GPU; otherwise Error.
 Tensor on_gpu(BlobObject& blob, bool diff) {
   const Tensor tensor = blob.gpu_tensor(diff);
   require(tensor && tensor.device() == Device::gpu, "the blob is not on a GPU");

@@ -1,6 +1,6 @@
-// BlobObject: what stands behind a Python Blob: a blob of a net, a parameter, a blob alone, and the
-// blobs that a Python layer is called with. data() and diff() are arrays that may be kept: they hold
-// the memory that they show.
+// BlobObject: implements Python's Blob: a blob of a net, a parameter, a standalone blob, and the
+// arguments of a Python layer. data() and diff() are arrays that may be kept: they keep their
+// memory alive.
 #pragma once
 
 #include <pybind11/numpy.h>
@@ -18,18 +18,17 @@ class BlobObject {
   virtual Shape shape() = 0;
   virtual pybind11::array data() = 0;
   virtual pybind11::array diff() = 0;
-  // Error where a blob has the shape that its layer gives it.
+  // Error for a blob whose shape is set by its layer.
   virtual void reshape(const Shape& shape) = 0;
-  // Where data or diff lie on a GPU, as DLPack and CuPy want it; empty: they do not, or not row-major
-  // in float32.
+  // The GPU of data or diff, for DLPack and CuPy; empty: not on a GPU, or not row-major float32.
   virtual Tensor gpu_tensor(bool /*diff*/) { return {}; }
   virtual int gpu_ordinal() { return 0; }
   // "conv1"; "": it has none.
   virtual std::string name() { return ""; }
 };
 
-// A blob of its own in the CPU's memory. Arrays taken before a reshape() to more values keep the
-// memory that they show; the blob goes on in new memory.
+// A standalone blob in the CPU's memory. Arrays taken before a reshape() to more values keep their
+// old memory; the blob continues in new memory.
 class LoneBlob : public BlobObject {
  public:
   explicit LoneBlob(const Shape& shape) { reshape(shape); }

@@ -1,6 +1,6 @@
-// What all classes of the module have in common. An object that was never initialized is a TypeError
-// wherever it is used, and so are a copy of one that holds more than Python sees and a change of
-// __class__. Functions take an X&, not a shared_ptr<X>: for that pybind11 raises a RuntimeError.
+// Common behaviour of all classes of the module. Using an object that was never initialized is a
+// TypeError, and so are copying one with state that Python does not see and changing __class__.
+// Functions take an X&, not a shared_ptr<X>: for that pybind11 raises a RuntimeError.
 #include <map>
 #include <string>
 
@@ -13,8 +13,8 @@ namespace py = pybind11;
 
 namespace {
 
-// pybind11 calls this for an object without a value, to have memory that an old form of __init__ fills.
-// X.__new__(X) has none, nor has a subclass before super().__init__().
+// pybind11 calls this for an object without a value, to get memory for an old form of __init__.
+// X.__new__(X) has none, and neither has a subclass before super().__init__().
 void* refuse_uninitialized(size_t) {
   throw py::type_error(
       "this object was never initialized: make it by calling its class, and in a subclass call "

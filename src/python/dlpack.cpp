@@ -10,7 +10,7 @@ namespace py = pybind11;
 
 namespace {
 
-// The structures of the standard; other libraries read them as they lie in memory.
+// The structures of the standard; other libraries read them from memory.
 struct DlTensor {
   void* data;
   int32_t device_kind, device;
@@ -32,7 +32,7 @@ struct DlOwner {
   std::vector<int64_t> shape, strides;
 };
 
-// A capsule that nobody has taken still has its first name.
+// A capsule that no library has consumed still has its first name.
 void free_capsule(PyObject* capsule) {
   if (!PyCapsule_IsValid(capsule, "dltensor")) return;
   auto* managed = static_cast<DlManagedTensor*>(PyCapsule_GetPointer(capsule, "dltensor"));

@@ -11,7 +11,7 @@ namespace crema::python {
 // `device`: the GPU's ordinal.
 pybind11::capsule dlpack_of(const Tensor& tensor, int device);
 
-// DLPack's numbers for where a tensor lies: kind and ordinal.
+// DLPack's device of a tensor: type and ordinal.
 std::pair<int, int> dlpack_device(const Tensor& tensor, int device);
 
 }  // namespace crema::python

@@ -1,6 +1,6 @@
-// __init__ of a class whose objects take a while to make, with the interpreter's lock released: another
-// thread, or a layer in Python, may call it for the same object meanwhile. pybind11's py::init would then
-// register the object twice.
+// __init__ of a class whose objects take a while to make, with the interpreter's lock released:
+// another thread, or a Python layer, may call it for the same object meanwhile. pybind11's py::init
+// would then register the object twice.
 #pragma once
 
 #include <pybind11/pybind11.h>

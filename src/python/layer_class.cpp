@@ -13,8 +13,8 @@ void install_python_layers();
 
 namespace {
 
-// The exception that the last Error of a Python layer stands for. Guarded by the interpreter's lock;
-// never freed, as the interpreter may be gone at exit.
+// The exception behind the last Error of a Python layer. Guarded by the interpreter's lock; never
+// freed, because the interpreter may be gone at exit.
 struct LayerError {
   std::string text;
   PyObject* exception = nullptr;
@@ -41,7 +41,8 @@ std::string lines_of_traceback(const py::object& traceback) {
   return lines.empty() ? "" : cat(" (at ", join(lines, "; "), ")");
 }
 
-// What Python prints last, "ValueError: ...", and then what is before it: where a syntax error is.
+// The last line that Python prints, "ValueError: ...", followed by the lines before it: the
+// position of a syntax error.
 std::string text_of_exception(const py::error_already_set& exception) {
   const py::list parts = py::module_::import("traceback")
                              .attr("format_exception_only")(exception.type(), exception.value());
@@ -54,7 +55,7 @@ std::string text_of_exception(const py::error_already_set& exception) {
   return exception.trace() ? text + lines_of_traceback(exception.trace()) : text;
 }
 
-// Makes the Error that reaches Python, with its cause; an interrupt goes on as it is.
+// Makes the Error that reaches Python, with its cause; an interrupt is passed on unchanged.
 bool raise_with_cause(const Error& error, const py::handle& type) {
   LayerError& cause = last_cause();
   if (!cause.exception || std::string_view(error.what()).find(cause.text) == std::string_view::npos)
@@ -98,8 +99,8 @@ void bind_layer_blobs(py::module_& module) {
       .def("__getitem__", blob_of_layer, py::arg("index"));
 }
 
-// An attribute that a layer's author may overwrite: a descriptor without __set__, so what is assigned to
-// the name goes into the object, and into no one else's way.
+// An attribute that a layer's author may overwrite: a descriptor without __set__, so an assignment
+// to the name goes into the object and does not conflict.
 struct LayerAttribute {
   std::function<py::object(const PythonLayerBase&)> read;
 };

@@ -1,4 +1,4 @@
-// What a Python net shows of its parts: blobs, parameters and layers, which keep the net alive.
+// The parts of a Python net: blobs, parameters and layers, which keep the net alive.
 #pragma once
 
 #include <memory>

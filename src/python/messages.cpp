@@ -7,7 +7,7 @@ namespace crema::python {
 
 namespace py = pybind11;
 
-// Messages cross as bytes: the module's protobuf and Python's know nothing of each other.
+// Messages are passed as bytes: the module's protobuf and Python's are independent.
 void bind_messages(py::module_& module) {
   module.def(
       "_net_message",

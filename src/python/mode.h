@@ -1,5 +1,5 @@
-// What the functions of the module chose for all that is made later: the device (set_mode_cpu,
-// set_mode_gpu, set_device), the seed (set_random_seed), the log (init_log) and the number of threads
+// Module-wide settings for later nets and solvers: the device (set_mode_cpu, set_mode_gpu,
+// set_device), the seed (set_random_seed), the log (init_log) and the number of threads
 // (set_threads).
 #pragma once
 
@@ -13,10 +13,10 @@
 
 namespace crema::python {
 
-// Where nets and solvers made now will compute.
+// The device of nets and solvers created now.
 ComputeDevice current_device();
 
-// Where lines go: stderr, as glog writes them, unless init_log or the variable GLOG_minloglevel
+// Destination of log lines: stderr, as with glog, unless init_log or the variable GLOG_minloglevel
 // silences them. Lives as long as the process.
 TextLog& module_log();
 
@@ -26,8 +26,8 @@ uint64_t next_seed();
 // Whether set_random_seed() was called.
 bool seed_is_chosen();
 
-// A context on the current device, with the module's log and the next seed; kernels are tuned as the
-// tools do without -deterministic. Error when there is no such device.
+// A context on the current device, with the module's log and the next seed; kernels are tuned as in
+// the tools without -deterministic. Error if there is no such device.
 std::unique_ptr<Context> make_context();
 
 // Begins every call that computes: the calling thread, which may be another one each time, takes the

@@ -1,5 +1,5 @@
-// What Caffe's train.py calls to train on several GPUs. Ranks of crema are started by a launcher, so
-// one rank works as it did, and several are an error that says how to start them.
+// Functions that Caffe's train.py calls to train on several GPUs. A launcher starts Crema's ranks,
+// so one rank works as before, and several are an error that explains how to start them.
 #include <pybind11/pybind11.h>
 
 #include <chrono>
@@ -28,7 +28,7 @@ void set_solver_rank(int rank) {
   require(rank == 0, "set_solver_rank(", rank, "): ", kHow);
 }
 
-// Of one rank: there is nothing to exchange.
+// With one rank there is nothing to exchange.
 struct Nccl {
   Nccl(const py::object& solver, const py::bytes&) : solver(solver) {}
   py::object solver;

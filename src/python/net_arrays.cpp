@@ -1,4 +1,5 @@
-// What a program sees of a NetObject's memory: views where NumPy can use it as it lies, else mirrors.
+// The program's access to a NetObject's memory: views if NumPy can use it directly, otherwise
+// mirrors.
 #include "device/device_scope.h"
 #include "python/mode.h"
 #include "python/net_object.h"
@@ -9,10 +10,10 @@ namespace py = pybind11;
 
 py::array NetObject::show(const Key& key, const Tensor& tensor) {
   const auto at = mirrors_.find(key);
-  // Once the program holds a copy, that is what it sees.
+  // Once the program has a copy, it keeps seeing that.
   const bool held = at != mirrors_.end() && !at->second.unseen();
   if (is_plain(tensor) && !lazy_ && !held) return view_of(tensor);
-  // Each run has refreshed it, and what the program has written into it waits for the next.
+  // Each run has refreshed it, and the program's changes to it wait for the next.
   if (lazy_ && at != mirrors_.end() && at->second.count() == tensor.count())
     return at->second.view(tensor.shape());
   if (lazy_) drop_mirrors();
@@ -26,7 +27,7 @@ void NetObject::drop_mirrors() {
                 [](const auto& entry) { return entry.second.unseen() && !entry.second.changed(); });
 }
 
-// After a run: arrays that are copies show what it has computed, as views do.
+// After a run: arrays that are copies get the results, as views do.
 void NetObject::refresh_mirrors() {
   if (mirrors_.empty() || net_.context().device() != Device::cpu) return;
   for (auto& [key, mirror] : mirrors_) {

@@ -11,7 +11,7 @@ namespace crema::python {
 
 namespace py = pybind11;
 
-// What a layer written in Python keeps is its own affair.
+// A Python layer keeps its own state.
 bool is_filled_outside(const Node& node) {
   return node.layer->keeps_tops() && !python_object(*node.layer);
 }
@@ -55,7 +55,7 @@ void NetObject::place_inputs(Plan& plan) {
     plan.bind(net_.context(), net_.options().arena->buffer(net_.context()), net_.parameters());
 }
 
-// DummyData's, as Caffe has them from the start. What the program has written over them stays.
+// DummyData's values, which Caffe has from the start. The program's changes to them stay.
 void NetObject::fill_constants(Plan& plan) {
   for (PlanNode& node : plan.nodes) {
     if (node.message.type() != "DummyData") continue;
@@ -77,7 +77,8 @@ void NetObject::fill_constants(Plan& plan) {
   }
 }
 
-// Whether the program writes into a copy of this input. It stays so when the net stores rows later.
+// Whether the program writes into a copy of this input. That remains so if the net later stores
+// rows.
 bool NetObject::is_staged(const NetMap::Blob& entry) const {
   const auto at = inputs_.find(entry.versions.front());
   return !rows() || (at != inputs_.end() && at->second.staged);
@@ -123,8 +124,8 @@ py::array NetObject::blob_data(int blob) {
   return show({kData, blob}, value_tensor(blob));
 }
 
-// In an in-place chain each gradient overwrites the one after it, as in Caffe: the first version's is
-// what is there in the end.
+// In an in-place chain each gradient overwrites the one after it, as in Caffe: at the end the first
+// version's remains.
 Tensor NetObject::diff_tensor(int blob) {
   const NetMap::Blob& entry = map_.blobs[blob];
   Plan& now = plan();
@@ -182,7 +183,7 @@ void NetObject::reshape_blob(int blob, const Shape& shape) {
   input.memory = Tensor(memory, 0, shape, DType::f32);
 }
 
-// The first layer of these that a partial pass has left behind; null: none.
+// The first of these layers that a partial pass has left behind; null: none.
 const Node* NetObject::stale_node(int first, int last) const {
   for (const Node& node : net_.graph().nodes) {
     if (node.stale && node.members.back() >= first && node.members.back() <= last) return &node;

@@ -16,9 +16,9 @@ class NetObject;
 
 class NetLock {
  public:
-  // Call with the interpreter's lock held; it is released while waiting, because the thread that is
-  // waited for may need it. Where the net that keeps `lock` gets another one meanwhile, that one is taken.
-  // Error in a process that was forked after the NetLock was made.
+  // Call with the interpreter's lock held; it is released while waiting, because the other thread
+  // may need it. If the net that keeps `lock` gets another one meanwhile, that one is taken. Error
+  // in a process that was forked after the NetLock was made.
   class Hold {
    public:
     explicit Hold(const std::shared_ptr<NetLock>& lock);
@@ -30,8 +30,8 @@ class NetLock {
     std::shared_ptr<NetLock> held_;
   };
 
-  // The locks of two nets, which may be one. It does not wait for one while it holds the other, so
-  // threads that join nets crosswise do not wait for each other.
+  // The locks of two nets, which may be the same. It does not wait for one while it holds the
+  // other, so threads that share nets crosswise do not deadlock.
   class HoldBoth {
    public:
     HoldBoth(const std::shared_ptr<NetLock>& a, const std::shared_ptr<NetLock>& b);

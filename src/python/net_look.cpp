@@ -1,12 +1,12 @@
-// A NetObject that is planned begins to keep what the program looks at.
+// A planned NetObject starts to keep the blobs that the program reads.
 //
-// A net of its own that is used as a whole is planned like the programs' nets. The first blobs inside that
-// the program asks for are kept by the plan, which stays fast. A program that looks at more, runs a part
-// of a pass or asks for gradients gets a net that keeps every blob, row-major, so that arrays are views.
-// Whole backward passes of a net with force_backward are planned, too, as long as the program sees only
-// the gradients of inputs, outputs and parameters.
-// Each time the last pass is repeated with its own inputs and weights: the plan holds them until the next
-// pass, because what the program writes goes into copies (Input::staged, mirrors_) until then.
+// A standalone net that is used as a whole is planned like the programs' nets. The plan keeps the
+// first inner blobs that the program reads, and stays fast. A program that reads more, runs a part
+// of a pass or asks for gradients gets a net that keeps every blob, row-major, so that arrays are
+// views. Whole backward passes of a net with force_backward are planned, too, as long as the
+// program reads only the gradients of inputs, outputs and parameters. Each time the last pass is
+// repeated with its own inputs and weights: the plan keeps them until the next pass, because the
+// program's changes go into copies (Input::staged, mirrors_) until then.
 #include <algorithm>
 #include <cstring>
 
@@ -22,7 +22,7 @@ namespace py = pybind11;
 
 namespace {
 
-// A plan for each blob more costs a pass: whoever reads more of them reads all.
+// A new plan for each blob costs a pass: a program that reads more of them will read all.
 constexpr int kFewBlobs = 3;
 
 }  // namespace
@@ -35,12 +35,12 @@ void NetObject::look_into(bool gradients) {
   weights_of_last_pass_.clear();
 }
 
-// Of a lazy net.
+// For a lazy net.
 void NetObject::look_at(int blob) {
   const int id = map_.blobs[blob].versions.back();
   const Value& value = net_.graph().values[id];
   if (value.keep) return;
-  // What the program writes into the top of a source is the net's input.
+  // The program's writes to the top of a source are the net's input.
   const bool is_source = net_.graph().nodes[value.producer].bottoms.empty();
   if (is_source || ++looks_ > kFewBlobs) return look_into(false);
   plan_again([&] { net_.keep_value(id); });
@@ -51,7 +51,7 @@ void NetObject::repeat_python_layers(bool on) {
   for (const Node& node : net_.graph().nodes) repeat_python(*node.layer, on);
 }
 
-// `change` makes the net drop its plan. What the blobs hold is carried over.
+// `change` makes the net drop its plan. Carries over the content of the blobs.
 void NetObject::plan_again(const std::function<void()>& change) {
   Plan& old = plan();
   if (!lazy_) write_back();
@@ -89,7 +89,7 @@ void NetObject::plan_again(const std::function<void()>& change) {
     if (all) {
       restore();  // the pass was for what backward reads besides
     } else {
-      // A solver has changed the weights since: loss and accuracy stay what they were.
+      // A solver has changed the weights since: loss and accuracy keep their values.
       const std::vector<Net::Output> outputs = net_.outputs();
       for (size_t i = 0; i < outputs.size(); ++i) {
         if (results[i].size() == static_cast<size_t>(outputs[i].value.count()))
@@ -104,7 +104,7 @@ void NetObject::plan_again(const std::function<void()>& change) {
   }
   if (!lazy_) return context.synchronize();
   if (!keeps()) return;
-  // What the program has written since the pass; inputs wait for the next one.
+  // The program's changes since the pass; inputs wait for the next one.
   write_back_weights();
   for (auto& [key, mirror] : mirrors_) {
     const Tensor to = key.first == kData || key.first == kDiff ? tensor(key) : Tensor();
@@ -112,7 +112,7 @@ void NetObject::plan_again(const std::function<void()>& change) {
   }
 }
 
-// So that the blobs that a program begins to look at are those of the last pass. Running statistics do
+// So that the blobs that a program starts to read are those of the last pass. Running statistics do
 // not count it twice.
 void NetObject::repeat_last_pass() {
   Context& context = net_.context();
@@ -128,7 +128,7 @@ void NetObject::repeat_last_pass() {
   for (const auto& [data, values] : statistics) from_floats(context, values.data(), data);
 }
 
-// Those of now with those of the last pass, where they differ.
+// Exchanges the current values for those of the last pass, if they differ.
 void NetObject::swap_weights() {
   for (auto& [parameter, values] : weights_of_last_pass_) {
     const Tensor& data = net_.parameters()[parameter].data;
@@ -166,14 +166,14 @@ void NetObject::repeat_backward() {
   for (const auto& [diff, values] : kept) from_floats(context, values.data(), diff);
 }
 
-// Of a blob of a lazy net.
+// For a blob of a lazy net.
 bool NetObject::gradients_can_be_planned(int blob) const {
   const NetMap::Blob& entry = map_.blobs[blob];
   return lazy_ && plans_gradients_ && (entry.input || entry.output) && !entry.split &&
          entry.versions.size() == 1 && entry.loss_weight == 0;
 }
 
-// Whether a backward pass that reads what is there now would differ from one right after the pass.
+// Whether a backward pass with the current values would differ from one right after the pass.
 bool NetObject::changed_since_pass() const {
   for (const auto& [id, input] : inputs_) {
     if (!input.staged) continue;

@@ -32,7 +32,7 @@ NetMap::NetMap(const Graph& graph) {
         blobs.back().split = message.type() == "Split" && view.tops[j] == view.bottoms[0];
       }
       blobs[blob].versions.push_back(view.tops[j]);
-      // That of a value which a Split layer hands on is the weight of the Split's first top.
+      // The weight of a value that a Split layer copies is that of the Split's first top.
       const float weight = graph.values[view.tops[j]].loss_weight;
       if (!blobs[blob].split) {
         blobs[blob].loss_weight = weight;

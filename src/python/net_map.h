@@ -1,5 +1,5 @@
-// NetMap: the blobs and layers of a net as Caffe's Net lists them, found in Crema's graph, where a blob
-// that in-place layers write has several versions.
+// NetMap: the blobs and layers of a net as Caffe's Net lists them, found in Crema's graph, in which
+// a blob that in-place layers write has several versions.
 #pragma once
 
 #include <map>

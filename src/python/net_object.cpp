@@ -44,8 +44,8 @@ bool has_python(const NetParameter& net) {
                      [](const LayerParameter& layer) { return layer.type() == "Python"; });
 }
 
-// Whether a pass can be repeated when the program looks into the net, with the same results and no other
-// traces. Layers written in Python are not called for that again.
+// Whether a pass can be repeated when the program reads a blob, with the same results and no other
+// effects. Python layers are not called again for that.
 bool can_be_lazy(const NetParameter& net) {
   std::set<std::string> inputs;
   for (const LayerParameter& layer : net.layer()) {
@@ -100,7 +100,7 @@ std::shared_ptr<NetObject> NetObject::open(const std::string& path, const NetFor
     own->net = std::make_unique<Net>(*own->context, input.net, input.options);
     for (const std::string& file : split(format.weights, ','))
       if (!file.empty()) load_weights(*own->net, file, {WeightsMode::strict, false});
-    // What a layer carries from pass to pass would be lost if one were repeated.
+    // The state that a layer passes from pass to pass would be lost if one were repeated.
     const bool carries = lazy && !own->net->carried().empty();
     if (carries) own->net->look_into(input.net.force_backward(), true);
     object = std::make_shared<NetObject>(own, *own->net, std::make_shared<NetLock>());

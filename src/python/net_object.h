@@ -1,18 +1,19 @@
-// NetObject: what stands behind a Python Net. It runs a net, whole or in part, as Caffe's Net does,
-// and shows its blobs. Layers and blobs are counted as Caffe counts them, with the Split layers that
+// NetObject: implements Python's Net. It runs a net, whole or in part, as Caffe's Net does, and
+// shows its blobs. Layers and blobs are counted as Caffe counts them, with the Split layers that
 // net/splits.h inserts.
 //
 // A solver makes one for each of its nets, with itself as the owner:
 //   auto lock = std::make_shared<NetLock>();       // one for all nets of a solver
 //   auto net = std::make_shared<NetObject>(solver /* shared_ptr */, solver->net(), lock, &passes);
 // where `passes` is the solver's own count of forward passes of this net: a forward() from Python
-// takes the next one. Whatever the solver then does with its nets (step, solve, snapshot, restore):
+// takes the next one. Around everything that the solver then does with its nets (step, solve,
+// snapshot, restore):
 //   const NetLock::Hold hold(lock);               // with the interpreter's lock held
 //   net->write_back();                             // of each net: what the program has changed
 //   const ReleaseGil release;           // and read_back() in the end
-// Nets run planned until the program asks for a blob between input and output. Then the blobs of the
-// last pass are computed again: with the weights as they are by then in a solver's net, and in a net
-// of its own with those of that pass, so that it shows what a net that had kept them would
+// Nets run planned until the program asks for a blob between input and output. Then the blobs of
+// the last pass are computed again: with the current weights in a solver's net, and in a standalone
+// net with those of that pass, so that it shows the same as a net that had kept them
 // (net_look.cpp).
 #pragma once
 
@@ -32,7 +33,7 @@
 
 namespace crema::python {
 
-// How a Python Net is opened.
+// Options of a Python Net.
 struct NetFormat {
   int phase = TEST;
   int level = 0;
@@ -42,8 +43,9 @@ struct NetFormat {
   std::string precision;  // "": fp32, or with planned what the device computes in
 };
 
-// What ReLUs do with a gradient: mask it by the values that were positive (the derivative), rectify it
-// (deconvolution: Zeiler & Fergus 2014), or both (guided backpropagation: Springenberg et al. 2015).
+// How ReLUs treat a gradient: mask it by the values that were positive (the derivative), rectify it
+// (deconvolution: Zeiler & Fergus 2014), or both (guided backpropagation: Springenberg et al.
+// 2015).
 enum class ReLURule { derivative, deconv, guided };
 
 class NetObject : public std::enable_shared_from_this<NetObject> {
@@ -54,13 +56,13 @@ class NetObject : public std::enable_shared_from_this<NetObject> {
             uint64_t* passes = nullptr);
   NetObject(const NetObject&) = delete;
   ~NetObject();
-  // A net of its own on the module's device (mode.h). Error with file:line:column.
+  // A standalone net on the module's device (mode.h). Error with file:line:column.
   static std::shared_ptr<NetObject> open(const std::string& path, const NetFormat& format);
 
   Net& net() { return net_; }
   // Only inputs and outputs can be seen, for as long as it lives.
   bool planned() const { return planned_; }
-  // Whether every blob has memory of its own now.
+  // Whether every blob has its own memory now.
   bool keeps() const { return net_.options().keep_blobs; }
   const std::shared_ptr<NetLock>& lock() const { return lock_; }
   const NetMap& map() const { return map_; }
@@ -69,7 +71,7 @@ class NetObject : public std::enable_shared_from_this<NetObject> {
   // Layers first to last, both included. All of these are called with the interpreter's lock held and
   // release it while they compute. Returns the weighted sum of the losses of these layers.
   double forward(int first, int last);
-  // Layers first down to last. The gradients of parameters are added to what is there, as in Caffe.
+  // Layers first down to last. Adds to the gradients of parameters, as in Caffe.
   void backward(int first, int last, ReLURule rule = ReLURule::derivative);
   void clear_param_diffs();
   // Gives the net the shapes that inputs were reshaped to. Error when a layer cannot take them: then
@@ -88,11 +90,11 @@ class NetObject : public std::enable_shared_from_this<NetObject> {
   enum Moment { before_forward, after_forward, before_backward, after_backward };
   void add_callback(Moment moment, pybind11::function callback);
 
-  // What the program has changed in arrays that are copies goes into the net, and into the weights that
+  // Copies the program's changes in arrays that are copies into the net, and into the weights that
   // it shares with others. Each run begins with it.
   void write_back();
-  // On a CPU: arrays that are copies show what a solver has made of its weights. (On a GPU they do when
-  // .data is asked for again, as in Caffe.)
+  // On a CPU: updates arrays that are copies with the solver's weights. (On a GPU that happens when
+  // .data is read again, as in Caffe.)
   void read_back();
 
   // By index into map().blobs.
@@ -108,7 +110,7 @@ class NetObject : public std::enable_shared_from_this<NetObject> {
 
  private:
   class Running;
-  // What the top of an Input or DummyData layer holds. It outlives plans.
+  // The content of the top of an Input or DummyData layer. It outlives plans.
   struct Input {
     Tensor memory;                     // of nets whose blobs are row-major: the blob's own
     std::unique_ptr<LoneBlob> staged;  // of others: set in the net before each pass
@@ -171,19 +173,19 @@ class NetObject : public std::enable_shared_from_this<NetObject> {
   uint64_t own_passes_ = 0, *passes_;
   uint64_t partial_passes_ = 0;
   bool planned_ = false;  // and stays so
-  // A net of its own that is planned until the program looks into it. What the program sees of it are
-  // copies until then.
+  // A standalone net that is planned until the program looks into it. Until then the program sees
+  // copies.
   bool lazy_ = false;
   int looks_ = 0;          // how many blobs the plan keeps for the program
   bool has_pass_ = false;  // a lazy net's last pass can be repeated
-  // Whole backward passes of a lazy net can be planned, and be repeated: whether one has followed the last
-  // pass, and the gradients that it began with, by value.
+  // Whole backward passes of a lazy net can be planned, and be repeated: whether one has followed
+  // the last pass, and the gradients that it began with, by value.
   bool plans_gradients_ = false, went_backward_ = false;
   std::map<int, std::vector<float>> seeds_;
-  // Of parameters that changed since then, what they were.
+  // The old values of parameters that changed since then.
   std::map<int, std::vector<float>> weights_of_last_pass_;
   bool running_ = false;
-  // Other libraries may write into GPU memory of the net, on streams of their own.
+  // Other libraries may write into the net's GPU memory, on their own streams.
   bool lent_ = false, lent_weights_ = false;
   NetMap map_;
   uint64_t generation_ = ~uint64_t{0};  // of the net, when inputs were placed last
@@ -191,7 +193,7 @@ class NetObject : public std::enable_shared_from_this<NetObject> {
   std::map<int, Input> inputs_;         // by value
   std::vector<pybind11::function> callbacks_[4];
   std::map<Key, Mirror> mirrors_;  // of tensors that are not plain
-  // Stand-ins for gradients that the net does not compute.
+  // Placeholders for gradients that the net does not compute.
   std::map<Key, std::shared_ptr<std::vector<float>>> zeros_;
 };
 

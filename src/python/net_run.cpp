@@ -1,9 +1,9 @@
 // The passes of a NetObject, whole and in part.
 //
-// Caffe's in-place layers overwrite a blob; here each writes a version of its own, so that backward
-// finds what it needs. A program sees one blob: in a whole pass the memory of the last version (of the
-// first version's gradient), and a part of a pass copies what it leaves there, and takes what it finds
-// there. So all parts read and write what they would in Caffe.
+// Caffe's in-place layers overwrite a blob; here each writes its own version, so that backward
+// finds what it needs. A program sees one blob: in a whole pass the memory of the last version (of
+// the first version's gradient). A part of a pass copies its results there, and reads its inputs
+// from there, so all parts read and write the same as in Caffe.
 #include <algorithm>
 
 #include "base/error.h"
@@ -15,7 +15,7 @@ namespace crema::python {
 
 namespace py = pybind11;
 
-// Beside the numbers of whole passes, which say what data layers read.
+// Separate from the numbers of whole passes, which determine what data layers read.
 constexpr uint64_t kPartialPasses = uint64_t{1} << 62;
 
 class NetObject::Running {
@@ -97,7 +97,7 @@ double NetObject::forward(int first, int last) {
 
 void NetObject::run_forward(uint64_t pass, int first, int last) {
   if (whole(first, last)) {
-    // Of an input that a layer overwrites, the program sees what that layer left.
+    // For an input that a layer overwrites, the program sees that layer's result.
     for (const int blob : map_.inputs) {
       const std::vector<int>& versions = map_.blobs[blob].versions;
       if (versions.size() > 1 && rows())
@@ -156,7 +156,7 @@ void NetObject::backward(int first, int last, ReLURule rule) {
   }
 }
 
-// Of a lazy net: its last pass can still be repeated, and then this is, too.
+// For a lazy net: its last pass can still be repeated, and then so can this one.
 void NetObject::backward_planned() {
   Plan& now = plan();
   seeds_.clear();
@@ -171,7 +171,8 @@ void NetObject::backward_planned() {
         seeds_[id] = to_floats(net_.context(), now.diff(id));
     }
     net_.backward(true);
-    // A layer may overwrite the gradient that it starts from; a program finds there what it wrote.
+    // A layer may overwrite the gradient that it starts from; a program must find its own values
+    // there.
     for (const auto& [id, values] : seeds_)
       from_floats(net_.context(), values.data(), now.diff(id));
     net_.context().synchronize();
@@ -181,7 +182,8 @@ void NetObject::backward_planned() {
 }
 
 void NetObject::run_backward(int first, int last, ReLURule rule) {
-  // A layer may overwrite the gradient that it starts from; a program finds there what it wrote.
+  // A layer may overwrite the gradient that it starts from; a program must find its own values
+  // there.
   std::vector<std::pair<Tensor, Tensor>> kept;
   Plan& now = plan();
   enter_backward(first, last);
@@ -198,7 +200,7 @@ void NetObject::run_backward(int first, int last, ReLURule rule) {
   leave_backward(first, last);
 }
 
-// In place of a ReLU's backward. False: the layer's own is to run.
+// Replaces a ReLU's backward. False: run the layer's own.
 bool NetObject::rectify(const PlanNode& node, ReLURule rule) {
   if (rule == ReLURule::derivative || node.message.type() != "ReLU") return false;
   const Tensor& to = node.arguments.backward.bottom_diff[0];

@@ -1,4 +1,5 @@
-// A forked process has what was made before, but none of its threads: it can neither be used nor destroyed.
+// A forked process inherits existing objects, but none of their threads: it can neither use nor
+// destroy them.
 #pragma once
 
 #include <unistd.h>

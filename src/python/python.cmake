@@ -34,7 +34,7 @@ target_link_libraries(crema_python_module PRIVATE crema crema_flags Python3::Num
 set_target_properties(crema_python_module PROPERTIES OUTPUT_NAME _crema LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib
                       UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 0)
 target_compile_definitions(crema_python_module PRIVATE CREMA_VERSION="${PROJECT_VERSION}")
-# What a person waits for is the library.
+# People wait for the library, so it comes first.
 target_compile_options(crema_python_module PRIVATE $<$<CONFIG:Release>:-O1>)
 
 # The package appears with its module only: Python would import a folder without one as an empty namespace.

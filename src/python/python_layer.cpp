@@ -111,8 +111,8 @@ class PythonInstance : public PythonObject {
   py::object bottom_, top_;  // lists of Blob
 };
 
-// As `python SCRIPT` finds modules, and beside the prototxt. At the end, so that no file there hides
-// a module of a library.
+// Module search paths as with `python SCRIPT`, and the prototxt's folder. Appended last, so that no
+// file there hides a library's module.
 void extend_path(const std::string& folder) {
   py::list path = py::module_::import("sys").attr("path");
   std::error_code ignored;

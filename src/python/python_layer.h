@@ -1,4 +1,4 @@
-// Layers written in Python: what their classes derive from (crema.Layer), and the objects behind the
+// Layers written in Python: the base of their classes (crema.Layer), and the objects behind the
 // layers of a net.
 #pragma once
 
@@ -48,7 +48,7 @@ struct PythonLayerBase {
 // written in Python. Call with the interpreter's lock held.
 pybind11::object python_instance(Net& net, const Node& node);
 
-// What an exception inside a Python layer became: throws Error with its type, its text and the last
+// Converts an exception inside a Python layer: throws Error with its type, its text and the last
 // lines of its traceback. When that Error reaches Python, the exception is its __cause__.
 [[noreturn]] void fail_with(pybind11::error_already_set& exception, const std::string& where);
 

@@ -10,11 +10,11 @@
 
 namespace crema::python {
 
-// What readers in Python are told of an event: a dict with its name as "event" and its fields. Empty
-// for events that they are not told of (lines for the log, the net's graph, histograms, pictures).
+// An event for readers in Python: a dict with its name as "event" and its fields. Empty for events
+// that they do not get (lines for the log, the net's graph, histograms, pictures).
 pybind11::dict dict_of(const Event& event);
 
-// By name; a number, or a list of them where an output has several elements.
+// By name; a number, or a list if an output has several elements.
 pybind11::dict dict_of(const std::vector<OutputValue>& outputs);
 
 }  // namespace crema::python

@@ -20,7 +20,7 @@ constexpr std::chrono::milliseconds kLookForSignals{50};
 
 void take_type(SolverFile& file, const std::string& type, Log& log) {
   if (type.empty()) return;
-  // As in Caffe, where the class alone decides.
+  // As in Caffe, where only the class decides.
   if (file.solver.has_type() && file.solver.type() != type)
     log.warning(cat(file.where("type"), ": the solver's type is ", file.solver.type(),
                     ", but it is opened as ", type, "Solver: that counts"));
@@ -117,8 +117,8 @@ void SolverObject::run(const py::handle& self, const char* call,
     const Running running(*this, self);
     const DeviceScope scope = enter(*core_->context);
     write_back();
-    // With a callback each iteration is launched alone; else a reader would hear of several at once, and
-    // what it does about one would come too late.
+    // With a callback each iteration is launched separately; otherwise a reader would get several
+    // together, and its reaction to one would come too late.
     if (wants_steps_ && !std::exchange(steps_singly_, true))
       core_->solver->add_callback({[] {}, {}});
     struct ReadBack {  // after an exception, too

@@ -1,5 +1,5 @@
-// SolverObject: what stands behind a Python solver. It hands the solver's events and callbacks to
-// Python, lets Ctrl-C stop a training, and keeps the interpreter's lock only for that.
+// SolverObject: implements Python's solvers. It passes the solver's events and callbacks to Python,
+// lets Ctrl-C stop a run, and holds the interpreter's lock only for that.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -19,7 +19,7 @@
 
 namespace crema::python {
 
-// How a Python solver is made.
+// Options of a Python solver.
 struct SolverFormat {
   std::string type;  // in place of the file's; "": the file's
   std::vector<std::string> weights;
@@ -32,7 +32,7 @@ struct SolverFormat {
 
 class SolverObject;
 
-// What nets and arrays keep alive, after the solver itself has gone.
+// The part that nets and arrays keep alive after the solver itself has gone.
 struct SolverCore : EventReader {
   SolverCore(SolverFile file, const SolverFormat& format);
   ~SolverCore() override;
@@ -56,19 +56,19 @@ class SolverObject {
 
   // Runs `work` with the interpreter's lock released. `self` is the Python object: its methods
   // _on_event, _on_start and _on_gradients_ready are called. Waits for another thread that uses the
-  // solver. Error when a callback of the running solver calls; what a callback or a signal handler
-  // raised is thrown, and the solver can go on.
+  // solver. Error if a callback of the running solver calls it; rethrows what a callback or a
+  // signal handler raised, and the solver can continue.
   void run(const pybind11::handle& self, const char* call, const std::function<void()>& work);
   // Ends the running call after its iteration; from any thread.
   void stop() { stop_ = true; }
 
-  // Which events _on_event is called for: any, and those of each iteration and batch.
+  // Which events _on_event gets: any, and those of each iteration and batch.
   void set_wanted(bool events, bool steps);
-  // From now on _on_start or _on_gradients_ready is called in each iteration. Error while it runs.
+  // From now on each iteration calls _on_start or _on_gradients_ready. Error while it runs.
   void call_on_start();
   void call_on_gradients_ready();
 
-  // What the last call sent.
+  // The fields of the last call.
   const std::vector<event::TestResult>& tests() const { return tests_; }
   const event::SnapshotDone& saved() const { return saved_; }
 

@@ -14,7 +14,7 @@ from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Set,
 import numpy
 '''
 
-# Of what crema/pycaffe.py adds to Net, where signatures are without types.
+# Return types of what crema/pycaffe.py adds to Net, whose signatures have no types.
 KINDS = {
     'blobs': 'Dict[str, Blob]', 'params': 'Dict[str, List[Blob]]', 'layers': 'List[NetLayer]',
     'layer_dict': 'Dict[str, NetLayer]', 'inputs': 'List[str]', 'outputs': 'List[str]',

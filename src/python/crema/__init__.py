@@ -31,7 +31,7 @@ from .pycaffe import Blob, Net, NetLayer, from_dlpack, set_phase_test, set_phase
 from .solvers import (AdaDeltaSolver, AdaGradSolver, AdamSolver, AdamWSolver, LAMBSolver, LionSolver, MuonSolver,
                       NesterovSolver, RMSPropSolver, SGDSolver, Solver, get_solver)
 
-# Loaded when first used, so that what a Python layer needs is quick to import: modules, and names in them.
+# Loaded on first use, so that Python layers import quickly: modules, and names in them.
 _SUBMODULES = [
     'classifier', 'coord_map', 'detector', 'display', 'draw', 'io', 'learn', 'model_libs', 'net_spec', 'plot', 'proto'
 ]

@@ -13,7 +13,8 @@ from .proto import caffe_pb2
 
 _Self = TypeVar('_Self')
 
-# Base rates and what else a solver type needs, where neither the keywords nor `solver` say so.
+# Base rates and other settings of each solver type, used if neither the keywords nor `solver` set
+# them.
 BASE_RATES = {"SGD": 0.01, "Nesterov": 0.01, "AdaGrad": 0.01, "AdaDelta": 1.0}
 TYPE_FIELDS = {
     "AdaDelta": {"momentum": 0.95, "delta": 1e-6},
@@ -180,8 +181,7 @@ class Estimator:
             else learn_nets.default_net(sample, self._outputs(y), self.hidden)
         )
         learn_net = learn_nets.for_arrays(net, sample, batch, self._label_shape(y), self._loss)
-        # In a net of ours pictures of bytes become numbers from 0 to 1; what a net of yours expects is known to it
-        # alone.
+        # Our own nets scale byte pictures to numbers from 0 to 1; your net gets them unchanged.
         if self.net is None and X.dtype == np.uint8:
             learn_net.inputs.set_scale(1 / 255)
         updates = int(self.epochs) * -(-len(X) // batch)

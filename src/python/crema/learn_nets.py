@@ -203,6 +203,6 @@ def for_arrays(message, sample, batch, label_shape, loss):
         probabilities = add_layer(
             net, "class_probabilities", "Softmax", [scores], ["class_probabilities"], caffe_pb2.TEST
         )
-    # An output of its own, whatever else reads the scores: a planned net keeps inputs and outputs only.
+    # A separate output, whatever else reads the scores: a planned net keeps inputs and outputs only.
     answers = add_layer(net, "answers", "Power", [scores], ["answers"], caffe_pb2.TEST)
     return LearnNet(net, data, label, answers, probabilities, inputs)

@@ -46,7 +46,7 @@ class Learner:
                 self.solver = crema.get_solver(text=str(self.solver_message), log=False)
                 self.test_net = crema.Net(net, crema.TEST, planned=True)
             except crema.Error as error:
-                # The file is ours and soon gone; the layer's name says where to look.
+                # The file is temporary; the layer's name tells the user where to look.
                 raise crema.Error(re.sub(re.escape(net) + r"(:\d+)*:? ?", "", str(error))) from None
         self.changed = True
 

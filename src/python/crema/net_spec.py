@@ -24,7 +24,7 @@ __all__ = [
     'to_proto'
 ]
 
-# Types whose parameters are in a message that is not named after them.
+# Types whose parameters are in a message with a different name.
 _MESSAGES_OF_OTHERS = {
     **dict.fromkeys(['Convolution3D', 'ConvolutionDepthwise', 'Deconvolution', 'Deconvolution3D',
                      'DepthwiseConvolution', 'Im2col', 'NdConvolution'], ['convolution']),
@@ -57,7 +57,7 @@ def param_name_dict():
         if layer_type.endswith('Parameter'):
             layer_type = layer_type[:-len('Parameter')]
         name = field.name[:-len('_param')]
-        # Of several fields of one message that which is called like it.
+        # Of several fields of one message the one with the same name.
         if layer_type not in names or name.replace('_', '') == layer_type.lower():
             names[layer_type] = name
     return names
@@ -240,7 +240,7 @@ class Function:
                 return getattr(layer, candidate)
         if name in _fields(layer) or not candidates:
             return layer
-        return getattr(layer, candidates[0])  # has no such field either, and says what it has
+        return getattr(layer, candidates[0])  # has no such field either, and lists those it has
 
     def __repr__(self):
         return f'<{self.type_name} layer>'

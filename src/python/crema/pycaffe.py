@@ -308,7 +308,7 @@ def _repr_html_(self):
     return display.net_html(self)
 
 
-# Nets of solvers are made by the extension module, so what a Net has is attached to its class.
+# The extension module creates the nets of solvers, so Net's methods are attached to its class.
 Net.blobs = _blobs
 Net.params = _params
 Net.layers = _layers

@@ -64,7 +64,7 @@ def main(arguments=None):
         with open(flags.labels, encoding="utf-8") as file:
             names = [line.strip().split(" ", 1)[-1] for line in file]
 
-    # From a picture, (height, width, channels) from 0 to 1 with red first, to what the net was trained with.
+    # Converts a picture, (height, width, channels) from 0 to 1 with red first, to the net's input.
     data = net.blobs["data"]
     transformer = crema.io.Transformer({"data": data.data.shape})
     transformer.set_transpose("data", (2, 0, 1))
@@ -79,8 +79,8 @@ def main(arguments=None):
     for place in order:
         print("%.4f  %s" % (probabilities[place], names[place]))
 
-    # The first filters are small pictures themselves; of deeper ones only what they make of this image can be looked
-    # at.
+    # The first filters are small pictures themselves; for deeper ones you can only look at their output for this
+    # image.
     convolutions = [name for name in net._layer_names if net.layer_dict[name].type == "Convolution"]
     first, last = convolutions[0], convolutions[-1]
     filters = net.params[first][0].data

@@ -45,8 +45,8 @@ def main(arguments=None):
     for name, blobs in solver.net.params.items():
         print("%-10s weights %s, biases %s" % (name, tuple(blobs[0].shape), tuple(blobs[1].shape)))
 
-    # One step: the inputs are filled as any NumPy array is, then forward, backward and an update. Before it all ten
-    # answers are equally likely to the net, so the loss is about log(10).
+    # One step: fill the inputs like any NumPy array, then forward, backward and an update. Before it all ten
+    # classes are equally likely for the net, so the loss is about log(10).
     generator = np.random.default_rng(flags.seed)
     places = common.batches(len(x), 64, generator)
     chosen = next(places)
@@ -55,14 +55,14 @@ def main(arguments=None):
     first_loss = float(solver.net.blobs["loss"].data)
     print("first loss %.3f, log(10) %.3f" % (first_loss, np.log(10)))
 
-    # What the first step changed: the gradients of the 20 filters of conv1.
+    # The result of the first step: the gradients of the 20 filters of conv1.
     drawn, axes = common.figure(2, 3.2, 3.2)
     common.show(axes[0], common.tile(x[chosen[:20], 0], 5), "the first images of the batch")
     common.show(axes[1], common.tile(solver.net.params["conv1"][0].diff[:, 0], 5), "gradients of conv1's filters")
     common.save(drawn, flags, "lenet_gradients")
 
-    # The loop is ours, so that between two steps we can look at anything: the loss of each, the accuracy on unseen
-    # digits and the scores of eight of them every 25 steps.
+    # The loop is ours, so we can look at anything between two steps: the loss of each, and every 25 steps the
+    # accuracy on unseen digits and the scores of eight of them.
     test_net = solver.test_nets[0] if len(solver.test_nets) else crema.Net(net_file, crema.TEST)
     losses, accuracies, scores = [first_loss], [], []
     every = max(steps // 8, 1)
@@ -106,7 +106,7 @@ def main(arguments=None):
         common.plain(a)
     common.save(drawn, flags, "lenet_curves")
 
-    # How the net makes up its mind: a column for each moment, a row for each class.
+    # How the predictions develop: a column for each time, a row for each class.
     drawn, axes = common.figure(8, 2.0, 1.8, rows=2)
     moments = ["%d" % step for step, _ in accuracies]
     for i in range(8):

@@ -50,7 +50,7 @@ def main(arguments=None):
 
     models = {"scikit-learn's": LogisticRegression()}
     for name, spec in specs(crema).items():
-        # A net of one's own in scikit-learn's clothes: the Input layers take X and y. The rate falls to 0 in a line.
+        # Your own net with scikit-learn's interface: the Input layers take X and y. The rate falls linearly to 0.
         models["Crema: " + name] = crema.Classifier(
             net=spec.to_proto(),
             type="Nesterov",

@@ -41,7 +41,7 @@ def main(arguments=None):
     import crema
 
     common.start(crema, flags)
-    # Where the layer's module is looked for; from the shell: PYTHONPATH=src/python/examples train -solver ...
+    # Where to find the layer's module; in the shell: PYTHONPATH=src/python/examples train -solver ...
     if common.HERE not in sys.path:
         sys.path.insert(0, common.HERE)
     import shapes_layer

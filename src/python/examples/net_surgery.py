@@ -29,7 +29,7 @@ def edit_filters(crema, flags, image):
     net = crema.Net(common.write_text(net.to_proto(), "filters.prototxt"), crema.TEST)
     edges = np.array([-1, -2, 0, 2, 1], np.float32)
     smooth = np.array([1, 4, 6, 4, 1], np.float32) / 16
-    # params are views of the net's own memory: what is written to them is what the net computes with.
+    # params are views of the net's own memory: the net computes with what you write to them.
     net.params["conv"][0].data[:, 0] = gaussian(5, 1.5), np.outer(edges, smooth), np.outer(smooth, edges)
     net.params["conv"][1].data[...] = 0
     net.blobs["data"].data[0, 0] = image
@@ -40,7 +40,7 @@ def edit_filters(crema, flags, image):
     ):
         common.show(ax, picture, title)
     common.save(drawn, flags, "surgery_filters")
-    # The brightness stays while the blur takes the details away.
+    # The blur removes details and keeps the brightness.
     net.params["conv"][1].data[0] = 1
     raised = net.forward()["conv"][0, 0]
     return maps, float(np.abs(raised - maps[0] - 1).max())
@@ -94,7 +94,7 @@ def main(arguments=None):
         truth.append((row, column, int(y_test[i])))
     maps, shift = edit_filters(crema, flags, canvas[:, :120])
 
-    # LeNet learns digits that are in the middle, give or take 2 pixels, and a class more: gaps and parts of digits.
+    # Train LeNet on digits in the middle, give or take 2 pixels, and on one more class: gaps and parts of digits.
     spec = common.lenet(64, outputs=11)
     folder = tempfile.mkdtemp(prefix="crema-example-")
     net_file = common.write_text(spec.to_proto(), "lenet.prototxt", folder)

@@ -44,7 +44,7 @@ class ShapesLayer(crema.Layer):
             raise ValueError("ShapesLayer has two tops, data and labels, and no bottom")
         given = dict(dict(batch=32, size=32, seed=1), **json.loads(self.param_str or "{}"))
         self.batch, self.size = int(given["batch"]), int(given["size"])
-        # Nets for tests draw other pictures than those that learn.
+        # Test nets draw other pictures than training nets.
         self.generator = np.random.default_rng([given["seed"], self.phase])
 
     def reshape(self, bottom, top):

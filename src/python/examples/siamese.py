@@ -23,7 +23,7 @@ def siamese(batch):
     net.sim = L.Input(shape=dict(dim=[batch]))
 
     def shared(name):
-        # Layers whose parameters have the same names learn them together.
+        # Layers with the same parameter names share their parameters.
         return dict(
             param=[dict(name=name + "_w", lr_mult=1), dict(name=name + "_b", lr_mult=2)],
             weight_filler=dict(type="xavier"),

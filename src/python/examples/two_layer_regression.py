@@ -57,7 +57,7 @@ def main(arguments=None):
         differences[name] = float(np.abs(found - gradient).max() / np.abs(gradient).max())
         print("gradient of %s %s: differs by %.1e of its largest value" % (name, found.shape, differences[name]))
 
-    # A few by what they mean: how much the loss changes when a weight does, w + h and w - h.
+    # A few numerical gradients: the change of the loss for w + h and w - h.
     numeric = []
     for place in zip(generator.integers(10, size=5), generator.integers(100, size=5)):
         sides = []
@@ -69,7 +69,7 @@ def main(arguments=None):
     numeric_error = max(abs(a - b) for a, b in numeric) / np.abs(expected[2]).max()
     print("by central differences, five weights: differ by %.1e" % numeric_error)
 
-    # Both learn by gradient descent, and stay together.
+    # Both train by gradient descent, and stay equal.
     rate = 0.05
     solver = common.solver(crema, net_file, flags.seed, 'type: "SGD" base_lr: %g' % rate)
     common.feed(solver.net, x=x, y=y)

@@ -84,7 +84,7 @@ def _define(namespace):
         descriptor = pool.FindFileByName(file.name)
         for name, message in descriptor.message_types_by_name.items():
             namespace[name] = define_message(message, '')
-            # What generated modules call the descriptors; old scripts use them.
+            # Names of the descriptors in generated modules; old scripts use them.
             namespace['_' + name.upper()] = message
             names.append(name)
         for name, enum in descriptor.enum_types_by_name.items():
@@ -94,7 +94,7 @@ def _define(namespace):
             for value in enum.values:
                 namespace[value.name] = value.number
                 names.append(value.name)
-    # A fork's message whose fields are those of another one here.
+    # A fork's message with the fields of another one here.
     for name, ours in (('DeformableConvolutionParameter', 'ConvolutionParameter'),):
         namespace[name] = namespace[ours]
         names.append(name)

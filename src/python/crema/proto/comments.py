@@ -7,7 +7,7 @@ from . import caffe_pb2
 
 __all__ = ['describe']
 
-# Numbers in the paths of descriptor.proto: where a file has its messages, and a message its fields and nested messages.
+# Numbers in the paths of descriptor.proto: those of a file's messages, and of a message's fields and nested messages.
 _MESSAGES_OF_FILE, _FIELDS, _NESTED = 4, 2, 3
 
 
