@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "base/error.h"
-#include "comm/engine.h"
 #include "comm/background_thread.h"
+#include "comm/engine.h"
 
 namespace crema {
 namespace {
