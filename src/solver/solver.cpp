@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/log_text.h"
+#include "device/memory.h"
 #include "device/memory_account.h"
 #include "net/arena.h"
 #include "net/filter.h"
@@ -19,7 +20,6 @@
 #include "solver/events/run_identity.h"
 #include "solver/fields/field_ranges.h"
 #include "solver/fields/freeze.h"
-#include "solver/fields/recorded_recipe.h"
 #include "solver/fields/solver_nets.h"
 #include "solver/iteration/debug_info.h"
 #include "solver/iteration/epochs.h"
@@ -28,12 +28,10 @@
 #include "solver/ranks/ranks.h"
 #include "solver/rates/rates.h"
 #include "solver/rates/schedules.h"
-#include "solver/snapshot/snapshot_writer.h"
+#include "solver/snapshot/snapshots.h"
 #include "solver/snapshot/state_file.h"
-#include "solver/test/class_metrics.h"
-#include "solver/test/pictures.h"
 #include "solver/test/test_scores.h"
-#include "solver/test/test_watch.h"
+#include "solver/test/tests.h"
 
 namespace crema {
 namespace {
@@ -43,7 +41,6 @@ std::string without_last_newline(std::string text) {
   return text;
 }
 
-constexpr size_t kMostMistakes = 25;  // that are shown of a test
 constexpr int64_t kMaxLosses = 1024;  // losses that stay on the device until they are read
 
 // The files of all comma-separated lists.
@@ -79,7 +76,6 @@ Solver::Solver(Context& context, const SolverFile& file, SolverOptions options)
       options_(std::move(options)),
       send_(context.log(), context.rank(), options_.readers),
       arena_(std::make_shared<ArenaPool>()),
-      writer_(std::make_unique<SnapshotWriter>(context.rank() == 0)),
       losses_(file.solver.average_loss()) {
   const RankPause pause(context_);  // reading data and tuning take what they take
   complete_parameter();
@@ -104,12 +100,15 @@ Solver::Solver(Context& context, const SolverFile& file, SolverOptions options)
   // Allocated before the test nets.
   optimizer_ = std::make_unique<Optimizer>(file_.solver, *net_, options_.shard);
   make_test_nets();
-  make_watches();
   if (Communicator* const world = context_.world()) {
     exchange_ = std::make_unique<GradientExchange>(*net_, *world, options_.exchange);
     agreement_ = std::make_unique<Agreement>(*world);
   }
   make_gpu_iteration();
+  snapshots_ = std::make_unique<Snapshots>(Snapshots::Run{
+      context_, file_, *net_, *optimizer_, send_, epoch_length_, options_.resume_command,
+      [this](int64_t iteration) { read_losses(iteration - 1); },
+      [this](SolverState* state) { store(state); }, [this] { check_weights(); }});
   log_memory();
   if (file_.settings) file_.settings->require_used();
   context_.log().info("Solver scaffolding done.");
@@ -236,6 +235,10 @@ void Solver::make_train_net() {
 }
 
 void Solver::make_test_nets() {
+  tests_ = std::make_unique<Tests>(Tests::Run{
+      context_, file_, *net_, *optimizer_, *rates_, send_, options_.metrics, options_.confusions,
+      options_.pictures, options_.rgb, [this] { return interrupts_test(); },
+      [this](const WatchedOutput& best) { snapshots_->keep_best(iteration_, best); }});
   const std::vector<NetSource> sources = test_sources(file_);
   for (size_t i = 0; i < sources.size(); ++i) {
     if (!sources[i].tested()) {
@@ -248,47 +251,11 @@ void Solver::make_test_nets() {
     write_notes(context_.log(), net.upgrade.notes);
     NetOptions options = net_options(TEST, net, sources[i].state);
     options.share = net_.get();
-    options.whole_epochs = sources[i].whole_epoch;
-    const bool pictures = options_.pictures && test_nets_.empty();
-    const bool confusions = options_.confusions && options_.metrics.empty();
-    if (pictures || confusions) {
-      options.kept = [=](const Graph& graph) {
-        std::vector<int> values = pictures ? Mistakes::values(graph) : std::vector<int>();
-        const std::vector<int> more =
-            confusions ? ClassMetrics::unasked_values(graph) : std::vector<int>();
-        values.insert(values.end(), more.begin(), more.end());
-        return values;
-      };
-    }
-    options.keep_blobs = options.keep_blobs || !options_.metrics.empty();
-    test_nets_.push_back(std::make_unique<Net>(context_, net.net, options));
+    Net& made = tests_->add(static_cast<int>(i), sources[i], net, options);
     if (!options_.fills_inputs) refuse_unfed_inputs(net.net, options.state, options.where);
-    test_numbers_.push_back(static_cast<int>(i));
-    test_iterations_.push_back(sources[i].test_iter);
-    if (sources[i].whole_epoch) {
-      try {
-        test_iterations_.back() = static_cast<int>(check_whole_epochs(*test_nets_.back()).batches);
-      } catch (const DeviceLost&) {
-        throw;
-      } catch (const Error& error) {
-        fail(file_.where("test_epoch"), ": test_epoch, test net (#", i, "): ", error.what());
-      }
-    }
-    test_passes_.push_back(0);
-    if (pictures && !Mistakes::values(test_nets_[0]->graph()).empty())
-      mistakes_ = std::make_unique<Mistakes>(*test_nets_[0], kMostMistakes, options_.rgb);
-    Net& made = *test_nets_.back();
-    test_metrics_.emplace_back();
-    if (!options_.metrics.empty())
-      test_metrics_.back() = std::make_unique<ClassMetrics>(made, options_.metrics);
-    if (confusions && !ClassMetrics::unasked_values(made.graph()).empty())
-      test_metrics_.back() = std::make_unique<ClassMetrics>(made);
-    if (options_.snapshot.empty()) load_start_weights(*test_nets_.back());
-    if (!file_.solver.debug_info()) continue;
-    test_debug_.push_back(std::make_unique<DebugInfo>(
-        *test_nets_.back(), [this](const std::string& line) { send_(event::Debug{line}); }));
-    test_debug_.back()->enable(true);
+    if (options_.snapshot.empty()) load_start_weights(made);
   }
+  tests_->watch();
 }
 
 void Solver::make_gpu_iteration() {
@@ -318,61 +285,28 @@ void Solver::load_start_weights(Net& net) {
   }
 }
 
-void Solver::restore(const std::string& path) {
-  const std::string state_path = find_solver_state(path);
-  restore(read_solver_state(state_path), state_path);
+const std::vector<std::unique_ptr<Net>>& Solver::test_nets() const { return tests_->nets(); }
+uint64_t& Solver::test_passes(size_t net) { return tests_->passes(net); }
+
+MemoryKinds Solver::memory() {
+  MemoryKinds all = net_->memory();
+  all.history = optimizer_->kept_bytes();
+  tests_->add_memory(&all);
+  return all;
 }
 
-void Solver::restore(const SolverState& state, const std::string& path) {
-  finish_snapshot();
-  require(state.iter() >= 0, path, ": iter is ", state.iter(), ": the file is damaged");
-  // The start of this run keeps its weights elsewhere.
-  const bool of_start = start_ && &state == &start_->state;
-  std::string weights;
-  if (!of_start && !net_->parameters().empty()) weights = find_snapshot_weights(state, path);
-  check_same_history(state.recipe(), file_.solver, path);
-  const std::vector<std::string> lacking = optimizer_->restore(state, path);
-  require(!state.has_net_fingerprint() || state.net_fingerprint() == fingerprint_of(net_->graph()),
-          path, ": is a snapshot of another net: the names of the layers with parameters differ");
-  if (!weights.empty()) {
-    const LoadReport report = load_weights(*net_, weights, {WeightsMode::strict, false});
-    for (const LoadedLayer& layer : report.layers) {
-      require(layer.outcome != LoadedLayer::Outcome::missing, path, ": its weights, ", weights,
-              ", have no layer \"", layer.name,
-              "\", which would go on from random values: they are of another net");
-    }
-  }
-  require(!state.has_weights_checksum() || state.weights_checksum() == weights_checksum(*net_),
-          path, ": ", weights,
-          " does not hold the weights of this snapshot: another run has overwritten it. To start "
-          "anew from those weights use "
-          "-weights");
-  net_->parameters_changed();
-  for (const std::string& field : lacking) {
-    optimizer_->restart(field);
-    const char* what = field == "ema_decay" ? "average of the weights" : "slow weights";
-    context_.log().warning(cat(path, ": holds no ", what, " (", field, "): it starts anew"));
-  }
-  if (gpu_ && state.has_loss_scale())
-    gpu_->restore_loss_scale(state.loss_scale(), state.loss_scale_age());
-  iteration_ = unread_ = last_state_iteration_ = state.iter();
-  last_state_ = identity_.resumed_from = path;
-  if (state.has_seed() && file_.solver.random_seed() < 0) context_.seed = seed_ = state.seed();
-  // A state of Caffe has no data position: as in Caffe, the data start over.
-  count_passes(state);
-  for (int i = 0; i < static_cast<int>(test_passes_.size()); ++i) {
-    test_passes_[i] = i < state.test_passes_size() ? state.test_passes(i) : 0;
-  }
-  losses_.restore(iteration_, {state.loss_window().begin(), state.loss_window().end()});
-  rates_->restore(state, iteration_);
-  for (auto* watched : {keep_best_.get(), early_stop_.get(), plateau_test_.get()}) {
-    if (watched) watched->restore(state, last_state_);
-  }
-  if (gpu_) gpu_->restart(iteration_, {state.loss_window().begin(), state.loss_window().end()});
-  if (!of_start) report_changes(state, path);
-  if (context_.rank() == 0) restore_kept_snapshots(state, path);
-  restore_carried(state);
-  send_(event::Restored{file_.solver.type(), iteration_});
+void Solver::log_memory() {
+  const MemoryKinds all = memory();
+  const MemoryAccount& account = *context_.memory();
+  const size_t maximum = account.limited() ? account.limit() : total_memory(context_);
+  const bool gpu = context_.device() == Device::gpu;
+  context_.log().info(cat("Memory: ", size_text(all.total()),
+                          gpu ? " of " + size_text(maximum) : "", " on the ",
+                          name_of(context_.device()), ": ", describe(all)));
+  if (!optimizer_->sharded()) return;
+  const size_t whole = optimizer_->whole_bytes(), kept = optimizer_->kept_bytes();
+  context_.log().info(cat("-shard: of ", size_text(whole), " of the optimizer's state each rank ",
+                          "keeps a part; this saves ", size_text(whole - kept), " here"));
 }
 
 }  // namespace crema

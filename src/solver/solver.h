@@ -3,7 +3,6 @@
 // Caffe's log lines are one reader of them.
 #pragma once
 
-#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -25,19 +24,15 @@ namespace crema {
 
 class Agreement;
 class ArenaPool;
-class ClassMetrics;
 class DebugInfo;
 class Epochs;
 class GpuIteration;
-class Mistakes;
 class Optimizer;
 class Rates;
-class SnapshotWriter;
-class WatchedOutput;
+class Snapshots;
+class Tests;
 struct NotFinite;
 struct RunStart;
-struct SnapshotJob;
-struct WrittenSnapshot;
 
 // A request to a running training, obeyed at the next opportunity. `stop` ends it like its last
 // iteration (snapshot_after_train says whether with a snapshot); snapshot_stop writes one in any
@@ -83,13 +78,6 @@ struct SolverOptions {
   ExchangeOptions exchange;
   // The ranks divide the optimizer's state among them.
   bool shard = false;
-};
-
-// Loss or weights have become NaN or infinite: what() names the iteration, the layer and the blob
-// where that began, and says how to continue.
-class Diverged : public Error {
- public:
-  using Error::Error;
 };
 
 // Called in each iteration, by programs that take part in it. What they throw ends the training,
@@ -143,20 +131,18 @@ class Solver {
   // Of the training data; its records are 0 where neither epoch_log nor a field asks for it.
   const EpochLength& epoch_length() const { return epoch_length_; }
   Net& net() { return *net_; }
-  const std::vector<std::unique_ptr<Net>>& test_nets() const { return test_nets_; }
+  const std::vector<std::unique_ptr<Net>>& test_nets() const;
   uint64_t seed() const { return seed_; }
   // How many forward passes the training net has done, and one of test_nets(): whoever runs a net
   // between iterations counts on.
   uint64_t& passes() { return train_passes_; }
-  uint64_t& test_passes(size_t net) { return test_passes_[net]; }
+  uint64_t& test_passes(size_t net);
   // Of all nets and the optimizer; the nets share one arena for blobs.
   MemoryKinds memory();
   // True once a request to stop has been obeyed.
   bool stopped() const { return stopped_; }
 
  private:
-  using Clock = std::chrono::steady_clock;
-
   void complete_parameter();
   void check_parameter(const SolverParameter& solver);
   void count_epochs();
@@ -165,7 +151,6 @@ class Solver {
   void make_train_net();
   void make_test_nets();
   void make_gpu_iteration();
-  void make_watches();
   void join_ranks();
   void count_passes(const SolverState& state);
   void log_memory();
@@ -194,46 +179,24 @@ class Solver {
   // updated: an update has changed the weights that are to blame.
   [[noreturn]] void diverge(int64_t iteration, const std::string& what,
                             const std::optional<NotFinite>& where, bool updated);
-  std::string resume_hint() const;
   void keep_start();
   bool rolls_back() const;
   void roll_back();
-  std::vector<std::vector<std::string>> metric_names() const;
-  void send_confusion(size_t net);
   void send_histograms();
-  void send_pictures();
-  void observe_test(int number, const std::vector<OutputValue>& results);
   double next_rate(bool display);
-  void store_watches(SolverState* state) const;
-  void store_carried(SolverState* state);
-  void restore_carried(const SolverState& state);
+  void store(SolverState* state);
+  std::vector<Net*> recurrent_nets() const;
   int64_t batch_of_ranks() const;
   void report_changes(const SolverState& state, const std::string& path);
-  void run_tests();
   void display();
   std::vector<OutputValue> shown_outputs();
   void obey();
   void obey_together();
-  bool agreed(bool of_rank_0) const;
   bool test_is_due() const;
   bool regular_test_after(int64_t updates) const;
-  bool regular_snapshot_after(int64_t updates) const;
-  void start_clocks();
-  bool snapshot_is_due() const;
-  bool time_is_up();
-  void remove_old_snapshots(int64_t iteration, const SnapshotFiles& newest);
-  std::vector<int64_t> kept_snapshots() const;
-  void restore_kept_snapshots(const SolverState& state, const std::string& path);
-  void keep_if_best(int number, const std::vector<OutputValue>& results);
   void end_epoch();
   void carry_out(Action request, bool snapshot_is_due);
-  void test(size_t net);
-  void snapshot_or_log();
-  void start_snapshot();
-  SnapshotJob snapshot_job();
-  void check_room(uint64_t bytes);
-  void finish_snapshot();
-  void report(const WrittenSnapshot& written);
+  bool interrupts_test();
 
   Context& context_;
   SolverFile file_;
@@ -243,40 +206,25 @@ class Solver {
   uint64_t seed_ = 0;
   RunIdentity identity_;
   std::shared_ptr<ArenaPool> arena_;
-  std::unique_ptr<SnapshotWriter> writer_;
   std::unique_ptr<Net> net_;
-  std::vector<std::unique_ptr<Net>> test_nets_;
-  std::vector<int> test_numbers_;     // indices in the solver's file: test nets without batches are
-                                      // left out
-  std::vector<int> test_iterations_;  // batches of a test
-  std::vector<std::unique_ptr<ClassMetrics>>
-      test_metrics_;                    // of each; null where nothing is measured
-  std::unique_ptr<Mistakes> mistakes_;  // of the first test net; null without `pictures`
   std::unique_ptr<DebugInfo> debug_;
-  std::vector<std::unique_ptr<DebugInfo>> test_debug_;
   std::unique_ptr<Rates> rates_;
   std::unique_ptr<Optimizer> optimizer_;
   std::unique_ptr<GradientExchange> exchange_;  // null: one rank trains
   std::unique_ptr<Agreement> agreement_;        // likewise
   std::unique_ptr<GpuIteration> gpu_;           // null on a CPU
   EpochLength epoch_length_;
-  std::unique_ptr<Epochs> epochs_;      // null without epoch_log
-  std::vector<OutputValue> last_test_;  // of the first test net, for the epoch's line
-  std::unique_ptr<WatchedOutput> keep_best_, early_stop_,
-      plateau_test_;  // null where the solver has none
+  std::unique_ptr<Epochs> epochs_;  // null without epoch_log
+  std::unique_ptr<Tests> tests_;
+  std::unique_ptr<Snapshots> snapshots_;
 
   // What a snapshot stores.
   int64_t iteration_ = 0;
   uint64_t train_passes_ = 0;
   int64_t samples_before_ = 0;  // see SolverState
-  std::vector<uint64_t> test_passes_;
   LossWindow losses_;
 
-  std::string last_state_;  // the newest snapshot on disk, and its iteration; "": none
-  int64_t last_state_iteration_ = 0;
   bool stopped_ = false;
-  bool snapshot_failed_ = false;     // the last one that was tried
-  int64_t snapshot_iteration_ = -1;  // of the last one that this solver wrote
   bool non_finite_reported_ = false;
   int skipped_ = 0;       // updates in a row, with on_divergence: SKIP
   int64_t diverged_ = 0;  // iteration and reason of the last divergence
@@ -285,9 +233,6 @@ class Solver {
   int64_t unread_ = 0;               // the first iteration whose loss has not been checked
   int64_t first_iteration_ = 0;  // of the running train() call, and the number of its first pass
   uint64_t first_pass_ = 0;
-  std::optional<Clock::time_point> began_at_;               // of the first iteration
-  Clock::time_point snapshot_at_;                           // of the last one that was tried
-  std::vector<std::pair<int64_t, SnapshotFiles>> written_;  // snapshots of this run that stay
   Progress progress_;
 };
 

@@ -7,6 +7,7 @@
 #include "solver/iteration/gpu_iteration.h"
 #include "solver/iteration/optimizer.h"
 #include "solver/ranks/ranks.h"
+#include "solver/snapshot/snapshots.h"
 #include "solver/solver.h"
 
 namespace crema {
@@ -65,33 +66,9 @@ void Solver::join_ranks() {
           world->divides_batches ? ": they share each batch" : ": each has batches of its own"));
 }
 
-// A snapshot counts passes of all the ranks that there were. With other ranks now, or another batch,
-// the data go on where they were.
-void Solver::count_passes(const SolverState& state) {
-  train_passes_ = state.train_passes();
-  samples_before_ = 0;
-  Communicator* const world = context_.world();
-  if (!state.has_samples_per_pass() && !world) return;
-  const BatchShare share = net_->share();
-  const int64_t now = share.all > 0 ? share.all : batch_of(*net_);
-  if (now == 0) return;
-  // One rank does not say what it takes: the batch of the file.
-  const int64_t of_one = world && world->divides_batches ? now : share.count;
-  const int64_t each = state.has_samples_per_pass() ? state.samples_per_pass() : of_one;
-  const int64_t used = state.samples_before() + static_cast<int64_t>(train_passes_) * each;
-  train_passes_ = static_cast<uint64_t>(used / now);
-  samples_before_ = used % now;
-  for (const Node& node : net_->graph().nodes) node.layer->skip_samples(samples_before_);
-}
-
-bool Solver::agreed(bool of_rank_0) const {
-  return context_.world() ? crema::of_rank_0(context_, of_rank_0 ? "yes" : "no") == "yes"
-                          : of_rank_0;
-}
-
 void Solver::obey_together() {
   context_.world()->at_iteration(iteration_);
-  const bool regular = regular_snapshot_after(iteration_);
+  const bool regular = snapshots_->regular_after(iteration_);
   if (iteration_ < agreement_->next()) return carry_out(Action::none, regular);
   Agreement::Wish mine;
   while (options_.action) {
@@ -102,8 +79,8 @@ void Solver::obey_together() {
     mine.snapshot_stop |= request == Action::snapshot_stop;
   }
   if (context_.rank() == 0) {
-    mine.timed_snapshot = !regular && snapshot_is_due();
-    mine.snapshot_stop |= time_is_up();
+    mine.timed_snapshot = !regular && snapshots_->due(iteration_);
+    mine.snapshot_stop |= snapshots_->time_is_up(iteration_);
   }
   const Agreement::Wish all = agreement_->exchange(iteration_, mine);
   carry_out(all.snapshot ? Action::snapshot : Action::none, regular || all.timed_snapshot);

@@ -14,10 +14,11 @@
 #include "solver/iteration/optimizer.h"
 #include "solver/ranks/ranks.h"
 #include "solver/rates/rates.h"
-#include "solver/snapshot/snapshot_writer.h"
+#include "solver/snapshot/snapshots.h"
 #include "solver/snapshot/training_copy.h"
 #include "solver/solver.h"
 #include "solver/test/test_scores.h"
+#include "solver/test/tests.h"
 
 namespace crema {
 namespace {
@@ -60,10 +61,11 @@ void Solver::run(const std::function<void()>& work) {
       }
     }
   } catch (const DeviceLost& lost) {
-    finish_snapshot();
-    throw DeviceLost(cat("in iteration ", iteration_, ": ", lost.what(), ". ", resume_hint()));
+    snapshots_->finish();
+    throw DeviceLost(
+        cat("in iteration ", iteration_, ": ", lost.what(), ". ", snapshots_->resume_hint()));
   } catch (...) {
-    finish_snapshot();
+    snapshots_->finish();
     throw;
   }
 }
@@ -109,9 +111,9 @@ void Solver::train_to_end() {
   // Whether its time has come or a signal asked for it: a training must not silently lose its last
   // state.
   const bool last_is_missing = solver.snapshot_after_train() &&
-                               !regular_snapshot_after(iteration_) &&
-                               snapshot_iteration_ != iteration_;
-  if (agreed(last_is_missing || snapshot_failed_)) {
+                               !snapshots_->regular_after(iteration_) &&
+                               snapshots_->last_written() != iteration_;
+  if (agreed(context_, last_is_missing || snapshots_->failed())) {
     snapshot();
   } else {
     average_statistics(*net_);
@@ -137,12 +139,13 @@ void Solver::train(int64_t iterations) {
   const SolverParameter& solver = file_.solver;
   const int64_t end = iteration_ + iterations;
   stopped_ = false;
-  start_clocks();
+  snapshots_->start_clock();
   first_iteration_ = iteration_;
   first_pass_ = train_passes_;
   progress_.start(iteration_, net_->waited());
   while (iteration_ < end && !stopped_) {
-    if (test_is_due() && (iteration_ > 0 || solver.test_initialization())) run_tests();
+    if (test_is_due() && (iteration_ > 0 || solver.test_initialization()))
+      stopped_ |= tests_->run_all(iteration_);
     if (stopped_) break;
     end_epoch();
     const int64_t at_once = gpu_ && !debug_ ? gpu_->at_once(iteration_) : 1;
@@ -152,7 +155,7 @@ void Solver::train(int64_t iterations) {
   // Including iterations whose loss was not displayed.
   read_losses(iteration_ - 1);
   if (gpu_) net_->check();
-  finish_snapshot();
+  snapshots_->finish();
 }
 
 // Whether the next iterations run without interruption: no reading of the loss, no test, no
@@ -166,8 +169,8 @@ bool Solver::uninterrupted(int64_t iterations, int64_t end) const {
       return false;
     const bool between = i > iteration_;
     if (between && agreement_ && i == agreement_->next()) return false;
-    if (between &&
-        (regular_test_after(i) || regular_snapshot_after(i) || (epochs_ && epochs_->ends_after(i))))
+    if (between && (regular_test_after(i) || snapshots_->regular_after(i) ||
+                    (epochs_ && epochs_->ends_after(i))))
       return false;
   }
   return true;
@@ -330,28 +333,48 @@ double Solver::next_rate(bool display) {
 }
 
 void Solver::obey() {
-  if (const auto written = writer_->take_if_done()) report(*written);
+  snapshots_->poll();
   if (agreement_) return obey_together();
   const Action request = options_.action ? options_.action() : Action::none;
-  carry_out(request, snapshot_is_due());
-  if (!stopped_ && time_is_up()) carry_out(Action::snapshot_stop, false);
+  carry_out(request, snapshots_->due(iteration_));
+  if (!stopped_ && snapshots_->time_is_up(iteration_)) carry_out(Action::snapshot_stop, false);
 }
 
 void Solver::carry_out(Action request, bool snapshot_is_due) {
   const bool asked = request == Action::snapshot || request == Action::snapshot_stop;
-  if (asked) finish_snapshot();  // it may be the one that is wanted
-  const bool wanted = asked && agreed(snapshot_iteration_ != iteration_);
-  if (snapshot_is_due || wanted) snapshot_or_log();
+  if (asked) snapshots_->finish();  // it may be the one that is wanted
+  const bool wanted = asked && agreed(context_, snapshots_->last_written() != iteration_);
+  if (snapshot_is_due || wanted) snapshots_->begin_or_log(iteration_);
   if (request == Action::stop || request == Action::snapshot_stop) stopped_ = true;
+}
+
+// Ranks agree about requests between iterations only: in a test they are at different batches.
+bool Solver::interrupts_test() {
+  while (options_.action && !context_.world()) {
+    const Action request = options_.action();
+    if (request == Action::none) break;
+    carry_out(request, false);
+  }
+  return stopped_;
+}
+
+void Solver::snapshot() { snapshots_->write(iteration_); }
+
+void Solver::test_all() {
+  stopped_ = false;  // by an earlier call
+  stopped_ |= tests_->run_all(iteration_);
+  snapshots_->finish();
+}
+
+void Solver::test_one(size_t net) {
+  stopped_ = false;
+  tests_->run_one(iteration_, net);
+  snapshots_->finish();
 }
 
 bool Solver::regular_test_after(int64_t updates) const {
   return falls_due(updates, file_.solver.test_interval(), file_.solver.test_interval_epoch(),
                    epoch_length_);
-}
-
-bool Solver::regular_snapshot_after(int64_t updates) const {
-  return falls_due(updates, file_.solver.snapshot(), file_.solver.snapshot_epoch(), epoch_length_);
 }
 
 bool Solver::test_is_due() const {
@@ -360,7 +383,7 @@ bool Solver::test_is_due() const {
 
 // After the test at its end.
 void Solver::end_epoch() {
-  if (epochs_ && epochs_->ends_after(iteration_)) send_(epochs_->end(iteration_, last_test_));
+  if (epochs_ && epochs_->ends_after(iteration_)) send_(epochs_->end(iteration_, tests_->last()));
 }
 
 }  // namespace crema

@@ -7,6 +7,7 @@
 #include "solver/iteration/gpu_iteration.h"
 #include "solver/ranks/ranks.h"
 #include "solver/rates/rates.h"
+#include "solver/snapshot/snapshots.h"
 #include "solver/solver.h"
 
 namespace crema {
@@ -98,7 +99,7 @@ std::optional<NotFinite> Solver::find_divergence(int64_t iteration) {
 
 void Solver::diverge(int64_t iteration, const std::string& what,
                      const std::optional<NotFinite>& where, bool updated) {
-  finish_snapshot();  // which is then the one to go on from
+  snapshots_->finish();  // which is then the one to go on from
   std::string position = "With the same data again all blobs are finite";
   if (where) position = cat("It begins in ", where->text());
   if (Communicator* const world = context_.world()) {
@@ -124,20 +125,7 @@ void Solver::diverge(int64_t iteration, const std::string& what,
                  .base_lr = solver.base_lr(),
                  .weights = join({solver.weights().begin(), solver.weights().end()}, ", ")});
   throw Diverged(cat("in iteration ", iteration, ": ", what, tried, ". ", position, ". ", advice,
-                     "; on_divergence: IGNORE goes on regardless. ", resume_hint()));
-}
-
-std::string Solver::resume_hint() const {
-  if (last_state_.empty()) {
-    if (const int every = file_.solver.snapshot(); every > 0)
-      return cat("No snapshot was written before: the solver writes one every ", every,
-                 every == 1 ? " iteration" : " iterations");
-    return "No snapshot was written before (`snapshot: 1000` in the solver writes one every 1000 "
-           "iterations)";
-  }
-  return cat(
-      "The last snapshot is of iteration ", last_state_iteration_, ". Go on from there with: ",
-      options_.resume_command ? options_.resume_command(last_state_) : "-snapshot " + last_state_);
+                     "; on_divergence: IGNORE goes on regardless. ", snapshots_->resume_hint()));
 }
 
 }  // namespace crema

@@ -7,13 +7,12 @@
 #include "device/memory.h"
 #include "solver/divergence/divergence.h"
 #include "solver/iteration/epochs.h"
-#include "solver/iteration/gpu_iteration.h"
 #include "solver/iteration/optimizer.h"
 #include "solver/ranks/ranks.h"
 #include "solver/rates/rates.h"
+#include "solver/snapshot/snapshots.h"
 #include "solver/snapshot/state_file.h"
 #include "solver/solver.h"
-#include "solver/test/test_watch.h"
 
 namespace crema {
 namespace {
@@ -43,22 +42,11 @@ void check_divergence(const SolverFile& file) {
 // Only as long as there is no snapshot to go back to.
 void Solver::keep_start() {
   if (file_.solver.on_divergence() != SolverParameter::ROLLBACK || start_ ||
-      !agreed(last_state_.empty()))
+      !agreed(context_, snapshots_->last_state().empty()))
     return;
   start_ = std::make_unique<RunStart>();
-  SolverState& state = start_->state;
-  state.set_iter(static_cast<int32_t>(iteration_));
-  rates_->store(&state);
-  store_watches(&state);
-  optimizer_->store(&state);
-  store_carried(&state);
-  if (options_.net.precision == Precision::fp16) {
-    const DeviceUpdateState update = gpu_->update_state();
-    state.set_loss_scale(update.loss_scale);
-    state.set_loss_scale_age(update.good);
-  }
-  for (uint64_t passes : test_passes_) state.add_test_passes(passes);
-  for (float loss : losses_.store(iteration_)) state.add_loss_window(loss);
+  store(&start_->state);
+  optimizer_->store(&start_->state);
   const Tensor weights = net_->parameter_arena();
   start_->weights.resize(static_cast<size_t>(weights.count()) * size_of(weights.dtype()));
   copy_bytes(context_, start_->weights.data(), Device::cpu, weights.raw(), context_.device(),
@@ -67,7 +55,8 @@ void Solver::keep_start() {
 
 bool Solver::rolls_back() const {
   const SolverParameter& solver = file_.solver;
-  return solver.on_divergence() == SolverParameter::ROLLBACK && (start_ || !last_state_.empty()) &&
+  return solver.on_divergence() == SolverParameter::ROLLBACK &&
+         (start_ || !snapshots_->last_state().empty()) &&
          rollbacks_in(solver, rates_->scale()) < solver.rollback_most();
 }
 
@@ -75,9 +64,9 @@ void Solver::roll_back() {
   const SolverParameter& solver = file_.solver;
   const uint64_t passes = train_passes_;
   const float scale = rates_->scale() * solver.rollback_factor();
-  last_state_ = of_rank_0(context_, last_state_);  // which knows what could be written
-  if (!last_state_.empty()) {
-    const std::string path = last_state_;
+  // Rank 0 knows what could be written.
+  const std::string path = of_rank_0(context_, snapshots_->last_state());
+  if (!path.empty()) {
     SolverState state = read_solver_state(path);
     state.set_rollback_scale(scale);
     restore(state, path);
@@ -87,13 +76,14 @@ void Solver::roll_back() {
                start_->weights.size());
     start_->state.set_rollback_scale(scale);
     restore(start_->state, "the start of the run");
-    last_state_ = identity_.resumed_from = "";
+    snapshots_->forget_last();
+    identity_.resumed_from = "";
   }
   train_passes_ = passes;
   if (epochs_) epochs_->begin(iteration_);
-  snapshot_failed_ = false;  // what could not be written is no longer wanted
-  send_(event::RolledBack{diverged_, iteration_, last_state_, divergence_,
-                          rollbacks_in(solver, scale), solver.rollback_most(), scale});
+  snapshots_->forgive();  // what could not be written is no longer wanted
+  send_(event::RolledBack{diverged_, iteration_, path, divergence_, rollbacks_in(solver, scale),
+                          solver.rollback_most(), scale});
 }
 
 }  // namespace crema

@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/error.h"
 #include "base/log.h"
 #include "base/png.h"
 
@@ -256,6 +257,13 @@ using Event =
 
 // A table, or, where there is one, the name of its file: as the log shows it.
 std::vector<std::string> lines_of(const event::Confusion& confusion);
+
+// Loss or weights have become NaN or infinite: what() names the iteration, the layer and the blob
+// where that began, and says how to continue.
+class Diverged : public Error {
+ public:
+  using Error::Error;
+};
 
 // A reader of the event stream. Called from the training thread, between iterations: it must be
 // quick. An Error from it ends the training.

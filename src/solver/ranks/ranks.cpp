@@ -21,6 +21,11 @@ std::string of_rank_0(const Context& context, const std::string& text) {
   return world ? world->gather(world->rank == 0 ? text : "")[0] : text;
 }
 
+bool agreed(const Context& context, bool of_rank_0) {
+  if (!context.world()) return of_rank_0;
+  return crema::of_rank_0(context, of_rank_0 ? "yes" : "no") == "yes";
+}
+
 void combine_over_ranks(const Net& net, std::span<RankValue> values) {
   Communicator* const world = net.context().world();
   if (!world || values.empty()) return;

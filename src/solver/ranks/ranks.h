@@ -33,8 +33,9 @@ class RankPause {
   Communicator* world_;
 };
 
-// Rank 0's text.
+// Rank 0's text, and its answer.
 std::string of_rank_0(const Context& context, const std::string& text);
+bool agreed(const Context& context, bool of_rank_0);
 
 // What a rank's part of a batch gives for an output that is one value. Empty: it has several values,
 // which may be one only where the rank's part of the batch is one sample.

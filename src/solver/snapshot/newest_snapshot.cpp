@@ -4,7 +4,6 @@
 #include "base/files.h"
 #include "solver/snapshot/snapshot.h"
 #include "solver/snapshot/state_file.h"
-#include "solver/solver.h"
 
 namespace crema {
 namespace {
@@ -20,25 +19,6 @@ int64_t iteration_in(const std::string& name, const std::string& start) {
 }
 
 }  // namespace
-
-// Each restores everything, so that nothing is left of one that failed half-way.
-void Solver::restore_first_whole(SolverState state, std::string path) {
-  for (const std::string& older : options_.older_snapshots) {
-    try {
-      return restore(state, path);
-    } catch (const DeviceLost&) {
-      throw;
-    } catch (const FileError&) {  // not damaged: going on from an older one would overwrite it
-      throw;
-    } catch (const Error& error) {
-      context_.log().warning(cat("-snapshot auto passes over ", error.what()));
-    }
-    context_.log().info("Going on from an older snapshot, " + older);
-    path = older;
-    state = read_solver_state(path);
-  }
-  restore(state, path);
-}
 
 std::vector<std::string> newest_snapshots(const SolverParameter& solver, Log& log) {
   require(solver.has_snapshot_prefix(),

@@ -18,6 +18,21 @@ SnapshotFiles snapshot_files(const SolverParameter& solver, int64_t iteration) {
           cat(start, "_ema.caffemodel", end)};
 }
 
+void check_kept_snapshots(const SolverFile& file) {
+  const SolverParameter& solver = file.solver;
+  const auto at_least_0 = [&](const char* field, auto value) {
+    require(value >= 0, file.where(field), ": ", field, " is ", value, ", it must be at least 0");
+  };
+  at_least_0("keep_last", solver.keep_last());
+  at_least_0("keep_every", solver.keep_every());
+  at_least_0("snapshot_minutes", solver.snapshot_minutes());
+  at_least_0("max_minutes", solver.max_minutes());
+  require(
+      solver.keep_every() == 0 || solver.keep_last() > 0, file.where("keep_every"),
+      ": keep_every says which snapshots stay beside the newest ones, but keep_last is 0, which "
+      "keeps all: set keep_last, or remove keep_every");
+}
+
 void check_snapshot_parts(const SolverParameter& solver) {
   require(solver.snapshot_include_weights(),
           "snapshot_include_weights is false: without weights a snapshot is of no use, and a state "
