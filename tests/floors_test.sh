@@ -97,6 +97,9 @@ for folder in src/*/; do
         complain "$file:$line: $family must not include $included (it may include: ${families[$family]:-})"
       fi
     fi
+    if [[ $target == "$floor" && $included != */*/* && $file == src/*/*/* && -v families[$floor/the_root] ]]; then
+      complain "$file:$line: a family of $floor must not include $included, which is on top of the families"
+    fi
     if [[ $included == device/parallel.h && $file == *.cpp ]]; then
       complain "$file:$line: device/parallel.h belongs into .cu files"
     fi

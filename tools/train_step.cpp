@@ -7,7 +7,7 @@
 #include <cstdio>
 
 #include "net/records.h"
-#include "solver/iteration/gpu_iteration.h"
+#include "solver/iteration/iteration.h"
 #include "solver/iteration/optimizer.h"
 #include "tools/flags.h"
 #include "tools/memory_use.h"
@@ -52,15 +52,14 @@ class TrainStep {
   TrainStep(Net& net, const SolverParameter& recipe)
       : net_(net), recipe_(at_small_rate(recipe)), optimizer_(recipe_, net) {
     if (net.context().device() == Device::cpu) return;
-    gpu_ =
-        std::make_unique<GpuIteration>(net, optimizer_, 1, 1, switches_of_flag().capture, rates_);
+    gpu_ = make_iteration({net, optimizer_, rates_}, 1, switches_of_flag().capture);
   }
 
   // Seconds per step, measured over `steps` of them.
   double run(int steps) {
     const auto begin = Clock::now();
     if (gpu_) {
-      gpu_->run(static_cast<int64_t>(pass_), pass_, steps);
+      gpu_->begin({static_cast<int64_t>(pass_), pass_, steps});
       pass_ += steps;
     }
     for (int i = 0; i < steps && !gpu_; ++i) {
@@ -91,7 +90,7 @@ class TrainStep {
   const SolverParameter recipe_;
   Optimizer optimizer_;
   Rates rates_{recipe_};
-  std::unique_ptr<GpuIteration> gpu_;
+  std::unique_ptr<Iteration> gpu_;
   uint64_t pass_ = 0;
 };
 

@@ -5,10 +5,10 @@
 #include "base/files.h"
 #include "net/records.h"
 #include "proto/solver.pb.h"
-#include "solver/divergence/divergence.h"
+#include "solver/divergence/divergence_guard.h"
 #include "solver/events/checksum.h"
 #include "solver/fields/recorded_recipe.h"
-#include "solver/iteration/gpu_iteration.h"
+#include "solver/iteration/iteration.h"
 #include "solver/iteration/optimizer.h"
 #include "solver/rates/rates.h"
 #include "solver/snapshot/recurrent_state.h"
@@ -18,25 +18,30 @@
 #include "solver/test/tests.h"
 
 namespace crema {
+namespace {
 
-std::vector<Net*> Solver::recurrent_nets() const {
-  std::vector<Net*> nets = {net_.get()};
-  if (file_.solver.test_epoch()) return nets;  // a test begins with zeros
-  for (const auto& net : tests_->nets()) nets.push_back(net.get());
+std::vector<Net*> recurrent_nets(Net& net, const Tests& tests, const SolverParameter& solver) {
+  std::vector<Net*> nets = {&net};
+  if (solver.test_epoch()) return nets;  // a test begins with zeros
+  for (const auto& tested : tests.nets()) nets.push_back(tested.get());
   return nets;
 }
+
+// Samples in a training pass, of all ranks that share it.
+int64_t batch_of_ranks(const Net& net) {
+  const int64_t of_ranks = net.share().all;
+  return of_ranks > 0 ? of_ranks : batch_of(net);
+}
+
+}  // namespace
 
 // All but the optimizer's state.
 void Solver::store(SolverState* state) {
   state->set_iter(static_cast<int32_t>(iteration_));
   rates_->store(state);
   tests_->store(state);
-  store_recurrent(recurrent_nets(), state);
-  if (options_.net.precision == Precision::fp16) {
-    const DeviceUpdateState update = gpu_->update_state();
-    state->set_loss_scale(update.loss_scale);
-    state->set_loss_scale_age(update.good);
-  }
+  store_recurrent(recurrent_nets(*net_, *tests_, file_.solver), state);
+  iterations_->store(state);
   state->set_seed(seed_);
   state->set_train_passes(train_passes_);
   if (const int64_t of_ranks = net_->share().all; of_ranks > 0 || samples_before_ > 0) {
@@ -46,7 +51,7 @@ void Solver::store(SolverState* state) {
   for (float loss : losses_.store(iteration_)) state->add_loss_window(loss);
   state->set_net_fingerprint(fingerprint_of(net_->graph()));
   state->set_recipe(recorded_recipe(file_.solver));
-  state->set_batch(batch_of_ranks());
+  state->set_batch(batch_of_ranks(*net_));
 }
 
 void Solver::restore(const std::string& path) {
@@ -58,7 +63,7 @@ void Solver::restore(const SolverState& state, const std::string& path) {
   snapshots_->finish();
   require(state.iter() >= 0, path, ": iter is ", state.iter(), ": the file is damaged");
   // The start of this run keeps its weights elsewhere.
-  const bool of_start = start_ && &state == &start_->state;
+  const bool of_start = &state == guard_->start();
   std::string weights;
   if (!of_start && !net_->parameters().empty()) weights = find_snapshot_weights(state, path);
   check_same_history(state.recipe(), file_.solver, path);
@@ -84,8 +89,6 @@ void Solver::restore(const SolverState& state, const std::string& path) {
     const char* what = field == "ema_decay" ? "average of the weights" : "slow weights";
     context_.log().warning(cat(path, ": holds no ", what, " (", field, "): it starts anew"));
   }
-  if (gpu_ && state.has_loss_scale())
-    gpu_->restore_loss_scale(state.loss_scale(), state.loss_scale_age());
   iteration_ = unread_ = state.iter();
   identity_.resumed_from = path;
   if (state.has_seed() && file_.solver.random_seed() < 0) context_.seed = seed_ = state.seed();
@@ -94,10 +97,10 @@ void Solver::restore(const SolverState& state, const std::string& path) {
   losses_.restore(iteration_, {state.loss_window().begin(), state.loss_window().end()});
   rates_->restore(state, iteration_);
   tests_->restore(state, path);
-  if (gpu_) gpu_->restart(iteration_, {state.loss_window().begin(), state.loss_window().end()});
+  iterations_->restore(state);
   if (!of_start) report_changes(state, path);
   if (!of_start) snapshots_->resumed_from(state, path);
-  restore_recurrent(state, recurrent_nets());
+  restore_recurrent(state, recurrent_nets(*net_, *tests_, file_.solver));
   send_(event::Restored{file_.solver.type(), iteration_});
 }
 
@@ -120,16 +123,10 @@ void Solver::count_passes(const SolverState& state) {
   for (const Node& node : net_->graph().nodes) node.layer->skip_samples(samples_before_);
 }
 
-// Samples in a training pass, of all ranks that share it.
-int64_t Solver::batch_of_ranks() const {
-  const int64_t of_ranks = net_->share().all;
-  return of_ranks > 0 ? of_ranks : batch_of(*net_);
-}
-
 // A resumed run does what its solver's file says now; what differs from the run before is said once.
 void Solver::report_changes(const SolverState& state, const std::string& path) {
   std::vector<std::string> changes = changes_since(state.recipe(), file_.solver);
-  const int64_t batch = batch_of_ranks();
+  const int64_t batch = batch_of_ranks(*net_);
   if (state.has_batch() && state.batch() != batch)
     changes.push_back(cat("the batch was ", state.batch(), " and is ", batch,
                           " (the place in the data is counted in batches of ", batch, ")"));

@@ -15,7 +15,7 @@
 #include "net/records.h"
 #include "net/unfed_inputs.h"
 #include "net/whitening.h"
-#include "solver/divergence/divergence.h"
+#include "solver/divergence/divergence_guard.h"
 #include "solver/events/checksum.h"
 #include "solver/events/run_identity.h"
 #include "solver/fields/field_ranges.h"
@@ -23,7 +23,7 @@
 #include "solver/fields/solver_nets.h"
 #include "solver/iteration/debug_info.h"
 #include "solver/iteration/epochs.h"
-#include "solver/iteration/gpu_iteration.h"
+#include "solver/iteration/iteration.h"
 #include "solver/iteration/optimizer.h"
 #include "solver/ranks/ranks.h"
 #include "solver/rates/rates.h"
@@ -68,6 +68,70 @@ bool borrows_everything(const Net& net, const Net& owner) {
   return true;
 }
 
+// What the files hold is compared; each machine may have them somewhere else.
+SolverParameter without_paths(SolverParameter solver) {
+  solver.clear_weights();
+  solver.clear_net();
+  solver.clear_train_net();
+  solver.clear_test_net();
+  return solver;
+}
+
+// What the caller's options say of the solver's own fields.
+void complete(SolverParameter& solver, const SolverOptions& options) {
+  require(options.weights.empty() || options.snapshot.empty(),
+          "a snapshot and weights are both given: a snapshot brings its own weights; give one of "
+          "them");
+  if (!options.weights.empty() || !options.snapshot.empty()) solver.clear_weights();
+  for (const std::string& weights : options.weights) solver.add_weights(weights);
+  if (options.level) solver.mutable_train_state()->set_level(*options.level);
+  for (const std::string& stage : options.stages) solver.mutable_train_state()->add_stage(stage);
+}
+
+// `solver`: the fields of the file, with epochs in iterations.
+void check_fields(const SolverFile& file, const SolverParameter& solver,
+                  const SolverOptions& options, const Context& context) {
+  for (const Finding& wrong : out_of_range(file)) fail(wrong.where, ": ", wrong.text);
+  // Reports an Error of `work` at the position of the field that it names, or else of this one.
+  const auto check = [&](const char* field, const auto& work) {
+    try {
+      work();
+    } catch (const Error& error) {
+      fail(place_of_message(file, error.what(), field), ": ", error.what());
+    }
+  };
+  check("lr_policy", [&] { check_learning_rate(solver); });
+  check_divergence(file);
+  check_kept_snapshots(file);
+  if (options.shard) {
+    check_sharding(file);
+    require(
+        options.histograms == 0 && !solver.debug_info(),
+        "-shard: a rank knows its part of the gradients only, so neither histograms of them nor "
+        "debug_info can be had; leave out one of them");
+    require(options.exchange.wire == Wire::fp32, "-shard sends gradients in fp32: leave out -wire");
+  }
+  check("type", [&] { check_schedules(solver, update_rule(solver.type())); });
+  check_momentum(file, context.log());
+  check("snapshot_include_weights", [&] { check_snapshot_parts(solver); });
+  check("eval_type", [&] { check_evaluation(solver); });
+  const bool writes =
+      solver.snapshot() > 0 || solver.snapshot_minutes() > 0 || solver.has_keep_best();
+  if (writes && context.rank() == 0) check_snapshot_folder(solver);
+}
+
+// `state`: of the snapshot that the run goes on from, or null.
+uint64_t seed_of(const SolverParameter& solver, const SolverState* state, const Context& context) {
+  if (solver.random_seed() >= 0) return static_cast<uint64_t>(solver.random_seed());
+  if (state && state->has_seed()) return state->seed();
+  const auto now = std::chrono::system_clock::now().time_since_epoch().count();
+  uint64_t seed = mix(static_cast<uint64_t>(now), static_cast<uint64_t>(getpid())) >> 33;
+  seed = std::stoull(of_rank_0(context, cat(seed)));
+  context.log().info(cat("The seed is ", seed, ", from the clock: random_seed: ", seed,
+                         " in the solver repeats this run"));
+  return seed;
+}
+
 }  // namespace
 
 Solver::Solver(Context& context, const SolverFile& file, SolverOptions options)
@@ -78,7 +142,7 @@ Solver::Solver(Context& context, const SolverFile& file, SolverOptions options)
       arena_(std::make_shared<ArenaPool>()),
       losses_(file.solver.average_loss()) {
   const RankPause pause(context_);  // reading data and tuning take what they take
-  complete_parameter();
+  complete(file_.solver, options_);
   log_text(context_.log(), cat("Initializing solver from parameters: \n",
                                without_last_newline(file_.solver.DebugString())));
   check_epoch_fields(file_);
@@ -86,7 +150,7 @@ Solver::Solver(Context& context, const SolverFile& file, SolverOptions options)
     // As if an epoch had a thousand iterations: whether fields are there and positive.
     SolverFile counted = file_;
     count_in_iterations({1000, 1}, &counted);
-    check_parameter(counted.solver);
+    check_fields(file_, counted.solver, options_, context_);
   }
   std::optional<SolverState> state;
   std::string state_path;
@@ -94,21 +158,14 @@ Solver::Solver(Context& context, const SolverFile& file, SolverOptions options)
     state_path = find_solver_state(options_.snapshot);
     state = read_solver_state(state_path);
   }
-  choose_seed(state ? &*state : nullptr);
+  seed_ = context_.seed = seed_of(file_.solver, state ? &*state : nullptr, context_);
   make_train_net();
   count_epochs();
   // Allocated before the test nets.
   optimizer_ = std::make_unique<Optimizer>(file_.solver, *net_, options_.shard);
   make_test_nets();
-  if (Communicator* const world = context_.world()) {
-    exchange_ = std::make_unique<GradientExchange>(*net_, *world, options_.exchange);
-    agreement_ = std::make_unique<Agreement>(*world);
-  }
-  make_gpu_iteration();
-  snapshots_ = std::make_unique<Snapshots>(Snapshots::Run{
-      context_, file_, *net_, *optimizer_, send_, epoch_length_, options_.resume_command,
-      [this](int64_t iteration) { read_losses(iteration - 1); },
-      [this](SolverState* state) { store(state); }, [this] { check_weights(); }});
+  ranks_ = std::make_unique<Ranks>(*net_, options_.exchange);
+  make_parts();
   log_memory();
   if (file_.settings) file_.settings->require_used();
   context_.log().info("Solver scaffolding done.");
@@ -116,52 +173,18 @@ Solver::Solver(Context& context, const SolverFile& file, SolverOptions options)
     context_.log().info("Resuming from " + state_path);
     restore_first_whole(std::move(*state), std::move(state_path));
   }
-  join_ranks();
+  if (!ranks_->several()) return;
+  const std::string same_files = "give all ranks the same files and flags";
+  ranks_->join(
+      *net_, iteration_,
+      {{"solver", hash_of_recipe({}, without_paths(file_.solver)), same_files},
+       {"metrics", join(options_.metrics, ","), "give all ranks the same -metrics"},
+       {"wish for confusions", options_.confusions ? "yes" : "no", same_files},
+       {"wish for pictures", options_.pictures ? "yes" : "no", same_files},
+       {"precision", name_of(options_.net.precision), "give all ranks the same -precision"}});
 }
 
 Solver::~Solver() = default;
-
-void Solver::complete_parameter() {
-  SolverParameter& solver = file_.solver;
-  require(options_.weights.empty() || options_.snapshot.empty(),
-          "a snapshot and weights are both given: a snapshot brings its own weights; give one of "
-          "them");
-  if (!options_.weights.empty() || !options_.snapshot.empty()) solver.clear_weights();
-  for (const std::string& weights : options_.weights) solver.add_weights(weights);
-  if (options_.level) solver.mutable_train_state()->set_level(*options_.level);
-  for (const std::string& stage : options_.stages) solver.mutable_train_state()->add_stage(stage);
-}
-
-void Solver::check_parameter(const SolverParameter& solver) {
-  for (const Finding& wrong : out_of_range(file_)) fail(wrong.where, ": ", wrong.text);
-  // Reports an Error of `work` at the position of the field that it names, or else of this one.
-  const auto check = [&](const char* field, const auto& work) {
-    try {
-      work();
-    } catch (const Error& error) {
-      fail(place_of_message(file_, error.what(), field), ": ", error.what());
-    }
-  };
-  check("lr_policy", [&] { check_learning_rate(solver); });
-  check_divergence(file_);
-  check_kept_snapshots(file_);
-  if (options_.shard) {
-    check_sharding(file_);
-    require(
-        options_.histograms == 0 && !solver.debug_info(),
-        "-shard: a rank knows its part of the gradients only, so neither histograms of them nor "
-        "debug_info can be had; leave out one of them");
-    require(options_.exchange.wire == Wire::fp32,
-            "-shard sends gradients in fp32: leave out -wire");
-  }
-  check("type", [&] { check_schedules(solver, update_rule(solver.type())); });
-  check_momentum(file_, context_.log());
-  check("snapshot_include_weights", [&] { check_snapshot_parts(solver); });
-  check("eval_type", [&] { check_evaluation(solver); });
-  const bool writes =
-      solver.snapshot() > 0 || solver.snapshot_minutes() > 0 || solver.has_keep_best();
-  if (writes && context_.rank() == 0) check_snapshot_folder(solver);
-}
 
 // Before anything reads max_iter and the like.
 void Solver::count_epochs() {
@@ -170,21 +193,6 @@ void Solver::count_epochs() {
   const std::string said = count_in_iterations(epoch_length_, &file_);
   if (!said.empty()) context_.log().info(said);
   rates_ = std::make_unique<Rates>(file_.solver, epoch_length_);
-}
-
-void Solver::choose_seed(const SolverState* state) {
-  if (file_.solver.random_seed() >= 0) {
-    seed_ = static_cast<uint64_t>(file_.solver.random_seed());
-  } else if (state && state->has_seed()) {
-    seed_ = state->seed();
-  } else {
-    const auto now = std::chrono::system_clock::now().time_since_epoch().count();
-    seed_ = mix(static_cast<uint64_t>(now), static_cast<uint64_t>(getpid())) >> 33;
-    seed_ = std::stoull(of_rank_0(context_, cat(seed_)));
-    context_.log().info(cat("The seed is ", seed_, ", from the clock: random_seed: ", seed_,
-                            " in the solver repeats this run"));
-  }
-  context_.seed = seed_;
 }
 
 NetOptions Solver::net_options(Phase phase, const NetFile& net, const NetState& state) {
@@ -235,10 +243,11 @@ void Solver::make_train_net() {
 }
 
 void Solver::make_test_nets() {
-  tests_ = std::make_unique<Tests>(Tests::Run{
-      context_, file_, *net_, *optimizer_, *rates_, send_, options_.metrics, options_.confusions,
-      options_.pictures, options_.rgb, [this] { return interrupts_test(); },
-      [this](const WatchedOutput& best) { snapshots_->keep_best(iteration_, best); }});
+  tests_ = std::make_unique<Tests>(
+      Tests::Run{context_, file_, *net_, *optimizer_, *rates_, send_, options_.metrics,
+                 options_.confusions, options_.pictures, options_.rgb, options_.fills_inputs,
+                 [this] { return requests_->obey_in_test(iteration_); },
+                 [this](const WatchedOutput& best) { snapshots_->keep_best(iteration_, best); }});
   const std::vector<NetSource> sources = test_sources(file_);
   for (size_t i = 0; i < sources.size(); ++i) {
     if (!sources[i].tested()) {
@@ -252,13 +261,12 @@ void Solver::make_test_nets() {
     NetOptions options = net_options(TEST, net, sources[i].state);
     options.share = net_.get();
     Net& made = tests_->add(static_cast<int>(i), sources[i], net, options);
-    if (!options_.fills_inputs) refuse_unfed_inputs(net.net, options.state, options.where);
     if (options_.snapshot.empty()) load_start_weights(made);
   }
   tests_->watch();
 }
 
-void Solver::make_gpu_iteration() {
+void Solver::make_parts() {
   if (file_.solver.epoch_log()) {
     require(
         epoch_length_.records > 0, file_.where("epoch_log"),
@@ -267,12 +275,26 @@ void Solver::make_gpu_iteration() {
     epochs_ = std::make_unique<Epochs>(*net_, epoch_length_, file_.solver.iter_size(),
                                        file_.solver.max_iter());
   }
-  if (context_.device() == Device::cpu) return;
-  const int64_t losses = std::max<int64_t>(kMaxLosses, file_.solver.average_loss());
-  gpu_ = std::make_unique<GpuIteration>(*net_, *optimizer_, file_.solver.iter_size(), losses,
-                                        options_.capture && !file_.solver.debug_info(), *rates_);
-  if (epochs_) gpu_->set_after_forward([this] { epochs_->add(); });
-  if (exchange_) gpu_->set_exchange(*exchange_, context_.world()->recordable());
+  snapshots_ = std::make_unique<Snapshots>(Snapshots::Run{
+      context_, file_, *net_, *optimizer_, send_, epoch_length_, options_.resume_command,
+      [this](int64_t iteration) { read_losses(iteration - 1); },
+      [this](SolverState* state) { store(state); }, [this] { guard_->check_weights(iteration_); }});
+  guard_ = std::make_unique<DivergenceGuard>(
+      DivergenceGuard::Run{file_, *net_, *optimizer_, *rates_, *snapshots_, send_, debug_.get()});
+  requests_ = std::make_unique<Requests>(context_, options_.action, *ranks_, *snapshots_);
+  Iteration::Parts parts{*net_, *optimizer_, *rates_, file_.solver.iter_size(), ranks_->exchange()};
+  if (epochs_) parts.after_forward = [this] { epochs_->add(); };
+  if (debug_) {
+    parts.after_backward = [this] {
+      if (debug_->enabled()) debug_->norms();
+    };
+  }
+  parts.watch_forward = [this](int64_t iteration, uint64_t pass) {
+    guard_->watch_forward(iteration, pass);
+  };
+  iterations_ =
+      make_iteration(std::move(parts), std::max<int64_t>(kMaxLosses, file_.solver.average_loss()),
+                     options_.capture && !file_.solver.debug_info());
 }
 
 void Solver::load_start_weights(Net& net) {
@@ -286,6 +308,7 @@ void Solver::load_start_weights(Net& net) {
 }
 
 const std::vector<std::unique_ptr<Net>>& Solver::test_nets() const { return tests_->nets(); }
+bool Solver::stopped() const { return requests_->stopped(); }
 uint64_t& Solver::test_passes(size_t net) { return tests_->passes(net); }
 
 MemoryKinds Solver::memory() {
@@ -307,6 +330,37 @@ void Solver::log_memory() {
   const size_t whole = optimizer_->whole_bytes(), kept = optimizer_->kept_bytes();
   context_.log().info(cat("-shard: of ", size_text(whole), " of the optimizer's state each rank ",
                           "keeps a part; this saves ", size_text(whole - kept), " here"));
+}
+
+void Solver::add_callback(IterationCallback callback) { callbacks_.push_back(std::move(callback)); }
+
+void Solver::apply_update() {
+  require(options_.net.precision != Precision::fp16,
+          "apply_update(): with precision fp16 gradients are scaled, which only whole iterations "
+          "know of; use bf16");
+  if (optimizer_->sharded()) optimizer_->reduce_gradients();
+  optimizer_->update(rate(), iteration_);
+  net_->parameters_changed();
+  context_.synchronize();
+}
+
+void Solver::set_base_rate(double rate) {
+  require(rate >= 0, "base_lr: ", rate, ": expected a number that is not negative");
+  file_.solver.set_base_lr(static_cast<float>(rate));
+  rates_->changed();
+}
+
+void Solver::set_max_iterations(int64_t iterations) {
+  require(iterations >= 0 && iterations <= INT32_MAX, "max_iter: ", iterations,
+          ": expected a number of iterations");
+  file_.solver.set_max_iter(static_cast<int32_t>(iterations));
+  rates_->changed();  // some policies end there
+}
+
+void Solver::set_display(int64_t iterations) {
+  require(iterations >= 0 && iterations <= INT32_MAX, "display: ", iterations,
+          ": expected a number of iterations, or 0 for never");
+  file_.solver.set_display(static_cast<int32_t>(iterations));
 }
 
 }  // namespace crema

@@ -18,26 +18,21 @@
 #include "solver/fields/epoch_fields.h"
 #include "solver/ranks/gradient_exchange.h"
 #include "solver/rates/loss_window.h"
+#include "solver/requests.h"
 #include "solver/snapshot/snapshot.h"
 
 namespace crema {
 
-class Agreement;
 class ArenaPool;
 class DebugInfo;
+class DivergenceGuard;
 class Epochs;
-class GpuIteration;
+class Iteration;
 class Optimizer;
+class Ranks;
 class Rates;
 class Snapshots;
 class Tests;
-struct NotFinite;
-struct RunStart;
-
-// A request to a running training, obeyed at the next opportunity. `stop` ends it like its last
-// iteration (snapshot_after_train says whether with a snapshot); snapshot_stop writes one in any
-// case.
-enum class Action { none, stop, snapshot, snapshot_stop };
 
 struct SolverOptions {
   // Weights to start from; each may be a comma-separated list. If not empty, replaces the solver's
@@ -140,18 +135,14 @@ class Solver {
   // Of all nets and the optimizer; the nets share one arena for blobs.
   MemoryKinds memory();
   // True once a request to stop has been obeyed.
-  bool stopped() const { return stopped_; }
+  bool stopped() const;
 
  private:
-  void complete_parameter();
-  void check_parameter(const SolverParameter& solver);
   void count_epochs();
-  void choose_seed(const SolverState* state);
   NetOptions net_options(Phase phase, const NetFile& net, const NetState& state);
   void make_train_net();
   void make_test_nets();
-  void make_gpu_iteration();
-  void join_ranks();
+  void make_parts();
   void count_passes(const SolverState& state);
   void log_memory();
   void load_start_weights(Net& net);
@@ -166,37 +157,18 @@ class Solver {
   bool uninterrupted(int64_t iterations, int64_t end) const;
   void train_several(int64_t count);
   void train_iteration();
-  void call_before_update();
-  void cpu_iteration(bool shown);
-  void gpu_iteration(bool shown);
-  bool watch(int64_t iteration, double loss, bool updates = true);
-  bool skip_update(int64_t iteration, double loss);
-  void read_losses(int64_t last);
-  void check_weights();
-  void watch_weights();
-  void forward_watched();
-  std::optional<NotFinite> find_divergence(int64_t iteration);
-  // updated: an update has changed the weights that are to blame.
-  [[noreturn]] void diverge(int64_t iteration, const std::string& what,
-                            const std::optional<NotFinite>& where, bool updated);
+  void update(double rate, bool shown, bool debug);
+  bool read_losses(int64_t last);
   void keep_start();
-  bool rolls_back() const;
   void roll_back();
   void send_histograms();
   double next_rate(bool display);
   void store(SolverState* state);
-  std::vector<Net*> recurrent_nets() const;
-  int64_t batch_of_ranks() const;
   void report_changes(const SolverState& state, const std::string& path);
   void display();
-  std::vector<OutputValue> shown_outputs();
-  void obey();
-  void obey_together();
-  bool test_is_due() const;
-  bool regular_test_after(int64_t updates) const;
+  bool test_is_due_after(int64_t updates) const;
+  void run_tests();
   void end_epoch();
-  void carry_out(Action request, bool snapshot_is_due);
-  bool interrupts_test();
 
   Context& context_;
   SolverFile file_;
@@ -210,13 +182,14 @@ class Solver {
   std::unique_ptr<DebugInfo> debug_;
   std::unique_ptr<Rates> rates_;
   std::unique_ptr<Optimizer> optimizer_;
-  std::unique_ptr<GradientExchange> exchange_;  // null: one rank trains
-  std::unique_ptr<Agreement> agreement_;        // likewise
-  std::unique_ptr<GpuIteration> gpu_;           // null on a CPU
+  std::unique_ptr<Ranks> ranks_;
   EpochLength epoch_length_;
   std::unique_ptr<Epochs> epochs_;  // null without epoch_log
   std::unique_ptr<Tests> tests_;
   std::unique_ptr<Snapshots> snapshots_;
+  std::unique_ptr<DivergenceGuard> guard_;
+  std::unique_ptr<Requests> requests_;
+  std::unique_ptr<Iteration> iterations_;
 
   // What a snapshot stores.
   int64_t iteration_ = 0;
@@ -224,15 +197,7 @@ class Solver {
   int64_t samples_before_ = 0;  // see SolverState
   LossWindow losses_;
 
-  bool stopped_ = false;
-  bool non_finite_reported_ = false;
-  int skipped_ = 0;       // updates in a row, with on_divergence: SKIP
-  int64_t diverged_ = 0;  // iteration and reason of the last divergence
-  std::string divergence_;
-  std::unique_ptr<RunStart> start_;  // for on_divergence: ROLLBACK, until there is a snapshot
-  int64_t unread_ = 0;               // the first iteration whose loss has not been checked
-  int64_t first_iteration_ = 0;  // of the running train() call, and the number of its first pass
-  uint64_t first_pass_ = 0;
+  int64_t unread_ = 0;  // the first iteration whose loss has not been checked
   Progress progress_;
 };
 

@@ -1,20 +1,21 @@
+// The loop: iterations with the tests, displays and snapshots between them.
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <optional>
 
 #include "base/error.h"
 #include "base/files.h"
 #include "base/temporary.h"
+#include "solver/divergence/divergence_guard.h"
 #include "solver/events/parameter_histograms.h"
 #include "solver/events/run_identity.h"
 #include "solver/iteration/debug_info.h"
 #include "solver/iteration/epochs.h"
-#include "solver/iteration/gpu_iteration.h"
-#include "solver/iteration/optimizer.h"
+#include "solver/iteration/iteration.h"
 #include "solver/ranks/ranks.h"
 #include "solver/rates/rates.h"
 #include "solver/snapshot/snapshots.h"
+#include "solver/snapshot/state_file.h"
 #include "solver/snapshot/training_copy.h"
 #include "solver/solver.h"
 #include "solver/test/test_scores.h"
@@ -31,10 +32,6 @@ bool falls_due(int64_t iteration, int interval) {
   return interval > 0 && iteration % interval == 0;
 }
 
-bool waits_for_gradients(const IterationCallback& callback) {
-  return static_cast<bool>(callback.on_gradients_ready);
-}
-
 // Removes what killed runs left in the snapshot folder.
 void remove_temporary_snapshots(const SolverParameter& solver, Log& log) {
   if (!solver.has_snapshot_prefix()) return;
@@ -44,6 +41,17 @@ void remove_temporary_snapshots(const SolverParameter& solver, Log& log) {
 }
 
 }  // namespace
+
+void Solver::solve() {
+  run([this] { begin_run(); });
+  run([this] { train_to_end(); });
+}
+
+void Solver::step(int64_t iterations) {
+  const int64_t end = iteration_ + iterations;
+  keep_start();
+  run([&] { train(end - iteration_); });
+}
 
 // A lost device takes the weights with it: adds to the error which snapshot to resume from. After a
 // divergence that on_divergence: ROLLBACK covers, the work begins again from an earlier iteration.
@@ -55,8 +63,8 @@ void Solver::run(const std::function<void()>& work) {
         return work();
       } catch (const Diverged& diverged) {
         // Rank 0 tells the user.
-        if (!rolls_back() && context_.rank() > 0) throw RankLost(diverged.what(), true);
-        if (!rolls_back()) throw;
+        if (!guard_->rolls_back() && context_.rank() > 0) throw RankLost(diverged.what(), true);
+        if (!guard_->rolls_back()) throw;
         roll_back();
       }
     }
@@ -68,17 +76,6 @@ void Solver::run(const std::function<void()>& work) {
     snapshots_->finish();
     throw;
   }
-}
-
-void Solver::solve() {
-  run([this] { begin_run(); });
-  run([this] { train_to_end(); });
-}
-
-void Solver::step(int64_t iterations) {
-  const int64_t end = iteration_ + iterations;
-  keep_start();
-  run([&] { train(end - iteration_); });
 }
 
 void Solver::begin_run() {
@@ -119,65 +116,62 @@ void Solver::train_to_end() {
     average_statistics(*net_);
     compare_weights(*net_, iteration_);
   }
-  if (stopped_) return send_(event::End{iteration_, true});
+  if (stopped()) return send_(event::End{iteration_, true});
   if (falls_due(iteration_, solver.display())) {
     read_losses(iteration_ - 1);
     net_->forward(train_passes_);
-    if (exchange_) {
-      exchange_->begin_losses();
-      exchange_->finish();
+    if (GradientExchange* const exchange = ranks_->exchange()) {
+      exchange->begin_losses();
+      exchange->finish();
     }
-    watch(iteration_, net_->loss(), false);
+    const double loss = net_->loss();
+    losses_.add(iteration_, loss);
+    guard_->judge(iteration_, loss, false);
     send_(event::FinalLoss{iteration_, losses_.mean(iteration_)});
   }
-  if (test_is_due()) test_all();
+  if (test_is_due_after(iteration_)) test_all();
   end_epoch();
   send_(event::End{iteration_, false});
 }
 
 void Solver::train(int64_t iterations) {
-  const SolverParameter& solver = file_.solver;
   const int64_t end = iteration_ + iterations;
-  stopped_ = false;
+  requests_->reset();
   snapshots_->start_clock();
-  first_iteration_ = iteration_;
-  first_pass_ = train_passes_;
+  guard_->begin(iteration_, train_passes_);
   progress_.start(iteration_, net_->waited());
-  while (iteration_ < end && !stopped_) {
-    if (test_is_due() && (iteration_ > 0 || solver.test_initialization()))
-      stopped_ |= tests_->run_all(iteration_);
-    if (stopped_) break;
+  while (iteration_ < end && !stopped()) {
+    const bool tests = iteration_ > 0 || file_.solver.test_initialization();
+    if (tests && test_is_due_after(iteration_)) run_tests();
+    if (stopped()) break;
     end_epoch();
-    const int64_t at_once = gpu_ && !debug_ ? gpu_->at_once(iteration_) : 1;
+    const int64_t at_once = iterations_->at_once(iteration_);
     at_once > 1 && uninterrupted(at_once, end) ? train_several(at_once) : train_iteration();
-    obey();
+    requests_->obey(iteration_);
   }
   // Including iterations whose loss was not displayed.
   read_losses(iteration_ - 1);
-  if (gpu_) net_->check();
+  if (context_.device() == Device::gpu) net_->check();
   snapshots_->finish();
 }
 
 // Whether the next iterations run without interruption: no reading of the loss, no test, no
 // snapshot, not the end.
 bool Solver::uninterrupted(int64_t iterations, int64_t end) const {
-  const SolverParameter& solver = file_.solver;
   if (iteration_ + iterations > end || !callbacks_.empty()) return false;
   for (int64_t i = iteration_; i < iteration_ + iterations; ++i) {
-    if (falls_due(i, solver.display()) || falls_due(i, kWatchEvery) ||
+    if (falls_due(i, file_.solver.display()) || falls_due(i, kWatchEvery) ||
         falls_due(i, options_.histograms))
       return false;
-    const bool between = i > iteration_;
-    if (between && agreement_ && i == agreement_->next()) return false;
-    if (between && (regular_test_after(i) || snapshots_->regular_after(i) ||
-                    (epochs_ && epochs_->ends_after(i))))
+    if (i > iteration_ &&
+        (ranks_->agree_at(i) || test_is_due_after(i) || snapshots_->regular_after(i)))
       return false;
   }
   return true;
 }
 
 void Solver::train_several(int64_t count) {
-  gpu_->run(iteration_, train_passes_, count);
+  iterations_->begin({iteration_, train_passes_, count});
   train_passes_ += count * file_.solver.iter_size();
   for (int64_t i = 0; i < count; ++i) {
     next_rate(false);
@@ -190,130 +184,58 @@ void Solver::train_iteration() {
   for (const IterationCallback& callback : callbacks_) {
     if (callback.on_start) callback.on_start();
   }
-  const bool shown = falls_due(iteration_, file_.solver.display());
+  const bool shown = falls_due(iteration_, file_.solver.display()),
+             watched = falls_due(iteration_, kWatchEvery),
+             histograms = falls_due(iteration_, options_.histograms);
   if (debug_) debug_->enable(shown);
-  if (shown || falls_due(iteration_, kWatchEvery)) watch_weights();
-  gpu_ ? gpu_iteration(shown) : cpu_iteration(shown);
+  if (shown || watched) guard_->watch_weights(iteration_);
+  const bool debug = debug_ && debug_->enabled();
+  const bool called = std::any_of(callbacks_.begin(), callbacks_.end(), [](const auto& callback) {
+    return static_cast<bool>(callback.on_gradients_ready);
+  });
+  const uint64_t pass = train_passes_;
+  train_passes_ += file_.solver.iter_size();
+  iterations_->begin({iteration_, pass, 1, debug || histograms || called, watched && !debug});
+
+  bool updates = true;
+  if (iterations_->knows_losses()) {
+    unread_ = iteration_;
+    updates = read_losses(iteration_);
+  } else if (shown || watched) {
+    read_losses(iteration_);
+  }
+  if (shown) display();
+  const double rate = next_rate(shown);
+  if (histograms) send_histograms();
+  if (updates) update(rate, shown, debug);
   ++iteration_;
   send_(event::Step{iteration_, file_.solver.max_iter(), net_->waited()});
 }
 
-void Solver::call_before_update() {
+void Solver::update(double rate, bool shown, bool debug) {
   for (const IterationCallback& callback : callbacks_) {
     if (callback.on_gradients_ready) callback.on_gradients_ready();
   }
-}
-
-void Solver::cpu_iteration(bool shown) {
-  const int iter_size = file_.solver.iter_size();
-  const bool watched = falls_due(iteration_, kWatchEvery) && !(debug_ && debug_->enabled());
-  double loss = 0;
-  for (int micro = 0; micro < iter_size; ++micro) {
-    if (watched && micro == 0) {
-      forward_watched();
-    } else {
-      net_->forward(train_passes_++);
-    }
-    if (exchange_) {
-      exchange_->begin_losses();
-      const bool sends = micro + 1 == iter_size && !optimizer_->sharded();
-      const auto after = [this](int node) { exchange_->after_node(node); };
-      net_->backward(micro > 0, {}, {}, sends ? after : std::function<void(int)>());
-      exchange_->finish();
-    } else {
-      net_->backward(micro > 0);
-    }
-    if (epochs_) epochs_->add();  // with the losses of all ranks
-    if (debug_ && debug_->enabled()) debug_->norms();
-    loss += net_->loss();
-  }
-  const bool updates = watch(iteration_, loss / iter_size);
-  rates_->observe_loss(losses_.mean(iteration_), iteration_);
-  if (shown) display();
-  const double rate = next_rate(shown);
-  const bool debug = debug_ && debug_->enabled();
-  if (falls_due(iteration_, options_.histograms)) send_histograms();
-  if (!updates) return;
-  call_before_update();
   if (debug) debug_->before_update();
-  if (optimizer_->sharded()) optimizer_->reduce_gradients();
-  const auto clipped = optimizer_->update(rate, iteration_);
-  if (clipped && file_.solver.enable_clip_gradient_status()) {
+  const bool status = file_.solver.enable_clip_gradient_status();
+  const auto clipped = iterations_->end(iteration_, rate, shown && status);
+  if (clipped && status)
     send_(event::GradientsClipped{iteration_, clipped->norm, clipped->limit, clipped->scale});
-  }
   if (debug) debug_->after_update();
 }
 
-void Solver::gpu_iteration(bool shown) {
-  const bool debug = debug_ && debug_->enabled();
-  const bool histograms = falls_due(iteration_, options_.histograms);
-  const bool called = std::any_of(callbacks_.begin(), callbacks_.end(), waits_for_gradients);
-  const bool halts = debug || histograms || called;
-  if (halts) {  // gradients are looked at before the update
-    gpu_->forward_backward(iteration_, train_passes_);
-    if (debug) debug_->norms();
-  } else {
-    gpu_->run(iteration_, train_passes_);
+// Reads the losses up to iteration `last`, which a GPU keeps until they are needed. Whether the update
+// of the last one is to be done.
+bool Solver::read_losses(int64_t last) {
+  bool updates = true;
+  if (last < unread_) return updates;
+  for (const double loss : iterations_->losses(unread_, last)) {
+    const int64_t iteration = unread_++;
+    losses_.add(iteration, loss);
+    updates = guard_->judge(iteration, loss);
+    if (rates_->follows_losses()) rates_->observe_loss(losses_.mean(iteration), iteration);
   }
-  train_passes_ += file_.solver.iter_size();
-  if (shown || falls_due(iteration_, kWatchEvery)) read_losses(iteration_);
-  if (shown) display();
-  next_rate(shown);
-  if (histograms) send_histograms();
-  if (called) call_before_update();
-  if (debug) debug_->before_update();
-  if (halts) gpu_->update();
-  if (debug) debug_->after_update();
-  const float limit = file_.solver.clip_gradients();
-  if (!shown || limit < 0 || !file_.solver.enable_clip_gradient_status()) return;
-  const DeviceUpdateState update = gpu_->update_state();
-  if (update.norm > limit)
-    send_(event::GradientsClipped{iteration_, update.norm, limit, limit / update.norm});
-}
-
-void Solver::display() {
-  const Progress::Span span = progress_.display(iteration_, net_->waited());
-  send_(event::Display{iteration_, span.iterations_per_second, span.seconds, file_.solver.display(),
-                       losses_.mean(iteration_), shown_outputs(), span.waited});
-  if (!span.starves) return;
-  send_(event::Warning{cat("The training waits ", std::lround(100 * span.waited),
-                           " % of its time for ", net_->waiting_hint())});
-  progress_.leave_out();  // finding out takes time
-}
-
-// Of several ranks those of the whole batch, where an output is one value on all of them.
-std::vector<OutputValue> Solver::shown_outputs() {
-  std::vector<OutputValue> outputs = values_of(*net_);
-  if (!context_.world()) return outputs;
-  std::vector<size_t> begins;
-  std::vector<RankValue> values;
-  size_t at = 0;
-  for (const Net::Output& output : net_->outputs()) {
-    begins.push_back(at);
-    values.push_back({{}, output.parts});
-    if (output.value.count() == 1) values.back().value = outputs[at].value;
-    if (output.count) {
-      const std::vector<double> count = to_doubles(context_, output.count);
-      values.back().divisor = count[0];
-      values.back().count = count[1];
-    }
-    at += static_cast<size_t>(output.value.count());
-  }
-  combine_over_ranks(*net_, values);
-  for (size_t i = 0; i < values.size(); ++i) {
-    if (values[i].value) outputs[begins[i]].value = static_cast<float>(*values[i].value);
-  }
-  return outputs;
-}
-
-// backward() has left the sum over iter_size batches, in fp16 times the loss scale.
-void Solver::send_histograms() {
-  float scale = 1 / static_cast<float>(file_.solver.iter_size());
-  if (options_.net.precision == Precision::fp16) scale /= gpu_->update_state().loss_scale;
-  for (event::Histogram& histogram : parameter_histograms(*net_, scale)) {
-    histogram.iteration = iteration_;
-    send_(histogram);
-  }
+  return updates;
 }
 
 double Solver::loss() {
@@ -332,58 +254,81 @@ double Solver::next_rate(bool display) {
   return rate;
 }
 
-void Solver::obey() {
-  snapshots_->poll();
-  if (agreement_) return obey_together();
-  const Action request = options_.action ? options_.action() : Action::none;
-  carry_out(request, snapshots_->due(iteration_));
-  if (!stopped_ && snapshots_->time_is_up(iteration_)) carry_out(Action::snapshot_stop, false);
+void Solver::display() {
+  const Progress::Span span = progress_.display(iteration_, net_->waited());
+  send_(event::Display{iteration_, span.iterations_per_second, span.seconds, file_.solver.display(),
+                       losses_.mean(iteration_), values_of_ranks(*net_), span.waited});
+  if (!span.starves) return;
+  send_(event::Warning{cat("The training waits ", std::lround(100 * span.waited),
+                           " % of its time for ", net_->waiting_hint())});
+  progress_.leave_out();  // finding out takes time
 }
 
-void Solver::carry_out(Action request, bool snapshot_is_due) {
-  const bool asked = request == Action::snapshot || request == Action::snapshot_stop;
-  if (asked) snapshots_->finish();  // it may be the one that is wanted
-  const bool wanted = asked && agreed(context_, snapshots_->last_written() != iteration_);
-  if (snapshot_is_due || wanted) snapshots_->begin_or_log(iteration_);
-  if (request == Action::stop || request == Action::snapshot_stop) stopped_ = true;
-}
-
-// Ranks agree about requests between iterations only: in a test they are at different batches.
-bool Solver::interrupts_test() {
-  while (options_.action && !context_.world()) {
-    const Action request = options_.action();
-    if (request == Action::none) break;
-    carry_out(request, false);
+// backward() has left the sum over iter_size batches, in fp16 times the loss scale.
+void Solver::send_histograms() {
+  const float scale = 1 / static_cast<float>(file_.solver.iter_size()) / iterations_->loss_scale();
+  for (event::Histogram& histogram : parameter_histograms(*net_, scale)) {
+    histogram.iteration = iteration_;
+    send_(histogram);
   }
-  return stopped_;
 }
 
-void Solver::snapshot() { snapshots_->write(iteration_); }
-
-void Solver::test_all() {
-  stopped_ = false;  // by an earlier call
-  stopped_ |= tests_->run_all(iteration_);
-  snapshots_->finish();
-}
-
-void Solver::test_one(size_t net) {
-  stopped_ = false;
-  tests_->run_one(iteration_, net);
-  snapshots_->finish();
-}
-
-bool Solver::regular_test_after(int64_t updates) const {
-  return falls_due(updates, file_.solver.test_interval(), file_.solver.test_interval_epoch(),
-                   epoch_length_);
-}
-
-bool Solver::test_is_due() const {
-  return regular_test_after(iteration_) || (epochs_ && epochs_->ends_after(iteration_));
+bool Solver::test_is_due_after(int64_t updates) const {
+  const SolverParameter& solver = file_.solver;
+  return falls_due(updates, solver.test_interval(), solver.test_interval_epoch(), epoch_length_) ||
+         (epochs_ && epochs_->ends_after(updates));
 }
 
 // After the test at its end.
 void Solver::end_epoch() {
   if (epochs_ && epochs_->ends_after(iteration_)) send_(epochs_->end(iteration_, tests_->last()));
+}
+
+void Solver::run_tests() {
+  if (tests_->run_all(iteration_)) requests_->stop();
+}
+
+void Solver::test_all() {
+  requests_->reset();  // of an earlier call
+  run_tests();
+  snapshots_->finish();
+}
+
+void Solver::test_one(size_t net) {
+  requests_->reset();
+  tests_->run_one(iteration_, net);
+  snapshots_->finish();
+}
+
+void Solver::snapshot() { snapshots_->write(iteration_); }
+
+void Solver::keep_start() {
+  guard_->keep_start([this](SolverState* state) { store(state); });
+}
+
+// Weights, history and counters go back to the last snapshot, or to the start of the run. The data do
+// not: they go on behind the batch that diverged, so that the same batch does not meet the same
+// weights again.
+void Solver::roll_back() {
+  const uint64_t passes = train_passes_;
+  const float scale = rates_->scale() * file_.solver.rollback_factor();
+  // Rank 0 knows what could be written.
+  const std::string path = of_rank_0(context_, snapshots_->last_state());
+  if (!path.empty()) {
+    SolverState state = read_solver_state(path);
+    state.set_rollback_scale(scale);
+    restore(state, path);
+  } else {
+    guard_->start()->set_rollback_scale(scale);
+    guard_->restore_start_weights();
+    restore(*guard_->start(), "the start of the run");
+    snapshots_->forget_last();
+    identity_.resumed_from = "";
+  }
+  train_passes_ = passes;
+  if (epochs_) epochs_->begin(iteration_);
+  snapshots_->forgive();  // what could not be written is no longer wanted
+  send_(guard_->rolled_back(iteration_, path));
 }
 
 }  // namespace crema

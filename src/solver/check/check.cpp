@@ -7,7 +7,7 @@
 #include "kernels/optim/update_rule.h"
 #include "net/check/checks.h"
 #include "net/filter.h"
-#include "solver/divergence/divergence.h"
+#include "solver/divergence/divergence_policy.h"
 #include "solver/fields/epoch_fields.h"
 #include "solver/fields/field_ranges.h"
 #include "solver/fields/solver_nets.h"

@@ -4,6 +4,8 @@
 
 #include "device/range.h"
 #include "kernels/optim/iteration.h"
+#include "proto/solver.pb.h"
+#include "solver/ranks/ranks.h"
 
 namespace crema {
 namespace {
@@ -15,21 +17,22 @@ static_assert(DeviceUpdateState::kRates % kSeveral == 0);
 
 }  // namespace
 
-GpuIteration::GpuIteration(Net& net, Optimizer& optimizer, int iter_size, int64_t losses,
-                           bool capture, Rates& rates)
-    : net_(net),
-      optimizer_(optimizer),
-      iter_size_(iter_size),
-      capture_(capture && !net.dynamic()),
-      rates_(rates),
-      limits_(optimizer.limits()),
-      state_(net.context(), Shape{static_cast<int64_t>(sizeof(DeviceUpdateState))}, DType::u8),
-      pass_(net.context(), Shape{8}, DType::u8),
-      losses_(net.context(), Shape{losses}, DType::f32) {
-  limits_.scales_loss = net.options().precision == Precision::fp16;
+GpuIteration::GpuIteration(Parts parts, int64_t losses, bool capture)
+    : Iteration(std::move(parts)),
+      net_(parts_.net),
+      optimizer_(parts_.optimizer),
+      rates_(parts_.rates),
+      iter_size_(parts_.iter_size),
+      capture_(capture && !net_.dynamic() &&
+               (!parts_.exchange || net_.context().world()->recordable())),
+      limits_(optimizer_.limits()),
+      state_(net_.context(), Shape{static_cast<int64_t>(sizeof(DeviceUpdateState))}, DType::u8),
+      pass_(net_.context(), Shape{8}, DType::u8),
+      losses_(net_.context(), Shape{losses}, DType::f32) {
+  limits_.scales_loss = net_.options().precision == Precision::fp16;
   DeviceUpdateState start;
   if (limits_.scales_loss) start.loss_scale = 0x1p15f;
-  copy_bytes(net.context(), state_.raw(), Device::gpu, &start, Device::cpu, sizeof start);
+  copy_bytes(net_.context(), state_.raw(), Device::gpu, &start, Device::cpu, sizeof start);
   if (!rates_.follows_losses()) return;
   set_plateau();
   rates_.follow_device([this] { return plateau(); });
@@ -71,12 +74,12 @@ void GpuIteration::set_counters(int64_t iteration, uint64_t pass) {
 }
 
 bool GpuIteration::divided() const {
-  return divides_ && !optimizer_.sharded() && iter_size_ == 1 && limits_.clip < 0 &&
+  return divides_ && !halts_ && !optimizer_.sharded() && iter_size_ == 1 && limits_.clip < 0 &&
          !limits_.scales_loss && !plateau_;
 }
 
 // Runs the sources, and updates what depends on the net's plan.
-void GpuIteration::begin(uint64_t pass) {
+void GpuIteration::run_sources(uint64_t pass) {
   net_.forward_sources(pass);
   if (net_.generation() != generation_) {
     generation_ = net_.generation();
@@ -96,60 +99,50 @@ void GpuIteration::clear_diffs() {
   if (optimizer_.clears_gradients()) net_.clear_diffs();
 }
 
-void GpuIteration::queue_batch(int number, bool divided) {
-  Context& context = net_.context();
-  const Net::Beside seed = [&] {
+void GpuIteration::forward(int) {
+  const Net::Beside seed = [this] {
     for (const Net::Loss& loss : net_.losses()) {
       if (loss.seed)  // a loss from which nothing learns has none
-        seed_loss(context, loss.weight * loss.share, live_state(), loss.seed);
+        seed_loss(net_.context(), loss.weight * loss.share, live_state(), loss.seed);
     }
   };
   net_.forward_rest(limits_.scales_loss ? seed : Net::Beside(), true);
-  if (after_forward_ && !exchange_) after_forward_();
-  const Net::Beside note = [&] {
+}
+
+Net::Beside GpuIteration::record_losses(int number) {
+  return [this, number] {
     bool add = number > 0;
     for (const Net::Loss& loss : net_.losses()) {
-      note_loss(context, loss.value, loss.weight / iter_size_, add, {live_state(), limits_},
+      note_loss(net_.context(), loss.value, loss.weight / iter_size_, add, {live_state(), limits_},
                 losses_);
       add = true;
     }
   };
-  const Net::Beside early = [&] {
-    optimizer_.queue_update({live_state(), limits_}, Update::Part::early);
-  };
-  if (exchange_) {
-    exchange_->begin_losses(note);
-    const std::vector<int> parameters = divided ? net_.early_parameters() : std::vector<int>();
-    bool updated = !divided;
-    const auto after = [&](int node) {
-      exchange_->after_node(node);
-      if (updated || !exchange_->has_begun(parameters)) return;
-      context.on_communication_stream(early);  // behind their sums
-      updated = true;
-    };
-    // Of several batches, the last one's gradients are the sums.
-    const bool sends = number + 1 == iter_size_ && !optimizer_.sharded();
-    net_.backward(number > 0, {}, {}, sends ? after : std::function<void(int)>());
-    exchange_->finish();
-    if (after_forward_) after_forward_();  // with the losses of all ranks
-    if (!updated) early();
-  } else {
-    net_.backward(number > 0, note, divided ? early : Net::Beside());
-  }
-  if (iter_size_ > 1) next_pass(context, live_pass());
 }
 
-void GpuIteration::update_weights(bool divided) {
+Net::Beside GpuIteration::early_update() {
+  if (!divided()) return {};
+  return [this] { optimizer_.queue_update({live_state(), limits_}, Update::Part::early); };
+}
+
+void GpuIteration::update_weights() {
   if (optimizer_.sharded()) optimizer_.reduce_gradients();
   const Range range("update");
   if (plateau_) observe_plateau(net_.context(), plateau_.data<Plateau>(), losses_, live_state());
   optimizer_.queue_update({live_state(), limits_, iter_size_ == 1 ? live_pass() : nullptr},
-                          divided ? Update::Part::late : Update::Part::all);
+                          divided() ? Update::Part::late : Update::Part::all);
 }
 
-void GpuIteration::update() {
-  update_weights();
-  ++known_iteration_;
+std::optional<Optimizer::Clipped> GpuIteration::end(int64_t, double, bool wants_clipping) {
+  if (halts_) {
+    update_weights();
+    ++known_iteration_;
+    halts_ = false;
+  }
+  if (!wants_clipping || limits_.clip < 0) return std::nullopt;
+  const double norm = update_state().norm, limit = limits_.clip;
+  if (norm <= limit) return std::nullopt;
+  return Optimizer::Clipped{norm, limit, limit / norm};
 }
 
 // Runs the work directly, or records it as a CUDA graph and replays that once an iteration has run.
@@ -169,38 +162,47 @@ void GpuIteration::repeat(Capture& capture, const std::function<void()>& work) {
   capture.recorded() && capture_ ? capture.launch(net_.context()) : work();
 }
 
-void GpuIteration::batch(int number, bool with_update, uint64_t pass) {
-  begin(pass);
+// A pass counter advances with the update, or, of several batches, after each.
+void GpuIteration::repeat_batch(int number, bool with_update, uint64_t pass) {
+  run_sources(pass);
   if (number == 0) clear_diffs();
-  const bool last = exchange_ && number + 1 == iter_size_;  // which sends gradients
+  const bool last = parts_.exchange && is_last(number);  // which sends gradients
   repeat(number == 0 ? first_
          : last      ? last_
                      : further_,
          [&] {
-           queue_batch(number, divided());
-           if (with_update) update_weights(divided());
+           run_batch(number);
+           if (iter_size_ > 1) next_pass(net_.context(), live_pass());
+           if (with_update) update_weights();
          });
   ++known_pass_;
 }
 
-void GpuIteration::forward_backward(int64_t iteration, uint64_t pass) {
+void GpuIteration::begin(const Request& request) {
+  halts_ = request.halts;
   net_.set_live_pass(live_pass());
-  set_counters(iteration, pass);
-  for (int number = 0; number < iter_size_; ++number) {
-    begin(pass + number);
-    queue_batch(number);
-    ++known_pass_;
-  }
-}
-
-void GpuIteration::run(int64_t iteration, uint64_t pass, int64_t count) {
-  const int64_t end = iteration + count;
+  if (halts_) return run_halting(request.iteration, request.pass);
+  int64_t iteration = request.iteration;
+  uint64_t pass = request.pass;
+  const int64_t end = iteration + request.count;
   while (iteration < end) {
     const int64_t possible = at_once(iteration);
     const int64_t done = possible <= end - iteration ? possible : 1;
     done > 1 ? run_several(iteration, pass) : run_one(iteration, pass);
     iteration += done;
     pass += done * iter_size_;
+  }
+}
+
+// Never captured.
+void GpuIteration::run_halting(int64_t iteration, uint64_t pass) {
+  set_counters(iteration, pass);
+  for (int number = 0; number < iter_size_; ++number) {
+    run_sources(pass + number);
+    run_batch(number);
+    if (iter_size_ > 1) next_pass(net_.context(), live_pass());
+    if (parts_.after_backward) parts_.after_backward();
+    ++known_pass_;
   }
 }
 
@@ -213,14 +215,13 @@ int64_t GpuIteration::at_once(int64_t iteration) {
 }
 
 void GpuIteration::run_several(int64_t iteration, uint64_t pass) {
-  net_.set_live_pass(live_pass());
   set_counters(iteration, pass);
-  begin(pass);  // no sources run on the host, but the weights may have been changed
+  run_sources(pass);  // no sources run on the host, but the weights may have been changed
   clear_diffs();
   repeat(several_, [&] {
     for (int64_t i = 0; i < kSeveral; ++i) {
-      queue_batch(0, divided());
-      update_weights(divided());
+      run_batch(0);
+      update_weights();
     }
   });
   known_iteration_ += kSeveral;
@@ -228,15 +229,16 @@ void GpuIteration::run_several(int64_t iteration, uint64_t pass) {
 }
 
 void GpuIteration::run_one(int64_t iteration, uint64_t pass) {
-  net_.set_live_pass(live_pass());
   set_counters(iteration, pass);
-  for (int number = 0; number < iter_size_; ++number) batch(number, iter_size_ == 1, pass + number);
+  for (int number = 0; number < iter_size_; ++number)
+    repeat_batch(number, iter_size_ == 1, pass + number);
   if (iter_size_ > 1) repeat(update_, [&] { update_weights(); });
   ++known_iteration_;
   warm_ = true;
 }
 
-std::vector<float> GpuIteration::losses(int64_t first, int64_t last) {
+std::vector<double> GpuIteration::losses(int64_t first, int64_t last) {
+  const RankPause pause(net_.context());  // the device may wait for other ranks
   net_.check();
   std::vector<float> values(static_cast<size_t>(last - first + 1));
   const int64_t size = losses_.count();
@@ -247,7 +249,7 @@ std::vector<float> GpuIteration::losses(int64_t first, int64_t last) {
                static_cast<size_t>(count) * sizeof(float));
     at += count;
   }
-  return values;
+  return {values.begin(), values.end()};
 }
 
 DeviceUpdateState GpuIteration::update_state() {
@@ -270,22 +272,28 @@ Plateau GpuIteration::plateau() {
   return plateau;
 }
 
-void GpuIteration::restart(int64_t iteration, const std::vector<float>& losses) {
-  forget_counters();
+void GpuIteration::store(SolverState* state) {
+  if (!limits_.scales_loss) return;
+  const DeviceUpdateState update = update_state();
+  state->set_loss_scale(update.loss_scale);
+  state->set_loss_scale_age(update.good);
+}
+
+void GpuIteration::restore(const SolverState& state) {
+  if (state.has_loss_scale()) {
+    DeviceUpdateState now = update_state();
+    now.loss_scale = state.loss_scale();
+    now.good = state.loss_scale_age();
+    copy_bytes(net_.context(), state_.raw(), Device::gpu, &now, Device::cpu, sizeof now);
+  }
+  known_iteration_ = -1;
   if (!rates_.follows_losses()) return;
   set_plateau();
-  int64_t at = iteration - std::ssize(losses);
-  for (const float& loss : losses) {
+  int64_t at = state.iter() - state.loss_window_size();
+  for (const float loss : state.loss_window()) {
     copy_bytes(net_.context(), losses_.data<float>() + at++ % losses_.count(), Device::gpu, &loss,
                Device::cpu, sizeof loss);
   }
-}
-
-void GpuIteration::restore_loss_scale(float scale, int32_t good) {
-  DeviceUpdateState now = update_state();
-  now.loss_scale = scale;
-  now.good = good;
-  copy_bytes(net_.context(), state_.raw(), Device::gpu, &now, Device::cpu, sizeof now);
 }
 
 }  // namespace crema

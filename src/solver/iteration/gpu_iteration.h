@@ -10,61 +10,42 @@
 #include "device/capture.h"
 #include "kernels/optim/plateau.h"
 #include "kernels/optim/update.h"
-#include "net/net.h"
-#include "solver/iteration/optimizer.h"
-#include "solver/ranks/gradient_exchange.h"
-#include "solver/rates/rates.h"
+#include "solver/iteration/iteration.h"
 
 namespace crema {
 
-class GpuIteration {
+class GpuIteration : public Iteration {
  public:
   // losses: how many of the last losses are kept. capture false: kernels are launched one by one.
-  // Net, optimizer and rates must outlive this.
-  GpuIteration(Net& net, Optimizer& optimizer, int iter_size, int64_t losses, bool capture,
-               Rates& rates);
+  GpuIteration(Parts parts, int64_t losses, bool capture);
 
-  // Runs `count` iterations starting with number `iteration`; their first batch is pass number
-  // `pass`.
-  void run(int64_t iteration, uint64_t pass, int64_t count = 1);
-  // How many iterations, starting with this one, run() launches at once if asked for that many.
-  int64_t at_once(int64_t iteration);
-  // One iteration in two parts, never captured.
-  void forward_backward(int64_t iteration, uint64_t pass);
-  void update();
-
-  // The loss of each iteration from first to last: the mean over its batches. They must be among
-  // the last ones kept. Waits for the device; Error when a label was out of range.
-  std::vector<float> losses(int64_t first, int64_t last);
-  // The device's state after the last update.
-  DeviceUpdateState update_state();
-  // Continues with a loss scale from a snapshot.
-  void restore_loss_scale(float scale, int32_t good);
-  // Call when iterations do not go on where they were, or a divergence is over.
-  void forget_counters() { known_iteration_ = -1; }
-  // The run goes on at an iteration, with other rates. losses: of the iterations before it, oldest first.
-  void restart(int64_t iteration, const std::vector<float>& losses);
-  // Several ranks train together: losses and gradients are summed over them. Must outlive this.
-  void set_exchange(GradientExchange& exchange, bool recordable) {
-    exchange_ = &exchange;
-    capture_ = capture_ && recordable;
-  }
-  // Queued after each forward pass, and recorded with it; where several ranks train, after the sums of
-  // their losses.
-  void set_after_forward(std::function<void()> work) { after_forward_ = std::move(work); }
+  int64_t at_once(int64_t iteration) override;
+  void begin(const Request& request) override;
+  std::optional<Optimizer::Clipped> end(int64_t iteration, double rate,
+                                        bool wants_clipping) override;
+  bool knows_losses() const override { return false; }
+  std::vector<double> losses(int64_t first, int64_t last) override;
+  float loss_scale() override { return update_state().loss_scale; }
+  void store(SolverState* state) override;
+  void restore(const SolverState& state) override;
 
  private:
+  // The device's state after the last update.
+  DeviceUpdateState update_state();
   void set_plateau();
   Plateau plateau();
   void run_one(int64_t iteration, uint64_t pass);
   void run_several(int64_t iteration, uint64_t pass);
   void set_counters(int64_t iteration, uint64_t pass);
-  void batch(int number, bool with_update, uint64_t pass);
-  void queue_batch(int number, bool divided = false);
-  void update_weights(bool divided = false);
+  void run_halting(int64_t iteration, uint64_t pass);
+  void repeat_batch(int number, bool with_update, uint64_t pass);
+  void forward(int number) override;
+  Net::Beside record_losses(int number) override;
+  Net::Beside early_update() override;
+  void update_weights();
   // Whether an iteration updates some weights while its backward pass runs.
   bool divided() const;
-  void begin(uint64_t pass);
+  void run_sources(uint64_t pass);
   void clear_diffs();
   void repeat(Capture& capture, const std::function<void()>& work);
   DeviceUpdateState* live_state() const;
@@ -72,12 +53,11 @@ class GpuIteration {
 
   Net& net_;
   Optimizer& optimizer_;
-  GradientExchange* exchange_ = nullptr;  // null: one rank
-  int iter_size_;
-  bool capture_;
   Rates& rates_;
+  const int iter_size_;
+  bool capture_;
+  bool halts_ = false;  // what begin() has run waits for its update
   uint64_t rates_version_ = 0;
-  std::function<void()> after_forward_;
   UpdateLimits limits_;
   Tensor state_, pass_, losses_;
   Tensor plateau_;  // empty where the rate depends on the iteration alone

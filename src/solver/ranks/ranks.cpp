@@ -7,11 +7,29 @@
 #include "base/error.h"
 #include "base/host_name.h"
 #include "kernels/optim/iteration.h"
+#include "net/graph.h"
 #include "net/weights/weights.h"
 #include "solver/events/checksum.h"
+#include "solver/events/run_identity.h"
+#include "solver/ranks/gradient_exchange.h"
 #include "tensor/element.h"
 
 namespace crema {
+namespace {
+
+// How many records each source of the net has, and a hash of its first.
+std::string data_of(const Net& net) {
+  std::string text;
+  for (const Node& node : net.graph().nodes) {
+    if (node.layer->share().all == 0) continue;
+    text += cat(text.empty() ? "" : ", ", node.layer->count_records(), " records, first ",
+                hex_of(node.layer->hash_of_first()));
+  }
+  return text;
+}
+
+}  // namespace
+
 void fail_together(const Communicator& world, const std::string& message) {
   throw RankLost(message, world.rank > 0);
 }
@@ -137,6 +155,39 @@ Agreement::Wish Agreement::exchange(int64_t iteration, const Wish& mine) {
   last_at_ = now;
   next_ = iteration + static_cast<int64_t>(sums[4]);
   return {sums[0] > 0, sums[1] > 0, sums[2] > 0, sums[3] > 0};
+}
+
+Ranks::Ranks(Net& net, const ExchangeOptions& options) {
+  Communicator* const world = net.context().world();
+  if (!world) return;
+  exchange_ = std::make_unique<GradientExchange>(net, *world, options);
+  agreement_.emplace(*world);
+}
+
+Ranks::~Ranks() = default;
+
+void Ranks::join(Net& net, int64_t iteration, const std::vector<RankFact>& of_solver) {
+  Communicator& world = *net.context().world();
+  std::vector<RankFact> facts = {
+      {"meaning of batch_size", world.divides_batches ? "total" : "per_gpu",
+       "give all ranks the same -batch_mode"},
+      {"net", hash_of_text(net.graph().net), "give all ranks the same files and flags"}};
+  facts.insert(facts.end(), of_solver.begin(), of_solver.end());
+  facts.push_back({"training data", data_of(net),
+                   "each rank reads the whole data, so it must be the same everywhere"});
+  facts.push_back({"iteration to begin with", cat(iteration), "give all ranks the same -snapshot"});
+  for (const Parameter& parameter : net.graph().parameters) {
+    facts.push_back(
+        {cat("shape of parameter ", parameter.index, " of layer \"", parameter.layer, "\""),
+         parameter.shape.str(),
+         "it depends on the rank's part of the batch; train with -batch_mode per_gpu"});
+  }
+  facts.push_back(
+      {"first weights", hash_of_weights(net), "give all ranks the same -weights or -snapshot"});
+  compare_facts(world, facts);
+  net.context().log().info(
+      cat("Training with ", world.ranks, " ranks through ", world.engine(),
+          world.divides_batches ? ": they share each batch" : ": each has batches of its own"));
 }
 
 }  // namespace crema

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -13,6 +14,9 @@
 #include "net/net.h"
 
 namespace crema {
+
+class GradientExchange;
+struct ExchangeOptions;
 
 // Throws a RankLost on all ranks; rank 0 tells the user.
 [[noreturn]] void fail_together(const Communicator& world, const std::string& message);
@@ -85,6 +89,30 @@ class Agreement {
   Communicator& world_;
   int64_t next_ = 0, last_ = -1;
   Clock::time_point last_at_;
+};
+
+// What the ranks of one run share. Without a world there is one, and nothing in it.
+class Ranks {
+ public:
+  Ranks(Net& net, const ExchangeOptions& options);
+  ~Ranks();
+
+  // Compares what the ranks train; of_solver: what is to be compared of the solver. Throws on all of
+  // them where they would not train the same.
+  void join(Net& net, int64_t iteration, const std::vector<RankFact>& of_solver);
+
+  bool several() const { return agreement_.has_value(); }
+  GradientExchange* exchange() const { return exchange_.get(); }  // null: one rank
+  // Whether they exchange requests after so many updates.
+  bool agree_at(int64_t iteration) const { return several() && iteration >= agreement_->next(); }
+  // The wishes of all ranks.
+  Agreement::Wish agree(int64_t iteration, const Agreement::Wish& mine) {
+    return agreement_->exchange(iteration, mine);
+  }
+
+ private:
+  std::unique_ptr<GradientExchange> exchange_;
+  std::optional<Agreement> agreement_;
 };
 
 }  // namespace crema

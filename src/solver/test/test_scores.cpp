@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "proto/solver.pb.h"
+#include "solver/ranks/ranks.h"
 #include "solver/test/packed.h"
 
 namespace crema {
@@ -28,6 +29,30 @@ std::vector<OutputValue> values_of(Net& net) {
       values.push_back({output.blob, value, output.loss_weight});
   }
   return values;
+}
+
+std::vector<OutputValue> values_of_ranks(Net& net) {
+  std::vector<OutputValue> outputs = values_of(net);
+  if (!net.context().world()) return outputs;
+  std::vector<size_t> begins;
+  std::vector<RankValue> values;
+  size_t at = 0;
+  for (const Net::Output& output : net.outputs()) {
+    begins.push_back(at);
+    values.push_back({{}, output.parts});
+    if (output.value.count() == 1) values.back().value = outputs[at].value;
+    if (output.count) {
+      const std::vector<double> count = to_doubles(net.context(), output.count);
+      values.back().divisor = count[0];
+      values.back().count = count[1];
+    }
+    at += static_cast<size_t>(output.value.count());
+  }
+  combine_over_ranks(net, values);
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (values[i].value) outputs[begins[i]].value = static_cast<float>(*values[i].value);
+  }
+  return outputs;
 }
 
 TestScores::TestScores(const SolverParameter& solver, Net& net)

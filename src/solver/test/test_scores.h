@@ -21,6 +21,8 @@ void check_evaluation(const SolverParameter& solver);
 
 // Every element of every output.
 std::vector<OutputValue> values_of(Net& net);
+// The same; of several ranks those of the whole batch, where an output is one value on all of them.
+std::vector<OutputValue> values_of_ranks(Net& net);
 
 class TestScores {
  public:

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "device/communicator.h"
 #include "net/records.h"
+#include "net/unfed_inputs.h"
 #include "solver/iteration/debug_info.h"
 #include "solver/iteration/optimizer.h"
 #include "solver/ranks/ranks.h"
@@ -55,6 +56,7 @@ Net& Tests::add(int number, const NetSource& source, const NetFile& file, NetOpt
   options.keep_blobs = options.keep_blobs || !run_.metrics.empty();
   nets_.push_back(std::make_unique<Net>(run_.context, file.net, options));
   Net& net = *nets_.back();
+  if (!run_.fills_inputs) refuse_unfed_inputs(file.net, options.state, options.where);
   Tested& tested = tested_.emplace_back();
   tested.number = number;
   tested.batches = source.test_iter;

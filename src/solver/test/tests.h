@@ -40,6 +40,7 @@ class Tests {
     std::vector<std::string> metrics;  // see class_metrics.h
     bool confusions = false;           // without metrics: of classifiers of up to 100 classes
     bool pictures = false, rgb = false;
+    bool fills_inputs = false;  // the caller does; otherwise Input layers are an error
     // Called between the batches of a test: whether it is interrupted.
     std::function<bool()> stops;
     // Called in a test, with the weights that it has tested, if they are the best so far.
