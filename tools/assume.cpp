@@ -10,7 +10,7 @@ namespace crema {
 
 namespace {
 
-// Not a source, but -assume may name its tops, as nothing else knows their shapes.
+// Not a source, but -assume may name its tops, because nothing else knows their shapes.
 bool is_python(const LayerParameter& layer) {
   return layer.type() == "Python" && layer.bottom_size() > 0;
 }

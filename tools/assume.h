@@ -18,7 +18,7 @@ class SourceReplacer {
  public:
   // `assume` is the text of the flag ("" keeps the layers):
   //   data=64x3x224x224,label=64  these shapes, by top;
-  //   default                     the shapes that input_param states, else from the layers' own
+  //   default                     the shapes in input_param, else from the layers' own
   //                               fields: batch_size; crop_size, else new_height and new_width,
   //                               else a stated height and width, else 227 x 227; stated channels,
   //                               else 1 where a field says gray, else 3; one label per sample
@@ -32,7 +32,7 @@ class SourceReplacer {
   // file:line:column of a layer.
   void replace(NetParameter& net, const std::function<std::string(int layer)>& where);
 
-  // Call once all nets are rewritten. Error, for all at once, when the shapes of tops are unknown,
+  // Call once all nets are rewritten. Error, for all at once, if the shapes of tops are unknown,
   // and for a named top that no net has.
   void finish() const;
 

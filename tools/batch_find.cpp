@@ -36,7 +36,7 @@ SolverFile file_of_flags(ProgramLog& log) {
     return file;
   }
   require(!FLAGS_model.empty(),
-          "a training is needed: -solver SOLVER.prototxt, or -model NET.prototxt");
+          "nothing to train: give -solver SOLVER.prototxt or -model NET.prototxt");
   SolverFile file =
       parse_solver_text("base_lr: 0.0001 lr_policy: \"fixed\" momentum: 0.9 weight_decay: 0.0005",
                         "-model", std::make_shared<Settings>(settings_of_flag()));
@@ -80,8 +80,8 @@ std::vector<BatchTrial> time_batches(ProgramLog& log, BatchTrials& trials) {
   return all;
 }
 
-// The largest that fits, between what did and what the memory says; tried unless an iteration
-// would take too long.
+// The largest batch that fits, between those that did and the memory's estimate; tried unless an
+// iteration would take too long.
 BatchTrial find_largest(ProgramLog& log, BatchTrials& trials,
                         const std::vector<BatchTrial>& timed) {
   int64_t too_large = largest_tried + 1;
@@ -179,10 +179,10 @@ int run_batch_find(const VerbCall& call) {
   print_trials(timed, trials.own_batch());
   const BatchTrial& fastest = fastest_of(timed);
   std::cout << "\nLargest batch: " << largest.batch
-            << (largest.seconds > 0 ? ", which was tried; "
-                                    : ", as the memory of smaller ones says; ")
+            << (largest.seconds > 0 ? ", as a trial showed; "
+                                    : ", judging by the memory of smaller ones; ")
             << size_text(trials.available()) << " are available"
-            << (context->device() == Device::cpu ? ", a fifth of the free memory left to others"
+            << (context->device() == Device::cpu ? ", leaving a fifth of the free memory to others"
                                                  : "")
             << ".\n"
             << "Fastest batch: " << fastest.batch << ", " << three_digits(fastest.speed())
@@ -193,15 +193,15 @@ int run_batch_find(const VerbCall& call) {
 
 REGISTER_VERB(
     batch_find,
-    {.summary = "measures which batch is the largest that fits, and which the fastest",
+    {.summary = "finds the largest batch that fits, and the fastest one",
      .usage = "-solver SOLVER.prototxt | -model NET.prototxt [flags]",
      .example = "crema batch_find -solver models/lenet/digits_solver.prototxt",
      .flags = {"solver", "model", "assume", "iterations", "level", "stage", "gpu", "implementation",
                "precision", "gpu_memory", "tune", "deterministic", "off", "recompute", "set"},
      .meanings =
          {{"model",
-           "The net to measure with a solver of its own, in place of -solver: a prototxt file."},
-          {"iterations", "How many iterations to time for each batch."}},
+           "The net to measure with a default solver, instead of -solver: a prototxt file."},
+          {"iterations", "The number of iterations to time for each batch."}},
      .log = LogStyle::brief,
      .run = run_batch_find});
 

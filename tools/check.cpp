@@ -1,4 +1,4 @@
-// `crema check -solver SOLVER.prototxt`: what a training would trip over, before it begins.
+// `crema check -solver SOLVER.prototxt`: finds the problems of a training run before it begins.
 #include "solver/check/check.h"
 
 #include <unistd.h>
@@ -41,7 +41,7 @@ std::string shown_line(const Finding& finding, bool colour) {
          line.substr(end);
 }
 
-// Keeps the warnings of what a training would do first.
+// Collects the warnings of the first steps of a run.
 class Warnings : public Log {
  public:
   explicit Warnings(std::string otherwise) : otherwise_(std::move(otherwise)) {}
@@ -55,7 +55,7 @@ class Warnings : public Log {
   std::string otherwise_;
 };
 
-// What reading the files warned of.
+// Warnings from reading the files.
 void add_notes(const std::vector<Note>& notes, const std::string& path, Findings* findings) {
   for (const Note& note : notes) {
     if (note.severity != Severity::info)
@@ -63,8 +63,8 @@ void add_notes(const std::vector<Note>& notes, const std::string& path, Findings
   }
 }
 
-// Makes the training net, without its memory: refuses what a training would, and says what it
-// needs.
+// Makes the training net without allocating memory: refuses what training would, and reports the
+// memory it needs.
 std::string memory_line(ProgramLog& log, Log& warnings, const SolverFile& file,
                         const NetSource& source) {
   const std::unique_ptr<Context> context = context_of(log, file);
@@ -111,7 +111,7 @@ int run_check(const VerbCall& call) {
   return has_errors(findings) ? 1 : 0;
 }
 
-REGISTER_VERB(check, {.summary = "says what a training would trip over, before it begins",
+REGISTER_VERB(check, {.summary = "finds the problems of a training run before it begins",
                       .usage = "-solver SOLVER.prototxt [-weights FILES] [flags]",
                       .example = "crema check -solver models/lenet/digits_solver.prototxt",
                       .flags = {"solver", "weights", "level", "stage", "gpu", "gpu_memory",

@@ -51,12 +51,12 @@ int find_input(const DeployedNet& deployed) {
   return found;
 }
 
-// Says it where neither a data layer nor the file knows how images become the input.
+// Reports assumed defaults if neither a data layer nor the file defines the image preparation.
 void say_assumed(const InputPreparation& preparation, const Shape& shape, ProgramLog& log) {
   const TransformationParameter& p = preparation.transform_param();
   const bool plain = p.scale() == 1 && p.mean_value_size() == 0 && !p.has_mean_file();
   const std::string text =
-      cat(FLAGS_model, ": does not say how images become the net's input; assumed is ",
+      cat(FLAGS_model, ": does not say how to prepare images; assuming ",
           describe(preparation, shape), plain ? "; values from 0 to 255" : "",
           ". -mean, -scale, -rgb and -resize change that, and `crema deploy` with these flags "
           "writes it into the file");
@@ -130,19 +130,18 @@ REGISTER_VERB(
                "gpu",       "phase",          "level",        "stage",  "assume",        "set",
                "precision", "implementation", "gpu_memory",   "tune",   "deterministic", "off"},
      .meanings =
-         {{"gpu", "The GPU to run on: its number. Empty: the CPU."},
+         {{"gpu", "The number of the GPU to run on. Empty: the CPU."},
           {"precision",
-           "What to compute in: fp32, tf32, bf16 or fp16. Empty: tf32 on a GPU, fp32 on a CPU."},
+           "The precision: fp32, tf32, bf16 or fp16. Empty: tf32 on a GPU, fp32 on a CPU."},
           {"weights",
-           "Trained weights (.caffemodel or .caffemodel.h5); several files with commas."},
-          {"batch", "How many images to compute at once. 0: all, but at most 32."},
-          {"output",
-           "A CSV file for the classes of all images, in place of the lines. Empty: lines."},
+           "Trained weights (.caffemodel or .caffemodel.h5); separate several with commas."},
+          {"batch", "The number of images per batch. 0: all, but at most 32."},
+          {"output", "Writes the classes of all images to this CSV file. Empty: prints lines."},
           {"rgb",
-           "The net learned from planes in the order R, G, B, as convert_cifar_data stores them; "
-           "else B, G, R, as convert_imageset does. Databases are read as they are."},
+           "The net was trained on planes in the order R, G, B, as convert_cifar_data stores them; "
+           "otherwise B, G, R, as convert_imageset does. Databases are read unchanged."},
           {"scale",
-           "The factor for values, after the mean, such as 0.00390625. Empty: what the net says."}},
+           "The factor for values after the mean, such as 0.00390625. Empty: what the net says."}},
      .min_arguments = 1,
      .max_arguments = SIZE_MAX,
      .log = LogStyle::brief,

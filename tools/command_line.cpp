@@ -49,10 +49,11 @@ std::string nearest_flag(const std::string& name, const Verb& verb) {
 
 void check_verb(const std::string& verb, const std::vector<FlagUse>& flags) {
   if (VerbRegistry::has(verb)) return;
-  // The value of a misspelt flag may be where the verb should: it was not known to take one.
+  // The value of a misspelt flag may be in the verb's position, because the flag was not known to
+  // take one.
   for (const FlagUse& use : flags) {
     if (lookup_flag(use.name) || asks_for_help(use.name)) continue;
-    fail(use.where, "no verb takes a flag -", use.name, nearest_flag(use.name, {}));
+    fail(use.where, "no verb has a flag -", use.name, nearest_flag(use.name, {}));
   }
   if (const char* instead = instead_of_verb(verb)) fail("no verb \"", verb, "\": ", instead);
   fail("no verb \"", verb, "\"", did_you_mean(verb, VerbRegistry::names()), "; the verbs are ",
@@ -79,21 +80,21 @@ void set_flag(const FlagUse& use, const std::string& verb) {
   const auto info = lookup_flag(use.name);
   if (!info) {
     if (const char* instead = instead_of_flag(use.name))
-      fail(use.where, "`crema ", verb, "` takes no flag -", use.name, ": ", instead);
-    fail(use.where, "`crema ", verb, "` knows no flag -", use.name, nearest_flag(use.name, taker),
+      fail(use.where, "`crema ", verb, "` has no flag -", use.name, ": ", instead);
+    fail(use.where, "`crema ", verb, "` has no flag -", use.name, nearest_flag(use.name, taker),
          "; `crema ", verb, " -help` lists its flags");
   }
   if (!takes(taker, *info)) {
-    fail(use.where, "`crema ", verb, "` takes no flag -", use.name, ": it belongs to ",
+    fail(use.where, "`crema ", verb, "` has no flag -", use.name, ": it belongs to ",
          join(takers_of(use.name), ", "));
   }
   set_value(use, *info);
 }
 
 constexpr const char* kPlaces =
-    "Flags also come from the file ~/.config/crema/flags (one a line) and from the environment, "
-    "CREMA_FLAGS=\"-gpu 0 -gpu_memory 0.8\"; what a verb does not take is skipped there. "
-    "-flagfile FILE reads flags from a file in its place. The later one wins: config file, "
+    "Flags also come from the file ~/.config/crema/flags (one per line) and from the environment, "
+    "CREMA_FLAGS=\"-gpu 0 -gpu_memory 0.8\"; flags that a verb does not take are skipped there. "
+    "-flagfile FILE reads flags from a file at its position. The later one wins: config file, "
     "environment, command line.";
 
 constexpr size_t kIndent = 6;
@@ -128,8 +129,8 @@ std::string commands_of(const Verb& verb, size_t width) {
   return text;
 }
 
-// Sets the flags of a place that all verbs share, without those that are for other verbs, and notes
-// in the line which ones: what is set out of sight is named in the log.
+// Sets the flags of a place that all verbs share, without those for other verbs, and adds them to
+// the line: the log names flags that are set out of sight.
 void set_shared_flags(const std::vector<FlagUse>& flags, const std::string& place,
                       CommandLine* line) {
   const Verb& verb = *VerbRegistry::find(line->verb);
@@ -138,7 +139,7 @@ void set_shared_flags(const std::vector<FlagUse>& flags, const std::string& plac
     require(!asks_for_help(use.name) && use.name != "version", use.where, "-", use.name,
             " is for the command line only; remove it");
     const auto info = lookup_flag(use.name);
-    if (!info) fail(use.where, "no verb takes a flag -", use.name, nearest_flag(use.name, verb));
+    if (!info) fail(use.where, "no verb has a flag -", use.name, nearest_flag(use.name, verb));
     if (!takes(verb, *info)) continue;
     set_value(use, *info);
     set += cat(" -", use.name, "=", shell_quoted(*use.value));
@@ -152,7 +153,7 @@ void set_shared_flags(CommandLine* line) {
   set_shared_flags(words.flags, "CREMA_FLAGS", line);
   if (!words.arguments.empty()) {
     fail("CREMA_FLAGS: \"", words.arguments[0],
-         "\" is no flag; expected flags and their values, such as -gpu 0");
+         "\" is not a flag; expected flags and their values, such as -gpu 0");
   }
 }
 
@@ -208,7 +209,7 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   if (count < verb.min_arguments || count > verb.max_arguments) {
     fail(count < verb.min_arguments
              ? cat("too few arguments (", count, ")")
-             : cat("an argument too many: \"", line.arguments[verb.max_arguments], "\""),
+             : cat("unexpected argument: \"", line.arguments[verb.max_arguments], "\""),
          "; usage: crema ", line.verb, " ", verb.usage);
   }
   return line;
@@ -219,7 +220,7 @@ void set_more_flags(const std::string& text, const std::string& place, const std
   for (const FlagUse& use : words.flags) set_flag(use, verb);
   if (!words.arguments.empty()) {
     fail(place, ": \"", words.arguments[0],
-         "\" is no flag; expected flags and their values, such as -precision fp16");
+         "\" is not a flag; expected flags and their values, such as -precision fp16");
   }
 }
 

@@ -18,10 +18,10 @@ struct CommandLine {
 
 // Parses argv and sets the flags. The verb is the program's own name (a link called `train`) or the
 // first argument that is not a flag. Flags are `-flag value`, `--flag=value`, `-switch`,
-// `-noswitch`; -flagfile reads more of them from a file. Before them, where a verb runs, come the
-// flags of the config file and of CREMA_FLAGS (tools/flag_reader.h) that it takes; a later flag
-// replaces an earlier one, except for -set, which adds. Error for an unknown verb or flag (with the
-// nearest name), a flag of another verb, a value of the wrong type, too many arguments.
+// `-noswitch`; -flagfile reads more of them from a file. If a verb runs, the first flags are those
+// of the config file and of CREMA_FLAGS (tools/flag_reader.h) that it takes; a later flag replaces
+// an earlier one, except for -set, which adds. Error for an unknown verb or flag (with the nearest
+// name), a flag of another verb, a value of the wrong type, too many arguments.
 CommandLine parse_command_line(int argc, const char* const* argv);
 
 // Sets the flags in `text`, which is what `place` says, "-with", as those of a command. Error for a

@@ -1,5 +1,5 @@
-// `crema compare A B`: two trainings or two files of weights; `crema compare -model NET.prototxt
-// -with "-precision fp16"`: one net computed in two ways.
+// `crema compare A B`: two runs or two weights files; `crema compare -model NET.prototxt -with
+// "-precision fp16"`: one net computed in two ways.
 #include "base/files.h"
 #include "tools/command_line.h"
 #include "tools/flags.h"
@@ -18,14 +18,14 @@ int run_compare(const VerbCall& call) {
   const std::vector<std::string>& paths = call.arguments;
   if (paths.empty()) {
     require(!FLAGS_model.empty() && !FLAGS_with.empty(),
-            "expected two trainings or two files of weights, or one net and what to do in another "
-            "way: -model NET.prototxt -with \"-precision fp16\"");
+            "expected two runs or two weights files, or one net and flags for the second "
+            "computation: -model NET.prototxt -with \"-precision fp16\"");
     const NetPass first = run_pass(call.log, {});
     set_more_flags(FLAGS_with, "-with", "compare");
     print_differences(first, run_pass(call.log, first.parameters));
     return 0;
   }
-  require(paths.size() == 2, "one more is needed to compare ", paths[0], " with");
+  require(paths.size() == 2, "give a second one to compare ", paths[0], " with");
   require(FLAGS_model.empty() && FLAGS_with.empty(), "-model and -with compare a net with itself; ",
           paths[0], " and ", paths[1], " are compared without them");
   for (const std::string& path : paths)
@@ -39,7 +39,7 @@ int run_compare(const VerbCall& call) {
 
 REGISTER_VERB(
     compare,
-    {.summary = "says where two trainings, weights or ways to compute a net differ",
+    {.summary = "shows where two runs, weights or computations of a net differ",
      .usage = "A B | -model NET.prototxt [-weights FILES] -with \"FLAGS\" [flags]",
      .example = "crema compare runs/lenet-1 runs/lenet-2\ncrema compare -model "
                 "models/lenet/digits_train_val.prototxt -with \"-implementation plain\"",
@@ -47,11 +47,11 @@ REGISTER_VERB(
                "batch", "gpu", "implementation", "off", "precision", "tune", "deterministic",
                "gpu_memory", "set"},
      .meanings =
-         {{"gpu", "The GPU to run on: its number. Empty: the CPU."},
+         {{"gpu", "The number of the GPU to run on. Empty: the CPU."},
           {"precision",
-           "What to compute in: fp32, tf32, bf16 or fp16. Empty: tf32 on a GPU, fp32 on a CPU."},
+           "The precision: fp32, tf32, bf16 or fp16. Empty: tf32 on a GPU, fp32 on a CPU."},
           {"weights",
-           "Trained weights (.caffemodel or .caffemodel.h5); several files with commas."}},
+           "Trained weights (.caffemodel or .caffemodel.h5); separate several with commas."}},
      .max_arguments = 2,
      .log = LogStyle::brief,
      .run = run_compare});

@@ -41,9 +41,8 @@ REGISTER_VERB(
      .usage = "[flags] DB [OUT.binaryproto [KIND]]",
      .example = "crema compute_image_mean digits_train_lmdb mean.binaryproto",
      .flags = {"backend", "threads"},
-     .meanings = {{"backend",
-                   "The kind of database: lmdb or leveldb. The database itself says it, too."},
-                  {"threads", "Threads that read and decode images; 0: one for each processor."}},
+     .meanings = {{"backend", "The kind of database: lmdb or leveldb. Detected if omitted."},
+                  {"threads", "Threads that read and decode images; 0: one per processor."}},
      .min_arguments = 1,
      .max_arguments = 3,
      .run = run_compute_image_mean});

@@ -26,8 +26,8 @@ class Console : public google::LogSink {
         terminal_(is_terminal(STDERR_FILENO)),
         colour_(has_colour(STDERR_FILENO)) {}
 
-  // Each line in one write, so that those of several processes are not torn. Nothing may be logged
-  // in here.
+  // Writes each line in one call, so that those of several processes are not mixed. Nothing may be
+  // logged in here.
   void send(google::LogSeverity severity, const char*, const char* file, int line,
             const google::LogMessageTime& time, const char* message, size_t length) override {
     if (severity < threshold_ || (off_console && severity == google::GLOG_INFO)) return;

@@ -8,7 +8,7 @@
 
 namespace crema {
 
-// What a terminal shows of the lines that are neither warnings nor errors.
+// How much a terminal shows besides warnings and errors.
 enum class LogStyle {
   timed,  // Caffe's lines, with their times
   plain,  // the messages alone
@@ -19,7 +19,7 @@ enum class LogStyle {
 // for stderr keep their meaning: -logtostderr, -alsologtostderr, -stderrthreshold.
 void start_logging(const char* program, LogStyle style);
 
-// While one lives, what this thread logs goes to files only, but for warnings and errors.
+// While one lives, this thread's log goes to files only, except for warnings and errors.
 class OffConsole {
  public:
   explicit OffConsole(bool off);

@@ -16,7 +16,7 @@ inline double split_of_flag() {
   const char* const end = FLAGS_split.data() + FLAGS_split.size();
   const auto [rest, problem] = std::from_chars(FLAGS_split.data(), end, split);
   require(problem == std::errc() && rest == end && split > 0, "-split ", FLAGS_split,
-          ": expected a share below 1, such as 0.9, or a number of records, such as 45000");
+          ": expected a fraction below 1, such as 0.9, or a number of records, such as 45000");
   return split;
 }
 

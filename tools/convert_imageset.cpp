@@ -23,7 +23,7 @@ void take_old_arguments(const VerbCall& call) {
   constexpr const char* flags[] = {"shuffle", "backend", "resize_height", "resize_width"};
   for (size_t i = 3; i < given.size(); ++i)
     require(call.given.count(flags[i - 3]) == 0, "-", flags[i - 3], " and the argument \"",
-            given[i], "\" say the same; keep one of them");
+            given[i], "\" set the same value; keep one of them");
   if (given.size() > 3) FLAGS_shuffle = number_of_word(given[3], "0 or 1: whether to shuffle") > 0;
   if (given.size() > 4) FLAGS_backend = given[4];
   if (given.size() > 5) FLAGS_resize_height = number_of_word(given[5], "a height in pixels");
@@ -34,8 +34,8 @@ int run_convert_imageset(const VerbCall& call) {
   const std::vector<std::string>& given = call.arguments;
   take_old_arguments(call);
   const ImagesetOptions options = imageset_options(call);
-  // Pictures and records come and go by the thousand: their memory stays with the program. Asking
-  // the system for it each time took a quarter of the run.
+  // Thousands of pictures and records are allocated and freed: the program keeps their memory.
+  // Requesting it from the system each time took a quarter of the run.
   mallopt(M_MMAP_THRESHOLD, 32 << 20);
   mallopt(M_TRIM_THRESHOLD, 256 << 20);
   if (given.size() == 2) {

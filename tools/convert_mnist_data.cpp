@@ -12,21 +12,20 @@ int run_convert_mnist_data(const VerbCall& call) {
   return 0;
 }
 
-REGISTER_VERB(
-    convert_mnist_data,
-    {.summary = "makes a database from MNIST's IDX files",
-     .usage = "[flags] IMAGES LABELS DB",
-     .example = "crema convert_mnist_data train-images-idx3-ubyte "
-                "train-labels-idx1-ubyte mnist_train_lmdb",
-     .flags = {"labels", "backend", "split", "seed", "overwrite", "hdf5_rows", "hdf5_compress",
-               "scale"},
-     .meanings = {{"labels",
-                   "A file with the names of the classes, from 0 on, one a line. IDX files "
-                   "have none; reports and classify then show numbers."},
-                  {"seed", "The seed of -split: the same one gives the same parts."}},
-     .min_arguments = 3,
-     .max_arguments = 3,
-     .run = run_convert_mnist_data});
+REGISTER_VERB(convert_mnist_data,
+              {.summary = "makes a database from MNIST's IDX files",
+               .usage = "[flags] IMAGES LABELS DB",
+               .example = "crema convert_mnist_data train-images-idx3-ubyte "
+                          "train-labels-idx1-ubyte mnist_train_lmdb",
+               .flags = {"labels", "backend", "split", "seed", "overwrite", "hdf5_rows",
+                         "hdf5_compress", "scale"},
+               .meanings = {{"labels",
+                             "A file with the class names, from class 0, one per line. IDX files "
+                             "have none; without it reports and classify show numbers."},
+                            {"seed", "The seed of -split: the same one gives the same parts."}},
+               .min_arguments = 3,
+               .max_arguments = 3,
+               .run = run_convert_mnist_data});
 
 }  // namespace
 }  // namespace crema

@@ -18,7 +18,7 @@
 namespace crema {
 namespace {
 
-// -names, else torchvision.names beside the net, else "".
+// -names, else torchvision.names next to the net, else "".
 std::string names_file(const std::string& folder) {
   if (!FLAGS_names.empty()) return FLAGS_names;
   const std::string usual = folder + "/torchvision.names";
@@ -46,19 +46,17 @@ TorchInput input_of(const NetInput& input) {
                      transform.scale(),
                      input.options.where(i)};
     require(!transform.has_mean_file(), found.where, ": layer \"", layer.name(),
-            "\" subtracts a mean image; PyTorch's weights need one mean a channel: mean_value");
+            "\" subtracts a mean image; PyTorch's weights need one mean per channel: mean_value");
     require(found.scale != 0, found.where, ": layer \"", layer.name(), "\" has scale 0");
     if (found.mean.size() <= 1) found.mean.resize(3, found.mean.empty() ? 0 : found.mean[0]);
     require(found.mean.size() == 3, found.where, ": layer \"", layer.name(), "\" has ",
             found.mean.size(), " mean_value; expected one, or three for B, G, R");
     return found;
   }
-  fail(
-      FLAGS_model,
-      ": no data layer with transform_param says what the net does to pixels; give the net that is "
-      "trained (train_val.prototxt), or a map (-names) without mean and std, which takes weights "
-      "as "
-      "they are");
+  fail(FLAGS_model,
+       ": no data layer with transform_param says what the net does to pixels; give the training "
+       "net (train_val.prototxt), or a map (-names) without mean and std, which takes weights as "
+       "they are");
 }
 
 void print_report(const TorchReport& report) {
@@ -105,9 +103,8 @@ REGISTER_VERB(
      .example =
          "crema convert_weights -model models/vgg/train_val.prototxt -from vgg16-397923af.pth",
      .flags = {"model", "from", "names", "output", "assume", "phase", "level", "stage", "set"},
-     .meanings =
-         {{"output",
-           "The file to write. Empty: the name of -from with .caffemodel in place of its suffix."}},
+     .meanings = {{"output",
+                   "The file to write. Empty: the name of -from with the suffix .caffemodel."}},
      .log = LogStyle::brief,
      .run = run_convert_weights});
 

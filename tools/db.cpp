@@ -25,7 +25,7 @@ const std::map<std::string, DbAction>& db_actions() {
   constexpr size_t kAny = 1000;
   static const std::map<std::string, DbAction> actions = {
       {"stat",
-       {"says what is in a database: kind, shapes, classes, order",
+       {"shows what is in a database: kind, shapes, classes, order",
         "[-channel_mean] DB",
         {"channel_mean", "threads"},
         1,
@@ -47,8 +47,8 @@ const std::map<std::string, DbAction>& db_actions() {
       {"merge",
        {"makes one database of several", "FROM FROM ... TO", writing, 3, kAny, run_db_merge}},
       {"split",
-       {"makes TO_train and TO_val, with equal shares of every class",
-        "-split 0.9 [-seed N] FROM TO", and_also({"split", "seed"}), 2, 2, run_db_split}},
+       {"makes TO_train and TO_val, stratified by class", "-split 0.9 [-seed N] FROM TO",
+        and_also({"split", "seed"}), 2, 2, run_db_split}},
       {"peek",
        {"draws records, or a batch as a net will see it",
         "[-model NET.prototxt] [DB]",
@@ -86,14 +86,14 @@ int run_db(const VerbCall& call) {
     const auto& flags = VerbRegistry::find("db")->flags;
     if (!std::count(flags.begin(), flags.end(), flag)) continue;  // of every verb
     require(std::count(action.flags.begin(), action.flags.end(), flag) > 0, "`crema db ", name,
-            "` takes no flag -", flag, "; it takes -", join(action.flags, ", -"));
+            "` has no flag -", flag, "; it takes -", join(action.flags, ", -"));
   }
   VerbCall rest{{call.arguments.begin() + 1, call.arguments.end()}, call.log, call.given};
   const size_t count = rest.arguments.size();
   if (count < action.min_arguments || count > action.max_arguments) {
     fail(count < action.min_arguments
              ? cat("too few arguments (", count, ")")
-             : cat("an argument too many: \"", rest.arguments[action.max_arguments], "\""),
+             : cat("unexpected argument: \"", rest.arguments[action.max_arguments], "\""),
          "; usage: crema db ", name, " ", action.usage);
   }
   return action.run(rest);
@@ -113,22 +113,22 @@ REGISTER_VERB(
          {{"backend",
            "The kind of database to write: lmdb, leveldb or hdf5. Empty: the kind that is read."},
           {"batch",
-           "peek: how many records to draw; with -model how many the net reads. 0: 32, or what the "
-           "net says."},
+           "peek: how many records to draw, or with -model how many the net reads. 0: 32, or what "
+           "the net says."},
           {"model", "peek: the net whose first data layer makes the batch to draw."},
           {"output", "peek: the picture to write. Empty: peek.png."},
           {"strict", "verify: repeated records are an error, not a warning."},
           {"seed", "The seed of shuffle and split: the same one gives the same order."},
           {"split",
-           "split: the share for the first database, such as 0.9, or how many records, such as "
-           "45000."},
+           "split: the fraction for the first database, such as 0.9, or the number of records, "
+           "such as 45000."},
           {"channel_mean",
            "stat: also the mean and the standard deviation of each channel, for which all images "
            "are decoded."},
           {"labels",
-           "peek: the names of the classes, a text file with one a line. Empty: labels.txt in "
-           "the database if there is one, else numbers."},
-          {"rgb", "peek: the channels of the records are R, G, B; else B, G, R."},
+           "peek: the class names, a text file with one per line. Empty: labels.txt in the "
+           "database if there is one, else numbers."},
+          {"rgb", "peek: the channels of the records are R, G, B; otherwise B, G, R."},
           {"threads", "stat and verify: threads that decode images; 0: one for each processor."}},
      .max_arguments = 1000,
      .run = run_db});

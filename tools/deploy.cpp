@@ -21,7 +21,7 @@ int run_deploy(const VerbCall& call) {
   const DeployedNet deployed = deploy_model(call.log, input, FLAGS_batch);
   if (!FLAGS_labels.empty()) read_class_names(FLAGS_labels);  // refuses what is no such file
   const std::string text =
-      cat("# The net of ", visible(FLAGS_model), " for use, written by crema deploy.\n") +
+      cat("# The net of ", visible(FLAGS_model), " for inference, written by crema deploy.\n") +
       text_of(deployed, FLAGS_output.empty() ? "." : folder_of(FLAGS_output));
   if (FLAGS_output.empty()) {
     std::cout << text << std::flush;
@@ -34,24 +34,25 @@ int run_deploy(const VerbCall& call) {
 
 REGISTER_VERB(
     deploy,
-    {.summary = "writes a net for use: inputs instead of data, no losses",
+    {.summary = "writes a net for inference: inputs instead of data, no losses",
      .usage = "-model NET.prototxt [-output DEPLOY.prototxt] [flags]",
      .example =
          "crema deploy -model models/lenet/digits_train_val.prototxt -output deploy.prototxt",
      .flags = {"model", "output", "batch", "assume", "phase", "level", "stage", "set", "resize",
                "mean", "scale", "rgb", "labels", "weights"},
      .meanings = {{"output", "The file to write. Empty: the standard output."},
-                  {"batch", "How many samples the input takes. 0: one."},
+                  {"batch", "The batch size of the input. 0: one."},
                   {"scale",
-                   "The factor for values, after the mean, such as 0.00390625, for the file to "
-                   "say. Empty: what the net says."},
-                  {"rgb", "The input's planes are R, G, B, for the file to say; else B, G, R."},
+                   "The factor for values after the mean, such as 0.00390625, to record in the "
+                   "file. Empty: what the net says."},
+                  {"rgb",
+                   "Records in the file that the input's planes are R, G, B; otherwise B, G, R."},
                   {"labels",
-                   "The names of the classes, for the file to say: a text file, one a line. Empty: "
-                   "those in the database."},
+                   "The class names to record in the file: a text file, one per line. Empty: those "
+                   "in the database."},
                   {"weights",
-                   "Trained weights that, with -assume default, say which channels and size the "
-                   "input has."}},
+                   "Trained weights that, with -assume default, determine the channels and size of "
+                   "the input has."}},
      .log = LogStyle::brief,
      .run = run_deploy});
 

@@ -1,5 +1,5 @@
-// `crema device_query [-gpu 0,1|all]`: describes the GPUs in Caffe's log format, and measures what
-// they and the CPU can do.
+// `crema device_query [-gpu 0,1|all]`: describes the GPUs in Caffe's log format, and measures their
+// speed and the CPU's.
 #include <memory>
 
 #include "device/cudnn.h"
@@ -91,14 +91,15 @@ int run_device_query(const VerbCall& call) {
   return 0;
 }
 
-REGISTER_VERB(device_query,
-              {.summary = "prints what the GPUs and the CPU are and can do",
-               .usage = "[-gpu 0,1|all]",
-               .example = "crema device_query -gpu all",
-               .flags = {"gpu"},
-               .meanings = {{"gpu",
-                             "Which GPUs: numbers with commas, or all. Empty: all, and the CPU."}},
-               .run = run_device_query});
+REGISTER_VERB(
+    device_query,
+    {.summary = "lists the GPUs and the CPU with their capabilities",
+     .usage = "[-gpu 0,1|all]",
+     .example = "crema device_query -gpu all",
+     .flags = {"gpu"},
+     .meanings = {{"gpu",
+                   "The GPUs: numbers separated by commas, or all. Empty: all, and the CPU."}},
+     .run = run_device_query});
 
 }  // namespace
 

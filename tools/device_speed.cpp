@@ -22,8 +22,8 @@ std::string scaled(double value) {
   return text;
 }
 
-// Seconds for exp of 10 * 30 * 768 numbers, 1,000 times: the program with which Theano's
-// documentation asks whether a GPU is used.
+// Seconds for exp of 10 * 30 * 768 numbers, 1,000 times: the program in Theano's documentation that
+// tests whether a GPU is used.
 double exp_seconds(Context& context) {
   constexpr int kTimes = 1000;
   const NetFile file = parse_net_text(

@@ -1,5 +1,5 @@
-// What a device does in a second: its memory, matrix products in each precision, and the test of the
-// articles on Theano, exp of a vector 1,000 times.
+// Speed of a device: its memory, matrix products in each precision, and the test from articles
+// about Theano, exp of a vector 1,000 times.
 #pragma once
 
 #include <vector>

@@ -127,9 +127,8 @@ void log_device(ProgramLog& log, const Context& context, Precision precision) {
 #ifdef CREMA_ONEDNN
     if (!may_generate_code())
       log.warning(
-          "This process may not generate code (MemoryDenyWriteExecute or the like), which oneDNN "
-          "needs: "
-          "convolutions and products run on plain kernels, several times slower");
+          "This process may not generate code (MemoryDenyWriteExecute or similar), which oneDNN "
+          "needs: convolutions and products run on plain kernels, several times slower");
 #endif
     return;
   }

@@ -14,7 +14,7 @@ namespace crema {
 // "0", "0,1" or "all" as GPU numbers; Error when the machine or the build has no such GPU.
 std::vector<int> gpus_of(const std::string& flag);
 
-// The context for -gpu: one GPU, or the CPU when the flag is empty. A file that asks for a GPU
+// The context for -gpu: one GPU, or the CPU if the flag is empty. A file that requests a GPU
 // (`wanted` is its number; -1: it does not) gets it if there is one, and otherwise the CPU with one
 // warning. Applies the flags that concern the context.
 std::unique_ptr<Context> make_context(ProgramLog& log, int wanted = -1);

@@ -1,4 +1,4 @@
-// What the user is told of an exception.
+// The message for the user about an exception.
 #pragma once
 
 #include <exception>
@@ -13,8 +13,8 @@ inline std::string error_text(const std::exception& error) {
     return "out of memory; a smaller -batch or batch_size needs less";
   if (const auto* refused = dynamic_cast<const std::system_error*>(&error);
       refused && refused->code() == std::errc::resource_unavailable_try_again)
-    return "the system starts no further thread; more memory, or a higher limit of it (ulimit -v) "
-           "or of processes (ulimit -u), is needed";
+    return "the system starts no more threads; free some memory, or raise the limit of memory "
+           "(ulimit -v) or of processes (ulimit -u)";
   return error.what();
 }
 

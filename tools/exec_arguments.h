@@ -6,7 +6,7 @@
 
 namespace crema {
 
-// Pointers to the words, and a null behind them; `words` must outlive them.
+// Pointers to the words, followed by a null; `words` must outlive them.
 inline std::vector<char*> pointers_to(std::vector<std::string>& words) {
   std::vector<char*> pointers;
   for (std::string& word : words) pointers.push_back(word.data());

@@ -33,7 +33,8 @@ int number_in(const std::string& text, const std::string& what, int minimum) {
 }
 
 // Converts Caffe's last arguments to -gpu: CPU or GPU, and the number of the GPU, N or DEVICE_ID=N.
-// They replace a -gpu of the environment; beside one of the command (`both`) they are refused.
+// They override a -gpu of the environment; together with one on the command line (`both`) they are
+// refused.
 void take_device(const std::vector<std::string>& words, bool both) {
   if (words.empty()) return;
   require(words[0] == "CPU" || words[0] == "GPU", "\"", words[0], "\": expected CPU or GPU");
@@ -50,7 +51,7 @@ void take_device(const std::vector<std::string>& words, bool both) {
   FLAGS_gpu = std::to_string(id);
 }
 
-// HDF5Data wants labels beside the data: those of the net, if it has a blob of this name.
+// HDF5Data needs labels next to the data: those of the net, if it has a blob of this name.
 constexpr const char* kLabel = "label";
 
 std::vector<Feature> features_of(Net& net, const std::string& blobs, const std::string& databases,
@@ -78,7 +79,7 @@ std::vector<Feature> features_of(Net& net, const std::string& blobs, const std::
   return features;
 }
 
-// The labels of the rows of a blob; none where the net has none, or not one for each row.
+// The labels of a blob's rows; none if the net has none, or not one per row.
 std::vector<float> labels_of(Net& net, const Feature& feature, const Shape& shape) {
   if (!feature.writer->takes_labels() || feature.blob == kLabel || !net.has_blob(kLabel)) return {};
   const Tensor labels = net.blob(kLabel);
@@ -126,7 +127,7 @@ int run_extract_features(const VerbCall& call) {
   const int64_t records = records_of(net), samples = batches * batch_of(net);
   if (records > 0 && samples > records) {
     call.log.warning(cat(batches, " batches are ", samples, " samples, but the net's source has ",
-                         records, ": it starts again behind them"));
+                         records, ": it starts over after them"));
   }
 
   call.log.info("Extracting Features");
@@ -155,9 +156,9 @@ REGISTER_VERB(
      .flags = {"weights_mode", "gpu", "phase", "level", "stage", "batch", "assume",
                "implementation", "precision", "gpu_memory", "tune", "deterministic", "overwrite"},
      .meanings =
-         {{"gpu", "The GPU to run on: its number. Empty: the CPU."},
+         {{"gpu", "The number of the GPU to run on. Empty: the CPU."},
           {"precision",
-           "What to compute in: fp32, tf32, bf16 or fp16. Empty: tf32 on a GPU, fp32 on a CPU."}},
+           "The precision: fp32, tf32, bf16 or fp16. Empty: tf32 on a GPU, fp32 on a CPU."}},
      .min_arguments = 5,
      .max_arguments = 8,
      .run = run_extract_features});

@@ -9,8 +9,8 @@
 namespace crema {
 namespace {
 
-// Caffe's records: the axes behind the first one are channels, height and width. They have no label,
-// except in HDF5 files, where HDF5Data wants it beside the data.
+// Caffe's records: the axes after the first one are channels, height and width. They have no label,
+// except in HDF5 files, where HDF5Data needs it next to the data.
 class FeatureDatums : public FeatureWriter {
  public:
   FeatureDatums(const std::string& path, const DatabaseFormat& format)
@@ -72,7 +72,7 @@ FeatureFormat feature_format(const std::string& kind, bool overwrite) {
   } else {
     const std::vector<std::string> kinds = {"lmdb", "leveldb", "hdf5", "npy"};
     require(std::find(kinds.begin(), kinds.end(), lower) != kinds.end(),
-            "unknown kind of features \"", kind, "\"", did_you_mean(lower, kinds),
+            "unknown kind of feature file \"", kind, "\"", did_you_mean(lower, kinds),
             "; there are lmdb, leveldb, hdf5 and npy");
     format.database.backend = backend_named(lower);
   }

@@ -1,5 +1,5 @@
-// FeatureWriter: where the rows go that a net computes: a database of Datums, HDF5 files or a NumPy
-// file.
+// FeatureWriter: the destination of the rows that a net computes: a database of Datums, HDF5 files
+// or a NumPy file.
 #pragma once
 
 #include <memory>
@@ -27,14 +27,14 @@ class FeatureWriter {
 };
 
 struct FeatureFormat {
-  bool numpy = false;       // a NumPy file, else:
+  bool numpy = false;       // a NumPy file, otherwise:
   DatabaseFormat database;  // with `overwrite` for both
 };
 
-// `kind`: lmdb, leveldb, hdf5 or npy, in any case of the letters; Error for anything else.
+// `kind`: lmdb, leveldb, hdf5 or npy, in upper or lower case; Error for anything else.
 FeatureFormat feature_format(const std::string& kind, bool overwrite);
 
-// The name that it gets: with .npy behind it, or as it is.
+// The resulting name: with .npy appended, or unchanged.
 std::string name_of_features(const std::string& path, const FeatureFormat& format);
 
 // Error when something has that name already, unless it is to be replaced and of such a kind.

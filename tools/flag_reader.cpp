@@ -73,9 +73,9 @@ class Reader {
       if (text.empty() || text[0] == '#') continue;
       const size_t cut = text.find_first_of("= \t");
       if (text[0] != '-') {
-        // Nobody names this file in the command: a dash that is missing would silence what follows.
+        // The command does not name this file: a missing dash would silence the flags after it.
         require(kind == FileKind::flagfile || !lookup_flag(text.substr(0, cut)), where, "\"", text,
-                "\" is no flag; write -", text);
+                "\" is not a flag; write -", text);
         const std::vector<std::string> patterns = split(text, ' ');
         meant = std::any_of(patterns.begin(), patterns.end(), [](const std::string& pattern) {
           return fnmatch(pattern.c_str(), gflags::ProgramInvocationShortName(), 0) == 0;
@@ -95,7 +95,7 @@ class Reader {
  private:
   void add(const FlagUse& use, int depth) {
     if (use.name == "flagfile" && use.value) {
-      require(depth < 16, use.where, "flag files that name each other in a circle: ", *use.value);
+      require(depth < 16, use.where, "flag files include each other in a circle: ", *use.value);
       for (const std::string& path : split(*use.value, ','))
         read_file(path, depth, FileKind::flagfile);
     } else {

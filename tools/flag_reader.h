@@ -25,16 +25,16 @@ std::optional<gflags::CommandLineFlagInfo> lookup_flag(const std::string& name);
 // -help and its forms, which gflags or people write.
 bool asks_for_help(const std::string& name);
 
-// Error for a flag without its value, and for a -flagfile that cannot be read. Flags that nobody
-// knows are returned without a value.
+// Error for a flag without its value, and for a -flagfile that cannot be read. Unknown flags are
+// returned without a value.
 FlagWords flags_of_command_line(int argc, const char* const* argv);
-// Of a text that a shell would split into words; `where` begins the messages.
+// For a text that a shell would split into words; `where` begins the messages.
 FlagWords flags_of_text(const std::string& text, const std::string& where);
 FlagWords flags_of_environment();  // CREMA_FLAGS
 
-// $XDG_CONFIG_HOME/crema/flags, by default ~/.config/crema/flags; "" where there is no home folder.
+// $XDG_CONFIG_HOME/crema/flags, by default ~/.config/crema/flags; "" if there is no home folder.
 std::string config_file();
-// Its flags; none where the file does not exist.
+// Its flags; none if the file does not exist.
 std::vector<FlagUse> flags_of_config_file();
 
 }  // namespace crema

@@ -1,5 +1,5 @@
 // `crema get_image_size ROOT/ LIST OUT`: the sizes of images, which DetectionOutput and
-// DetectionEvaluate need where they write or judge boxes in pixels (name_size_file).
+// DetectionEvaluate need to write or judge boxes in pixels (name_size_file).
 #include <map>
 
 #include "base/error.h"

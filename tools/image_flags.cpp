@@ -59,7 +59,7 @@ bool change_preparation_of_flags(InputPreparation* preparation) {
   }
   if (FLAGS_rgb && preparation->has_channels() &&
       preparation->channels() != InputPreparation::GRAY) {
-    // What the data layer turns round was the other way round in its records.
+    // If the data layer reverses the order, its records have the opposite one.
     const TransformationParameter& p = preparation->transform_param();
     const bool turned =
         p.bgr2rgb() || (p.has_color_order() && p.color_order() == TransformationParameter::RGB);

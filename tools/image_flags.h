@@ -15,7 +15,7 @@ struct ImageSize {
 // "256x256", width first. Error for anything else.
 ImageSize resize_of_flag();
 
-// Those that are given, in place of what the message has. Returns whether there are any.
+// The given ones override those of the message. Returns whether there are any.
 bool change_preparation_of_flags(InputPreparation* preparation);
 
 }  // namespace crema

@@ -71,7 +71,7 @@ std::string loss_text(double loss) {
 std::string name_of_output() {
   const std::string given = FLAGS_output.empty() ? "lr_find.svg" : FLAGS_output;
   require(ends_with(given, ".svg") && given.size() > 4, "-output ", given,
-          ": expected NAME.svg, for the plot; the values are written beside it, as NAME.csv");
+          ": expected NAME.svg, for the plot; the values go next to it, as NAME.csv");
   return given.substr(0, given.size() - 4);
 }
 
@@ -94,7 +94,7 @@ std::string plot_of(const std::string& net, const std::vector<RatePoint>& points
     chart.curve.emplace_back(point.rate, point.smoothed);
     if (point.rate <= found.minimum) highest = std::max(highest, point.smoothed);
   }
-  // What comes after the divergence would press all else flat.
+  // Points after the divergence would flatten the rest.
   const double margin = std::max(0.2 * (highest - found.loss), 0.01 * std::abs(highest) + 1e-6);
   chart.y_low = found.loss - margin;
   chart.y_high = highest + 1.5 * margin;
@@ -123,8 +123,8 @@ void print_findings(const RateSearch& search, const RateProposal& found) {
             << rate_text(points.back().rate) << ".\n";
   if (found.proposed == 0) {
     std::cout << "It fell by no more than it varies between batches, so there is nothing to "
-                 "propose: give more -iterations, a larger batch or another range (-start_lr, "
-                 "-end_lr), or look whether the net learns at all (`crema check`).\n";
+                 "propose: try more -iterations, a larger batch or another range (-start_lr, "
+                 "-end_lr), or check whether the net can train at all (`crema check`).\n";
     return;
   }
   std::cout << "Proposed: base_lr " << rate_text(found.proposed)
@@ -133,8 +133,7 @@ void print_findings(const RateSearch& search, const RateProposal& found) {
   if (found.at_end && !search.diverged())
     std::cout << "The loss was still falling at the end: a larger -end_lr may show more.\n";
   if (found.proposed < FLAGS_start_lr)
-    std::cout
-        << "It is smaller than all that were tried: a smaller -start_lr shows what it does.\n";
+    std::cout << "It is smaller than every rate tried: use a smaller -start_lr to test it.\n";
   std::cout << "Use it: " << command_with(found.proposed) << "\n";
 }
 
@@ -164,7 +163,7 @@ int run_lr_find(const VerbCall& call) {
   if (log.has_terminal()) options.readers.push_back(&status);
   options.action = [&search] { return search.diverged() ? Action::stop : Action::none; };
   log.info(cat("Raising the learning rate from ", FLAGS_start_lr, " to ", FLAGS_end_lr, " in ",
-               iterations, " iterations; nothing of this training is kept."));
+               iterations, " iterations; this run keeps no files."));
   WarningsOnly warnings(log);
   context->set_log(warnings);
   Solver solver(*context, file, options);
@@ -189,8 +188,9 @@ REGISTER_VERB(
      .flags = {"solver", "start_lr", "end_lr", "iterations", "output", "gpu", "weights",
                "weights_mode", "level", "stage", "implementation", "precision", "gpu_memory",
                "tune", "deterministic", "off", "set"},
-     .meanings = {{"iterations", "How many iterations the search takes from -start_lr to -end_lr."},
-                  {"output", "The plot to write, a table in CSV beside it. Empty: lr_find.svg."}},
+     .meanings = {{"iterations", "The number of iterations from -start_lr to -end_lr."},
+                  {"output",
+                   "The plot to write; a CSV table goes next to it. Empty: lr_find.svg."}},
      .log = LogStyle::brief,
      .run = run_lr_find});
 

@@ -9,11 +9,11 @@ namespace crema {
 // were loaded.
 size_t growth_of_resident_set();
 
-// Bytes in memory now; 0 where the system does not say.
+// Bytes in memory now; 0 if the system does not report it.
 size_t resident_set();
 
-// Bytes of main memory that trainings may take: four fifths of what the system has left, or of less
-// where a control group or a limit of the process is tighter. Other programs need some, too.
+// Bytes of main memory that runs may use: four fifths of the free memory, or of less if a control
+// group or a process limit is tighter. Other programs need some, too.
 size_t available_memory();
 
 }  // namespace crema

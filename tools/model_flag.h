@@ -21,7 +21,7 @@ Phase phase_of_flag(Phase otherwise);
 // logs show that.
 void add_level_and_stages(NetState* state);
 
-// -precision, else what a file says (may be empty), else the device's default.
+// -precision, else that of a file (may be empty), else the device's default.
 Precision precision_of_flag(const Context& context, const std::string& of_file = "");
 
 }  // namespace crema

@@ -19,7 +19,7 @@ std::vector<T> numbers_of(const char* flag, const std::string& text, size_t most
     const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), number);
     require(error == std::errc() && end == part.data() + part.size() && number >= least &&
                 std::isfinite(static_cast<double>(number)),
-            "-", flag, " ", text, ": \"", part, "\" is no number of at least ", least);
+            "-", flag, " ", text, ": \"", part, "\" is not a number of at least ", least);
     numbers.push_back(number);
   }
   require(!numbers.empty() && numbers.size() <= most, "-", flag, " ", text, ": expected ",

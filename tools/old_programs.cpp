@@ -55,7 +55,7 @@ std::string verb_of_other_caffe(const std::string& verb, std::vector<FlagUse>& f
 const char* instead_of_verb(const std::string& verb) {
   if (verb == "collect")
     return "`crema extract_features` writes blobs to files, `crema compare` runs a net in two ways "
-           "and says where they differ";
+           "and shows where they differ";
   if (verb == "data_server" || verb == "param_server") return kRanks;
   return nullptr;
 }

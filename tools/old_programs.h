@@ -13,10 +13,10 @@ namespace crema {
 std::string verb_of_old_program(const std::string& program, std::vector<std::string>& arguments,
                                 std::vector<FlagUse>& flags);
 
-// The same of a verb of another Caffe, "test_detection"; other verbs stay.
+// The same for a verb of another Caffe, "test_detection"; other verbs are unchanged.
 std::string verb_of_other_caffe(const std::string& verb, std::vector<FlagUse>& flags);
 
-// What does the work of a verb, or of a flag that no verb takes, of another Caffe; null: unknown.
+// The replacement for a verb of another Caffe, or for a flag that no verb takes; null: unknown.
 const char* instead_of_verb(const std::string& verb);
 const char* instead_of_flag(const std::string& name);
 

@@ -1,5 +1,4 @@
-// `crema parse_log LOG [DIR]`: the tables in a training's log as CSV files, as Caffe's parse_log.py
-// writes them.
+// `crema parse_log LOG [DIR]`: converts a training log to CSV files, as Caffe's parse_log.py does.
 #include <filesystem>
 #include <fstream>
 
@@ -18,11 +17,11 @@ int run_parse_log(const VerbCall& call) {
           call.arguments.back(), " and as -output ", FLAGS_output, ": once is enough");
   std::ifstream log(path);
   require(log.good() && !std::filesystem::is_directory(path), path,
-          ": cannot be read; expected the log of a training");
+          ": cannot be read; expected a training log");
   const LogTables tables = read_log(log);
   require(!tables.train.rows.empty() || !tables.tests.empty(), path,
           ": has no line such as \"Iteration 100, loss = 0.5\" or \"Train net output #0: loss = "
-          "0.5\": expected the log of a training");
+          "0.5\": expected a training log");
   const std::filesystem::path folder = call.arguments.size() > 1 ? call.arguments[1]
                                        : !FLAGS_output.empty()
                                            ? FLAGS_output
@@ -40,7 +39,7 @@ int run_parse_log(const VerbCall& call) {
 }
 
 REGISTER_VERB(parse_log,
-              {.summary = "writes the tables in a training's log as CSV, as Caffe does",
+              {.summary = "converts a training log to CSV tables, as Caffe does",
                .usage = "LOG [DIR]",
                .example = "crema parse_log runs/lenet-1/train.log tables/",
                .flags = {"output"},

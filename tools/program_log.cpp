@@ -35,8 +35,8 @@ void show(int terminal, const std::string& text) {
   [[maybe_unused]] const ssize_t written = ::write(terminal, text.data(), text.size());
 }
 
-// Lines such as those about the construction of a net, as Caffe logs it. What deploy() did to a net
-// is part of the answer.
+// Lines such as those about the construction of a net, as Caffe logs it. The changes by deploy()
+// are part of the answer.
 bool is_of_library(const std::source_location& where) {
   static const std::string here = std::source_location::current().file_name();
   static const std::string tools = here.substr(0, here.rfind('/') + 1);
@@ -50,8 +50,8 @@ std::string fitting(const std::string& line, size_t width) {
   return line.substr(0, end == std::string::npos ? width : end);
 }
 
-// Each line in one write, so that none is torn when the program is killed. Nothing may be logged in
-// here; the log asks for the error. After a failure each line tries again.
+// Writes each line in one call, so that none is torn when the program is killed. Nothing may be
+// logged in here; the log asks for the error. After a failure each line tries again.
 class CopyOfLog : public google::LogSink {
  public:
   CopyOfLog(int descriptor, std::shared_ptr<std::atomic<int>> error)

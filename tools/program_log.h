@@ -13,7 +13,7 @@ namespace crema {
 
 class ProgramLog : public TextLog {
  public:
-  // Brief: what the library says goes to files only, unless -v 1 is given.
+  // Brief: the library's lines go to files only, unless -v 1 is given.
   explicit ProgramLog(LogStyle style);
   ~ProgramLog() override;
 
@@ -28,7 +28,7 @@ class ProgramLog : public TextLog {
   // than this object: the message of an error comes last. The file is `path` in messages.
   void copy_to(int descriptor, const std::string& path);
 
-  // From now on errors only, and no status: another rank says the rest.
+  // From now on errors only, and no status: another rank logs the rest.
   void only_errors();
 
   // No status from now on: a launcher's pipes look like a terminal.
@@ -36,8 +36,8 @@ class ProgramLog : public TextLog {
 
   // Whether there is a terminal to show a status on; pipes and files never get one.
   bool has_terminal() const { return terminal_ >= 0; }
-  // Replaces the status line; "" removes it. Of its parts, divided by two blanks, those are shown that
-  // fit into the terminal's width. Log lines never break it.
+  // Replaces the status line; "" removes it. Its parts, separated by two blanks, are shown as far
+  // as they fit into the terminal's width. Log lines never break it.
   void show_status(const std::string& text);
 
  private:

@@ -52,7 +52,7 @@ struct Python {
   std::vector<std::string> path;  // sys.path
 };
 
-// Where this program's own package may be: beside bin/ (and tools/ of a build), or around it.
+// Where this program's own package may be: next to bin/ (and tools/ of a build), or around it.
 std::vector<std::string> own_packages() {
   std::error_code error;
   const fs::path folder = fs::read_symlink("/proc/self/exe", error).parent_path();
@@ -78,7 +78,7 @@ std::vector<std::string> candidates() {
   return all;
 }
 
-// What the program answers; none: it is no Python that runs.
+// The program's answer; none: it is not a working Python.
 std::optional<Python> ask(const std::string& program) {
   std::string command = cat(shell_quoted(program), " -c ", shell_quoted(kQuestions));
   for (const std::string& folder : own_packages()) command += " " + shell_quoted(folder);
@@ -101,13 +101,12 @@ std::optional<Python> ask(const std::string& program) {
 
 // "": it can be used.
 std::string problem_of(const std::optional<Python>& python, const std::string& program) {
-  if (!python) return cat(program, " is no Python 3 that runs");
+  if (!python) return cat(program, " is not a working Python 3");
   const std::string name = cat("Python ", python->version, " (", program, ")");
   if (!python->numpy_problem.empty())
-    return cat(name, " has no NumPy that works: ", python->numpy_problem);
+    return cat(name, " has no working NumPy: ", python->numpy_problem);
   if (python->package.empty())
-    return cat(name,
-               " has no module crema that was made for it: install crema there, or build it with ",
+    return cat(name, " has no crema module built for it: install crema there, or build it with ",
                "-DPython3_EXECUTABLE=", program);
   if (python->library.empty())
     return cat(name, " has no shared library (libpython", python->version,
@@ -140,7 +139,7 @@ std::string literal(const std::string& text) {
   return quoted + "'";
 }
 
-// What the program needs of libpython, which is loaded only when it is needed.
+// The functions that the program needs from libpython, which is loaded on demand.
 class Interpreter {
  public:
   explicit Interpreter(const Python& python)
@@ -176,7 +175,7 @@ class Interpreter {
   }
   // Afterwards any thread takes the lock when it needs it.
   void release_lock() { release_(); }
-  // Takes it for good: threads that Python code has started stop when they want it.
+  // Takes it for ever: threads that Python code has started stop when they need it.
   void take_lock() { ensure_(); }
 
  private:
@@ -208,7 +207,7 @@ Start& state() {
   return *start;
 }
 
-// What Python does when it ends, but it does not end: nets may still hold its objects.
+// The steps of Python's shutdown, without ending it: nets may still have its objects.
 void end_python() {
   state().interpreter->take_lock();
   state().interpreter->run(
@@ -239,7 +238,7 @@ void start_python() {
     else if (!has_python_maker())
       start.problem =
           cat("the module crema in ", python.package,
-              " has a libcrema of its own: it belongs to another installation than this program");
+              " has its own libcrema: it belongs to a different installation than this program");
     start.interpreter->release_lock();
     std::atexit(end_python);
     start.log->info(cat("Python layers run in Python ", python.version, ", ", python.program));

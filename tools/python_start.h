@@ -5,10 +5,11 @@
 
 namespace crema {
 
-// From now on a net with a Python layer that has no native version starts Python: $PYTHON, the one of
-// $VIRTUAL_ENV, or the first python3 on the path that has NumPy, a shared library, and a crema module
-// made for it. Its packages and PYTHONPATH count as if it ran a script; signals stay the program's.
-// Programs without such nets load nothing. `log` must live as long as nets are made.
+// From now on a net with a Python layer that has no native version starts Python: $PYTHON, the one
+// of $VIRTUAL_ENV, or the first python3 on the path that has NumPy, a shared library, and a crema
+// module made for it. Its packages and PYTHONPATH apply as if it ran a script; the program keeps
+// handling signals. Programs without such nets load nothing. `log` must live as long as nets are
+// made.
 void offer_python(Log& log);
 
 }  // namespace crema

@@ -11,9 +11,9 @@ namespace crema {
 namespace {
 
 struct BoxRows {
-  // Rows of 8 that begin with a class; else rows of 5: RoIs, of 7: with a class after the box, of
-  // 9: with an inner box. centered: rows of a class from 0, a centre and a size; class_last: of 5, a
-  // box and a class.
+  // Rows of 8 that begin with a class; otherwise rows of 5: RoIs, of 7: with a class after the box,
+  // of 9: with an inner box. centered: rows of a class from 0, a centre and a size; class_last: of
+  // 5, a box and a class.
   bool objects = false, centered = false, class_last = false;
   int64_t columns = 0, images = 1, classes = 0;
   double height = 1, width = 1;  // of an image; 1: relative coordinates
@@ -26,7 +26,7 @@ double scale_of(const LayerParameter& message) {
   return message.roi_pooling_param().spatial_scale();
 }
 
-// A layer of type Python that a native version stands in for.
+// A layer of type Python that has a native version.
 bool is_native(const Node& node, const char* name) {
   const LayerParameter& message = node.message;
   return message.type() == "Python" && message.python_param().layer() == name &&
@@ -39,7 +39,7 @@ double stride_of(const Node& node) {
   return ParamStr(node.message).number("feat_stride", 16);
 }
 
-// Of Faster R-CNN: height, width and by what the image was resized.
+// For Faster R-CNN: height, width and the resize factor of the image.
 std::vector<float> image_sizes(const Graph& graph, const Node& node) {
   const Shape &map = graph.values[node.bottoms[0]].shape,
               &sizes = graph.values[node.bottoms[2]].shape;
@@ -52,7 +52,7 @@ std::vector<float> image_sizes(const Graph& graph, const Node& node) {
   return numbers;
 }
 
-// What bottom `j` of this node is read as; no columns: not as boxes.
+// How this node reads bottom `j`; no columns: not as boxes.
 BoxRows rows_at(const Graph& graph, const Node& node, size_t j) {
   static const std::map<std::string, int64_t> kRegions = {
       {"ROIPooling", 5}, {"ROIAlign", 5}, {"PSROIPooling", 5}, {"RegionPooling", 9}};

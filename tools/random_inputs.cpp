@@ -15,7 +15,7 @@ uint64_t hash_of(const std::string& name) {
   return hash;
 }
 
-// The number of classes when bottom `j` of this node expects labels; 0: it expects something else.
+// The number of classes if bottom `j` of this node expects labels; 0: it expects something else.
 int64_t classes_at(const Graph& graph, const Node& node, size_t j) {
   const LayerParameter& message = node.message;
   const std::string& type = message.type();
@@ -55,7 +55,7 @@ int64_t classes_at(const Graph& graph, const Node& node, size_t j) {
   return scores[axis];
 }
 
-// Whether top `k` has values of bottom `j`, only in other places.
+// Whether top `k` has values of bottom `j`, only in other positions.
 bool passes_on(const Node& node, size_t j, size_t k) {
   static const std::set<std::string> kAll = {"Slice", "Concat", "Split"};
   // Interp makes label maps smaller where its places are pixels.

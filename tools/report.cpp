@@ -1,5 +1,5 @@
 // `crema report RUN... [-run_id ID] [-model NET.prototxt -weights FILE]`: writes a page about one
-// or several trainings.
+// or several runs.
 #include <filesystem>
 #include <optional>
 #include <set>
@@ -44,7 +44,7 @@ std::vector<FoundRuns> files_of(const std::vector<std::string>& arguments) {
   return files;
 }
 
-// What lies beside the metrics of one run.
+// The files next to the metrics of one run.
 void add_folder(const FoundRuns& file, PageRun* run) {
   run->folder = file.folder;
   run->classes = class_names_of_run(*run->run, file.folder, FLAGS_labels,
@@ -136,7 +136,7 @@ int run_report(const VerbCall& call) {
   if (files.size() == 1) {
     const std::vector<Run> runs = read_runs(files[0].metrics);
     require(!runs.empty(), files[0].metrics,
-            ": is empty; `crema train` writes metrics.jsonl beside its snapshots");
+            ": is empty; `crema train` writes metrics.jsonl next to its snapshots");
     if (lists && named_runs(runs, FLAGS_run_id, files[0].metrics).size() > 1) {
       report_several(call, files, {named_runs(runs, FLAGS_run_id, files[0].metrics)});
     } else {
@@ -167,19 +167,18 @@ int run_report(const VerbCall& call) {
 
 REGISTER_VERB(
     report,
-    {.summary = "writes a page with curves, filters and mistakes of a training, or of several",
+    {.summary = "writes a page with curves, filters and mistakes of one run or several",
      .usage = "METRICS.jsonl|RUN_FOLDER|FOLDER_OF_RUNS... [-model NET.prototxt -weights "
               "FILE] [flags]",
      .example = "crema report runs/lenet-1\ncrema report runs/",
      .flags = {"output", "run_id", "model", "weights", "weights_mode", "labels", "iterations",
                "rgb", "gpu", "level", "stage"},
-     .meanings = {{"gpu", "The GPU to run on: its number. Empty: the CPU."},
-                  {"model",
-                   "The net that the weights are of, for filters and mistakes: a prototxt file."},
-                  {"weights", "Trained weights whose filters and mistakes the page shows."},
+     .meanings = {{"gpu", "The number of the GPU to run on. Empty: the CPU."},
+                  {"model", "The net of the weights, for filters and mistakes: a prototxt file."},
+                  {"weights", "Trained weights for filters and mistakes."},
                   {"output", "The page to write. Empty: report.html."},
-                  {"iterations", "How many batches of the test data to search for mistakes."},
-                  {"rgb", "The channels of the pictures are R, G, B; else B, G, R."}},
+                  {"iterations", "The number of test batches to search for mistakes."},
+                  {"rgb", "The channels of the pictures are R, G, B; otherwise B, G, R."}},
      .min_arguments = 1,
      .max_arguments = SIZE_MAX,
      .log = LogStyle::brief,

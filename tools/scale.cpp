@@ -1,5 +1,5 @@
-// `crema scale -solver SOLVER.prototxt -gpus 8,64,512 -bandwidth 400,100`: predicts how fast a
-// training would be on many GPUs, from times measured on one; what would limit it, and what would
+// `crema scale -solver SOLVER.prototxt -gpus 8,64,512 -bandwidth 400,100`: predicts how fast
+// training would be on many GPUs, from times measured on one, what would limit it, and what would
 // help.
 #include <charconv>
 #include <cmath>
@@ -81,8 +81,8 @@ Exchange predicted_exchange() {
 // With -model alone: SGD, as most solvers have it.
 SolverFile file_of_flags(ProgramLog& log) {
   require(!FLAGS_solver.empty() || !FLAGS_model.empty(),
-          "a training is needed: -solver SOLVER.prototxt, -model NET.prototxt, or -times FILE with "
-          "the times that an earlier run has written");
+          "nothing to measure: give -solver SOLVER.prototxt, -model NET.prototxt, or -times FILE "
+          "with the times that an earlier run wrote");
   SolverFile file = !FLAGS_solver.empty()
                         ? read_solver(log)
                         : parse_solver_text(
@@ -121,7 +121,7 @@ StepProfile profile_of_flags(const VerbCall& call) {
   if (!FLAGS_times.empty()) {
     for (const char* flag : {"model", "solver", "assume", "batch", "gpu", "precision", "set"}) {
       require(call.given.count(flag) == 0, "-", flag, " and -times ", FLAGS_times,
-              ": the times are of one training; measure this one anew, without -times");
+              ": the times belong to another run; measure this one without -times");
     }
     return profile_of_json(read_text(FLAGS_times), FLAGS_times);
   }
@@ -206,7 +206,7 @@ void print_what_ifs(const std::string& title, const char* column, const std::vec
   print_table(rows, 1);
 }
 
-// Where scaling bends: the first size below good_efficiency, else the last.
+// Where scaling degrades: the first size below good_efficiency, otherwise the last.
 const Prediction& bend_of(const std::vector<Prediction>& all) {
   for (const Prediction& p : all) {
     if (p.efficiency < good_efficiency) return p;
@@ -255,7 +255,7 @@ int run_scale(const VerbCall& call) {
 
 REGISTER_VERB(
     scale,
-    {.summary = "predicts how fast a training would be on many GPUs, and what limits it",
+    {.summary = "predicts how fast training would be on many GPUs, and what limits it",
      .usage = "-solver SOLVER.prototxt | -model NET.prototxt | -times FILE.json "
               "-bandwidth GB/s[,GB/s] [-gpus N,N,...] [flags]",
      .example =
@@ -265,10 +265,10 @@ REGISTER_VERB(
                "batch",     "assume",     "level", "stage",         "gpu",       "implementation",
                "precision", "gpu_memory", "tune",  "deterministic", "off",       "set"},
      .meanings = {{"output",
-                   "A table (.csv) of the prediction, or the measured times (.json) for -times. "
-                   "Empty: none is written."},
-                  {"model", "The net to predict for, in place of -solver: a prototxt file."},
-                  {"iterations", "How many iterations to measure."}},
+                   "Writes the prediction as a table (.csv), or the measured times (.json) for "
+                   "-times. Empty: neither."},
+                  {"model", "The net to predict for, instead of -solver: a prototxt file."},
+                  {"iterations", "The number of iterations to measure."}},
      .log = LogStyle::brief,
      .run = run_scale});
 

@@ -96,8 +96,8 @@ bool stands_in(const std::string& text, const std::string& word) {
   return false;
 }
 
-// Selects the fields of LayerParameter that concern a type, by their own names and by what the
-// documentation mentions.
+// Selects the fields of LayerParameter that concern a type, by their names and by mentions in the
+// documentation.
 class Choice {
  public:
   Choice(const Descriptor* layer, const std::string& type, const std::vector<std::string>& types)

@@ -1,5 +1,5 @@
-// -set PATH=VALUE and -sweep PATH=VALUES, which may be given several times: FLAGS_set and FLAGS_sweep
-// hold one setting a line.
+// -set PATH=VALUE and -sweep PATH=VALUES, which may be given several times: FLAGS_set and
+// FLAGS_sweep have one setting per line.
 #pragma once
 
 #include <string>

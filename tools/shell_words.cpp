@@ -21,7 +21,8 @@ std::vector<std::string> shell_words(const std::string& text) {
     } else if (c == '\'' || c == '"') {
       const size_t begin = i;
       for (++i; i < text.size() && text[i] != c; ++i) {
-        // Within double quotes a backslash is one, unless it stands before what it can protect.
+        // Within double quotes a backslash is literal, unless it precedes a character that it can
+        // escape.
         const bool protects = c == '"' && text[i] == '\\' && i + 1 < text.size() &&
                               std::string("\"\\$`").find(text[i + 1]) != std::string::npos;
         if (protects) ++i;

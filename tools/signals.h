@@ -15,14 +15,14 @@ namespace crema {
 Action action_named(const std::string& flag, const std::string& effect);
 
 // During its lifetime these signals only set a flag that action() reads at the next iteration. A
-// second SIGINT before that ends the program at once, as usual. Only one object at a time, created
-// before the program starts other threads.
+// second SIGINT before that ends the program immediately, as usual. Only one object at a time,
+// created before the program starts other threads.
 class Signals {
  public:
   struct Effects {
     Action interrupt, hangup, terminate;
   };
-  // `on_interrupt` is called when the first SIGINT arrives, on a thread of its own.
+  // `on_interrupt` is called when the first SIGINT arrives, on a separate thread.
   Signals(const Effects& effects, std::function<void()> on_interrupt);
   ~Signals();
   Signals(const Signals&) = delete;

@@ -1,4 +1,4 @@
-// -solver for verbs other than train, and the device that it asks for.
+// -solver for verbs other than train, and the device that it requests.
 #pragma once
 
 #include <memory>
@@ -12,10 +12,10 @@ namespace crema {
 // The file with -set applied. Error when -solver is missing.
 SolverFile read_solver(ProgramLog& log);
 
-// For -gpu, else the solver's solver_mode and device_id, of which the first counts.
+// For -gpu, otherwise the solver's solver_mode and device_id, of which the first counts.
 std::unique_ptr<Context> context_of(ProgramLog& log, const SolverFile& file);
 
-// Leaves of a training only what it learns by: no tests, no snapshots, no early end.
+// Reduces a solver to what affects the weights: no tests, no snapshots, no early stop.
 void train_only(SolverParameter* solver);
 
 }  // namespace crema

@@ -1,5 +1,5 @@
 // Settles before the libraries start how long OpenMP's threads spin. libgomp reads this once, from
-// the environment, when it is loaded; so a program of ours that finds it unset sets it and
+// the environment, when it is loaded; so if one of our programs finds it unset, it sets it and
 // re-executes itself. Linked into programs, not into the library.
 #include <sys/auxv.h>
 #include <time.h>

@@ -34,8 +34,8 @@ class StepTimes {
     double forward, backward;  // milliseconds
   };
 
-  // One forward and one backward pass. On a GPU all of it is queued before it starts, so that the
-  // times contain no waiting for the host, as when a CUDA graph is replayed.
+  // One forward and one backward pass. On a GPU everything is queued before it starts, so that the
+  // times include no waiting for the host, as when a CUDA graph is replayed.
   Pass run(uint64_t pass);
   // Discards the times.
   void clear();

@@ -28,7 +28,7 @@ struct Totals {
   int64_t parameters = 0, learned = 0, activations = 0, multiply_adds = 0;
 };
 
-// Of a forward pass, for each layer of the net.
+// For a forward pass, for each layer of the net.
 std::vector<int64_t> multiply_adds_of(const Graph& graph) {
   std::vector<int64_t> all(graph.net.layer_size());
   const auto shapes = [&](const std::vector<int>& values) {
@@ -166,7 +166,7 @@ int run_summary(const VerbCall& call) {
             << grouped(totals.learned) << " of them learned; " << grouped(totals.multiply_adds)
             << " multiply-adds in a forward pass, two FLOPs each\n"
             << "parameters " << size_text(parameter_bytes)
-            << (phase == TRAIN ? ", their gradients as much again" : "") << "; blobs "
+            << (phase == TRAIN ? ", the same again for their gradients" : "") << "; blobs "
             << size_text(4 * static_cast<size_t>(totals.activations))
             << " if each kept its own memory\n"
             << "planned on the CPU: " << size_text(plan.arena_bytes)
@@ -185,9 +185,9 @@ REGISTER_VERB(
      .flags = {"model", "phase", "level", "stage", "assume", "batch", "memory", "gpu", "precision",
                "gpu_memory", "tune", "off", "recompute", "dump_plan", "set"},
      .meanings =
-         {{"gpu", "The GPU to run on: its number. Empty: the CPU."},
+         {{"gpu", "The number of the GPU to run on. Empty: the CPU."},
           {"precision",
-           "What to compute in: fp32, tf32, bf16 or fp16. Empty: tf32 on a GPU, fp32 on a CPU."}},
+           "The precision: fp32, tf32, bf16 or fp16. Empty: tf32 on a GPU, fp32 on a CPU."}},
      .log = LogStyle::brief,
      .run = run_summary});
 

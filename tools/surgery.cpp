@@ -1,5 +1,5 @@
 // `crema surgery -model NET.prototxt [-weights FILE] -output NET.prototxt [-output_weights FILE]`:
-// writes the net for use with convolutions in place of fully connected layers, and their weights.
+// writes the deploy net with convolutions instead of fully connected layers, and their weights.
 #include "net/surgery.h"
 
 #include <filesystem>
@@ -23,9 +23,9 @@ namespace {
 void check_surgery_flags() {
   require(FLAGS_batch >= 0, "-batch ", FLAGS_batch, ": expected a positive number");
   require(FLAGS_weights.empty() || !FLAGS_output_weights.empty(), "-weights ", FLAGS_weights,
-          ": where do the reshaped weights go? -output_weights FILE.caffemodel");
+          ": -output_weights FILE.caffemodel is missing, for the reshaped weights");
   require(FLAGS_output_weights.empty() || !FLAGS_weights.empty(), "-output_weights ",
-          FLAGS_output_weights, ": the weights of the net are needed: -weights FILE.caffemodel");
+          FLAGS_output_weights, ": -weights FILE.caffemodel is missing");
   require(FLAGS_output.empty() || FLAGS_output != FLAGS_output_weights,
           "-output and -output_weights are both ", FLAGS_output);
 }
@@ -117,10 +117,9 @@ REGISTER_VERB(surgery,
                .meanings = {{"weights", "The trained weights to reshape."},
                             {"output", "The net to write. Empty: the standard output."},
                             {"resize",
-                             "The size of the images that the written net takes, such as 512x512 "
-                             "(width x height). Empty: that of the net."},
-                            {"batch",
-                             "How many samples the input of the written net takes. 0: one."}},
+                             "The input size of the written net, such as 512x512 (width x height). "
+                             "Empty: that of the net."},
+                            {"batch", "The batch size of the written net. 0: one."}},
                .log = LogStyle::brief,
                .run = run_surgery});
 

@@ -1,5 +1,5 @@
 // `crema sweep -solver SOLVER.prototxt -sweep base_lr=0.1,0.01 -run DIR`: trains every combination
-// of values, each as a process of its own, and compares them.
+// of values, each in a separate process, and compares them.
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
@@ -58,8 +58,8 @@ void check_combinations(const std::vector<std::vector<std::string>>& combination
   }
 }
 
-// How many of the trainings fit into memory side by side: at least one, at most `jobs`. Counted are
-// the first combinations, as the others hardly differ.
+// How many of the runs fit into memory at the same time: at least one, at most `jobs`. Only the
+// first combinations are measured, because the others hardly differ.
 int jobs_in_memory(ProgramLog& log, int jobs,
                    const std::vector<std::vector<std::string>>& combinations) {
   constexpr size_t counted_combinations = 16;
@@ -84,12 +84,12 @@ int jobs_in_memory(ProgramLog& log, int jobs,
   const size_t available = available_memory();
   const int fit = static_cast<int>(std::clamp<size_t>(available / most, 1, jobs));
   if (fit < jobs)
-    log.warning(cat("-jobs ", jobs, ": a training needs ", size_text(most), ", and ",
+    log.warning(cat("-jobs ", jobs, ": a run needs ", size_text(most), ", and ",
                     size_text(available), " are available: ", fit, " at the same time"));
   return fit;
 }
 
-// What keep_best watches, where the solver says it.
+// The output that keep_best watches, if the solver sets it.
 SweepScore score_of(const SolverParameter& solver) {
   SweepScore score;
   if (!solver.has_keep_best() || solver.keep_best().test_net() != 0) return score;
@@ -100,7 +100,8 @@ SweepScore score_of(const SolverParameter& solver) {
 }
 
 SweepPlaces places_of_flags() {
-  require(FLAGS_jobs >= 0, "-jobs ", FLAGS_jobs, ": expected how many trainings run side by side");
+  require(FLAGS_jobs >= 0, "-jobs ", FLAGS_jobs,
+          ": expected the number of runs to train at the same time");
   SweepPlaces places;
   if (!FLAGS_gpu.empty()) places.gpus = gpus_of(FLAGS_gpu);
   places.jobs =
@@ -108,7 +109,7 @@ SweepPlaces places_of_flags() {
   return places;
 }
 
-// What an earlier sweep in the folder left, if it is of the same training.
+// The result of an earlier sweep in the folder, if it belongs to the same run.
 SweepRecord record_for(const std::string& folder, const std::vector<std::string>& flags) {
   const std::string path = folder + "/sweep.json";
   SweepRecord record = read_sweep(path);
@@ -118,8 +119,8 @@ SweepRecord record_for(const std::string& folder, const std::vector<std::string>
     return record;
   }
   require(record.solver == FLAGS_solver && record.flags == flags, path,
-          ": the trainings there are of -solver ", record.solver, " ", join(record.flags, " "),
-          "; go on with these flags, or give another -run");
+          ": the runs there belong to -solver ", record.solver, " ", join(record.flags, " "),
+          "; continue with these flags, or give another -run");
   return record;
 }
 
@@ -137,9 +138,9 @@ void write_report(ProgramLog& log, const std::string& folder) {
 
 int run_sweep(const VerbCall& call) {
   require(!FLAGS_solver.empty(), "a solver is needed: -solver SOLVER.prototxt");
-  require(!FLAGS_sweep.empty(), "what to try is needed: -sweep base_lr=0.1,0.01");
-  require(!FLAGS_run.empty() && FLAGS_run != "auto",
-          "a folder for the trainings is needed: -run DIR");
+  require(!FLAGS_sweep.empty(),
+          "-sweep is missing: the values to try, such as -sweep base_lr=0.1,0.01");
+  require(!FLAGS_run.empty() && FLAGS_run != "auto", "a folder for the runs is needed: -run DIR");
   require(FLAGS_random >= 0, "-random ", FLAGS_random, ": expected how many combinations to train");
   SweepPlaces places = places_of_flags();
   const auto combinations =
@@ -164,7 +165,7 @@ int run_sweep(const VerbCall& call) {
     if (result.run.state == SweepRun::State::failed)
       std::cout << "Run " << result.run.name << " failed: " << visible(result.run.message) << "\n";
   }
-  if (sweep.stopped()) std::cout << "The same command goes on with what is missing.\n";
+  if (sweep.stopped()) std::cout << "The same command continues with the missing ones.\n";
   const bool all_failed = std::all_of(
       results.begin(), results.end(),
       [](const SweepResult& result) { return result.run.state == SweepRun::State::failed; });
@@ -182,12 +183,12 @@ REGISTER_VERB(
                "level",      "stage", "assume",        "batch",   "implementation",
                "precision",  "tune",  "deterministic", "off",     "metrics",
                "gpu_memory", "set"},
-     .meanings = {{"run", "The folder of the sweep: each combination gets a run folder in it."},
+     .meanings = {{"run", "The folder of the sweep, with one run folder per combination."},
                   {"seed", "The seed of -random: the same one chooses the same combinations."},
                   {"gpu",
-                   "The cards to train on, with commas, or all: one training on each at a time. "
-                   "Empty: what the solver says, else the CPU."},
-                  {"model", "The net to train in place of the solver's: a prototxt file."}},
+                   "The cards to train on, separated by commas, or all: one run on each at a time. "
+                   "Empty: the solver's setting, else the CPU."},
+                  {"model", "The net to train instead of the solver's: a prototxt file."}},
      .run = run_sweep});
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What a terminal can show: colours, and how wide it is.
+// Properties of a terminal: colours and width.
 #pragma once
 
 #include <string>
@@ -14,10 +14,10 @@ bool is_terminal(int descriptor);
 // or TERM is dumb; with CLICOLOR_FORCE everywhere. NO_COLOR wins.
 bool has_colour(int descriptor);
 
-// Whether the cursor can go back in a line, as a status line needs it.
+// Whether the cursor can go back in a line, as a status line requires.
 bool can_redraw(int descriptor);
 
-// 80 where there is no terminal.
+// 80 if there is no terminal.
 size_t columns_of(int descriptor);
 
 // `text` in bold letters of this colour, if `has_colour`.

@@ -30,7 +30,7 @@ namespace crema {
 
 namespace {
 
-// What the single batches gave, in their order.
+// The results of the single batches, in order.
 struct BatchResults {
   std::vector<double> losses;
   std::vector<int64_t> records;
@@ -63,7 +63,7 @@ struct BatchResults {
     double sum = 0;
     int64_t tested = 0;
     for (size_t i = 0; i < losses.size(); ++i) {
-      // Else summed in float as in Caffe, so that the printed digits agree.
+      // Otherwise summed in float as in Caffe, so that the printed digits agree.
       sum = FLAGS_epoch ? sum + static_cast<double>(records[i]) * losses[i]
                         : static_cast<float>(sum) + static_cast<float>(losses[i]);
       tested += records[i];
@@ -107,7 +107,7 @@ void log_means(ProgramLog& log, const TestScores& scores) {
   }
 }
 
-// Which class has which name.
+// Names of the classes.
 std::string legend_of(const ClassNames& names) {
   constexpr size_t kMost = 100;
   std::vector<std::string> texts;
@@ -147,7 +147,7 @@ std::vector<std::string> frequent_confusions(const event::Confusion& confusion) 
   return lines;
 }
 
-// Without -metrics: what a classifier's test should say of each class.
+// The default report for a classifier's test, without -metrics.
 void log_classes(ProgramLog& log, const ClassMetrics& metrics, const ClassNames& names) {
   if (!names.empty()) log.answer(legend_of(names));
   const event::Confusion confusion = *metrics.confusion("");
@@ -266,7 +266,8 @@ int test(const VerbCall& call, World* world) {
   std::optional<RankPause> pause(*context);  // reading and tuning take what they take
   NetInput input = read_model(call.log, phase_of_flag(TEST));
   require(!world || input.options.state.phase() == TEST,
-          "-phase TRAIN: ranks would have other data each; several test in phase TEST only");
+          "-phase TRAIN: each rank would have different data; several ranks can test in phase TEST "
+          "only");
   input.options.precision = precision;
   input.options.keep_blobs = input.options.keep_blobs || !asked.empty();
   if (asked.empty()) {
@@ -278,9 +279,9 @@ int test(const VerbCall& call, World* world) {
   fill_random_inputs(net);
   const std::vector<std::string> inputs = random_inputs_of(net);
   if (!inputs.empty()) {
-    call.log.warning(cat("Random numbers as ", join(inputs, ", "),
-                         ": the net reads no data there, so what follows shows that it runs, not "
-                         "how good it is"));
+    call.log.warning(
+        cat("Random numbers as ", join(inputs, ", "),
+            ": the net reads no data there, so the results show that it runs, not how good it is"));
   }
   if (FLAGS_dump_plan && context->rank() == 0) std::cout << net.dump_plan();
   pause.reset();
@@ -292,13 +293,13 @@ int run_test(const VerbCall& call) {
   require(FLAGS_iterations > 0, "-iterations ", FLAGS_iterations, ": expected a positive number");
   require(!FLAGS_epoch || call.given.count("iterations") == 0, "-epoch and -iterations ",
           FLAGS_iterations,
-          ": a test is one pass over the data, or so many batches; give one of them");
+          ": a test is one pass over the data or a number of batches; give one of them");
   require(!FLAGS_json || !FLAGS_dump_plan,
           "-json and -dump_plan: both print on the standard output; give one of them");
   require(!FLAGS_weights.empty(), "weights are needed: -weights FILE.caffemodel");
   require(
       FLAGS_detection || !FLAGS_show_per_class_result,
-      "-show_per_class_result goes with -detection; -metrics per_class is for classes of images");
+      "-show_per_class_result works with -detection; -metrics per_class is for classes of images");
   const std::optional<Launch> launch = launch_of_environment();
   if (!launch) {
     const std::vector<int> gpus = gpus_of_ranks(call.log, SolverFile());
@@ -328,12 +329,12 @@ REGISTER_VERB(
                "rank_timeout", "engine"},
      .meanings =
          {{"precision",
-           "What to compute in: fp32, tf32, bf16 or fp16. Empty: tf32 on a GPU, fp32 on a CPU."},
+           "The precision: fp32, tf32, bf16 or fp16. Empty: tf32 on a GPU, fp32 on a CPU."},
           {"weights",
-           "Trained weights (.caffemodel or .caffemodel.h5); several files with commas."},
+           "Trained weights (.caffemodel or .caffemodel.h5); separate several with commas."},
           {"gpu",
-           "The GPU to run on: its number; several with commas, or all, share the batches. "
-           "Empty: the CPU."},
+           "The number of the GPU to run on; several, separated by commas, or all share "
+           "the batches. Empty: the CPU."},
           {"iterations", "The number of batches to test."}},
      .log = LogStyle::timed,
      .run = run_test});

@@ -52,7 +52,7 @@ void tell_fused_layers(ProgramLog& log, const StepTimes& times) {
     if (step.members.size() > 1) fused.push_back(step.name);
   }
   if (!fused.empty())
-    log.answer(cat("Layers that run as one, timed in the row of the first: ", join(fused, "; ")));
+    log.answer(cat("Fused layers, timed in the row of the first: ", join(fused, "; ")));
 }
 
 std::string digits(double number) {
@@ -81,7 +81,7 @@ void add_cells(const StepTimes::Side& side, const Limits& limits, std::vector<st
 void print_steps(Net& net, const StepTimes& times) {
   const Precision precision = net.options().precision;
   const Limits limits = measure_limits(net.context(), precision);
-  std::cout << "\nThe steps of the plan, and their shares of what this device was measured to do: "
+  std::cout << "\nThe steps of the plan, and their percentage of this device's measured peak: "
             << digits(limits.operations / 1e12) << " TFLOP/s (a product of matrices in "
             << name_of(precision) << ") and " << digits(limits.bytes / 1e9)
             << " GB/s (a sum of vectors)\n";
@@ -183,12 +183,13 @@ REGISTER_VERB(
           "implementation", "precision", "gpu_memory", "tune",       "deterministic", "off",
           "recompute",      "dump_plan", "set"},
      .meanings =
-         {{"gpu", "The GPU to run on: its number. Empty: the CPU."},
+         {{"gpu", "The number of the GPU to run on. Empty: the CPU."},
           {"precision",
-           "What to compute in: fp32, tf32, bf16 or fp16. Empty: tf32 on a GPU, fp32 on a CPU."},
+           "The precision: fp32, tf32, bf16 or fp16. Empty: tf32 on a GPU, fp32 on a CPU."},
           {"weights",
-           "Trained weights (.caffemodel or .caffemodel.h5); several files with commas."},
-          {"iterations", "How often to run each pass, or with -train_step each training step."}},
+           "Trained weights (.caffemodel or .caffemodel.h5); separate several with commas."},
+          {"iterations",
+           "How many times to run each pass, or with -train_step each training step."}},
      .log = LogStyle::timed,
      .run = run_time});
 

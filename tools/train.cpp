@@ -74,7 +74,7 @@ std::string resume_command(const std::string& program, const std::string& state)
   return command + " -snapshot " + shell_quoted(state);
 }
 
-// For -run; null without it. From here on the flag holds the folder.
+// For -run; null without it. From here on the flag is the folder.
 std::unique_ptr<RunFolder> make_run_folder(ProgramLog& log, const SolverFile& file) {
   if (FLAGS_run.empty()) return nullptr;
   require_net_files(file);
@@ -104,7 +104,8 @@ SolverOptions options_of_flags(const std::string& program) {
   return options;
 }
 
-// What `crema check` finds, but for its notes. The solver has been made, so all errors were told.
+// The findings of `crema check`, without its notes. The solver has been created, so all errors were
+// reported.
 void log_findings(ProgramLog& log, const SolverFile& file, const SolverOptions& options) {
   CheckOptions check;
   check.weights = options.weights;
@@ -117,7 +118,7 @@ void log_findings(ProgramLog& log, const SolverFile& file, const SolverOptions& 
     }
   } catch (const Error& error) {
     // A net from a pipe has been read already; training goes on without advice.
-    log.info(cat("The files cannot be read again for a check: ", error.what()));
+    log.info(cat("The files cannot be read back for a check: ", error.what()));
   }
 }
 
@@ -129,7 +130,7 @@ Signals::Effects effects_of_flags() {
 
 std::string on_interrupt_text() {
   const Action effect = effects_of_flags().interrupt;
-  const std::string what = effect == Action::none       ? "-sigint_effect none: training goes on"
+  const std::string what = effect == Action::none       ? "-sigint_effect none: training continues"
                            : effect == Action::snapshot ? "a snapshot follows this iteration"
                                                         : "stopping after this iteration";
   return cat("Interrupted: ", what, ". Ctrl-C again before that ends the program at once.");
@@ -137,13 +138,13 @@ std::string on_interrupt_text() {
 
 void check_resume_flags() {
   require(FLAGS_resume_check >= 0, "-resume_check is ", FLAGS_resume_check,
-          "; expected how many iterations to train before the snapshot, such as 50");
+          "; expected the number of iterations before the snapshot, such as 50");
   require(FLAGS_resume_check == 0 || (FLAGS_run.empty() && FLAGS_snapshot.empty()),
           "-resume_check trains from the start and keeps nothing: leave out -",
           FLAGS_run.empty() ? "snapshot" : "run");
 }
 
-// For -snapshot auto. The others are there for the case that the newest is not whole.
+// For -snapshot auto. The others are a fallback in case the newest is incomplete.
 void take_newest_snapshot(std::vector<std::string> found, SolverOptions* options) {
   options->snapshot = found.empty() ? "" : found[0];
   if (!found.empty()) found.erase(found.begin());
@@ -170,7 +171,7 @@ std::unique_ptr<Context> make_train_context(ProgramLog& log, const SolverFile& f
   return context;
 }
 
-// The readers of the events, and what they read.
+// The readers of the events, and their inputs.
 struct Readers {
   Readers(ProgramLog& log, const SolverFile& file, const SolverOptions& options,
           const RunFolder* run)
@@ -223,7 +224,7 @@ int train(const VerbCall& call, SolverFile file, Signals& signals, World* world)
   options.exchange = exchange_of_flags();
   options.shard = FLAGS_shard;
   if (FLAGS_resume_check > 0) {
-    require(!world, "-resume_check compares trainings of one rank: start it alone, on one GPU");
+    require(!world, "-resume_check works with one rank: start it alone, on one GPU");
     options.action = [&signals] { return signals.action(); };
     check_resume(log, *context, file, options, FLAGS_resume_check, fill_inputs);
     return 0;
@@ -298,7 +299,7 @@ int run_train(const VerbCall& call) {
 
 REGISTER_VERB(
     train,
-    {.summary = "trains a net as its solver.prototxt says",
+    {.summary = "trains the net of a solver.prototxt",
      .usage = "-solver SOLVER.prototxt [-run DIR|auto] [-snapshot FILE|auto | -weights "
               "FILES] [flags]",
      .example = "crema train -solver models/lenet/digits_solver.prototxt -run auto\ncrema train "
@@ -338,13 +339,13 @@ REGISTER_VERB(
                "rgb",
                "engine",
                "param_server"},
-     .meanings = {{"model", "The net to train in place of the solver's: a prototxt file."},
+     .meanings = {{"model", "The net to train instead of the solver's: a prototxt file."},
                   {"gpu",
-                   "The GPU to run on: its number; several with commas, or all: one rank for each. "
-                   "Empty: what the solver says, else the CPU."},
+                   "The number of the GPU to run on; several, separated by commas, or all: one "
+                   "rank each. Empty: the solver's setting, else the CPU."},
                   {"rgb",
                    "The channels of the pictures in the run folder and in TensorBoard are R, G, B; "
-                   "else B, G, R."}},
+                   "otherwise B, G, R."}},
      .log = LogStyle::timed,
      .run = run_train});
 

@@ -82,21 +82,21 @@ int upgrade_solver_text(const VerbCall& call) {
 }
 
 REGISTER_VERB(upgrade_net_proto_text,
-              {.summary = "writes an old net.prototxt in today's form",
+              {.summary = "converts an old net.prototxt to the current format",
                .usage = "IN OUT",
                .example = "crema upgrade_net_proto_text old.prototxt new.prototxt",
                .min_arguments = 2,
                .max_arguments = 2,
                .run = upgrade_net_text});
 REGISTER_VERB(upgrade_net_proto_binary,
-              {.summary = "writes an old .caffemodel in today's form",
+              {.summary = "converts an old .caffemodel to the current format",
                .usage = "IN OUT",
                .example = "crema upgrade_net_proto_binary old.caffemodel new.caffemodel",
                .min_arguments = 2,
                .max_arguments = 2,
                .run = upgrade_net_binary});
 REGISTER_VERB(upgrade_solver_proto_text,
-              {.summary = "writes an old solver.prototxt in today's form",
+              {.summary = "converts an old solver.prototxt to the current format",
                .usage = "IN OUT",
                .example = "crema upgrade_solver_proto_text old.prototxt new.prototxt",
                .min_arguments = 2,

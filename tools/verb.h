@@ -13,7 +13,7 @@
 namespace crema {
 
 struct VerbCall {
-  std::vector<std::string> arguments;  // all that are not flags: as many as the verb accepts
+  std::vector<std::string> arguments;  // all except flags: as many as the verb accepts
   ProgramLog& log;
   std::set<std::string> given{};     // flags that the command itself names, not the environment
   std::vector<std::string> words{};  // the whole command, with the program's name
@@ -21,10 +21,10 @@ struct VerbCall {
 
 struct Verb {
   const char* summary = "";          // one line for `crema` alone
-  const char* usage = "";            // what follows the verb's name, such as "[flags] IN OUT"
+  const char* usage = "";            // the text after the verb's name, such as "[flags] IN OUT"
   const char* example = "";          // one command, or several in lines
   std::vector<std::string> flags{};  // the flags of tools/flags.h that it accepts
-  // The help on flags that mean something else here than tools/flags.cpp says.
+  // Help for flags that mean something else here than in tools/flags.cpp.
   std::map<std::string, std::string> meanings{};
   size_t min_arguments = 0, max_arguments = 0;
   LogStyle log = LogStyle::plain;

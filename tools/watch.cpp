@@ -44,7 +44,7 @@ int run_watch(const VerbCall& call) {
                              .token = FLAGS_token.empty() ? random_token() : FLAGS_token};
   mallopt(M_ARENA_MAX, 1);  // what one thread's page took is there for the next thread's
   WatchServer server(call.log, options);
-  // Blocked before there are other threads, so that they come to this one only.
+  // Blocked before there are other threads, so that only this one receives them.
   const sigset_t signals = signals_that_end();
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   const pthread_t main_thread = pthread_self();
@@ -54,7 +54,7 @@ int run_watch(const VerbCall& call) {
   });
   // Everybody on this machine may be able to read the log's files, and list commands.
   const std::string here = address(options, server.port());
-  call.log.info(cat("Watching ", folder, " at ", here, "; Ctrl-C ends it."));
+  call.log.info(cat("Watching ", folder, " at ", here, "; press Ctrl-C to stop."));
   if (call.given.count("token"))
     call.log.warning(
         "-token: other users of this machine can read the commands that run here. Set "
@@ -68,7 +68,7 @@ int run_watch(const VerbCall& call) {
   return 0;
 }
 
-REGISTER_VERB(watch, {.summary = "serves live pages about the trainings of a folder",
+REGISTER_VERB(watch, {.summary = "serves live pages of the runs in a folder",
                       .usage = "RUNS/ [-port 8080] [-host 127.0.0.1] [-token WORD]",
                       .example = "crema watch runs/ -port 8080",
                       .flags = {"port", "host", "token"},

@@ -77,7 +77,7 @@ def test_parse_log(training, tmp_path, delimiter):
 def test_parse_log_errors(training, tmp_path):
     (tmp_path / 'no.log').write_text('nothing\n')
     found = run_script('parse_log', str(tmp_path / 'no.log'), str(tmp_path), folder=training)
-    assert found.returncode == 1 and 'expected the log of a training' in found.stderr
+    assert found.returncode == 1 and 'expected a training log' in found.stderr
     assert 'Traceback' not in found.stderr
     assert os.listdir(tmp_path) == ['no.log']
 

@@ -31,7 +31,7 @@ TEST(BatchFind, MeasuresPowersOfTwoAndTheLargestThatFits) {
   expect_part(outcome.out, "  as the net has it\n");
   expect_part(outcome.out, "\nFastest batch: ");
   expect_part(outcome.out, "In layer \"in\" the first dim of each shape is the batch.\n");
-  expect_part(outcome.out, ", which was tried; ");
+  expect_part(outcome.out, ", as a trial showed; ");
   // Less than 700 MB at 800 kB a sample.
   const int64_t largest = number_after(outcome.out, "Largest batch: ");
   EXPECT_GT(largest, 16) << outcome.out;
@@ -72,7 +72,7 @@ TEST(BatchFind, RefusesWhatTheTrainingRefuses) {
                std::string(kNet).replace(std::string(kNet).find("Inner"), 5, "Iner"));
   folder.write("s.prototxt", "net: \"net.prototxt\"\nlr_policy: \"fixed\"\n");
   for (const Refused& row : {
-           Refused{"", "a training is needed: -solver SOLVER.prototxt, or -model NET.prototxt"},
+           Refused{"", "nothing to train: give -solver SOLVER.prototxt or -model NET.prototxt"},
            Refused{"-solver s.prototxt", "s.prototxt:2:1: base_lr is missing"},
            Refused{"-model net.prototxt -iterations 0", "-iterations 0: expected a positive"},
            Refused{"-model bad.prototxt", "bad.prototxt:2:1: "},

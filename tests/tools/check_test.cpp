@@ -76,7 +76,7 @@ TEST(CheckVerb, ANetFromAPipeTrainsUnchecked) {
   const Outcome outcome = run_shell(
       folder, "cat net.prototxt | \"$TOOLS\"/crema train -solver s.prototxt -model /dev/stdin");
   EXPECT_EQ(outcome.code, 0) << outcome.err;
-  expect_part(outcome.err, "The files cannot be read again for a check: /dev/stdin: is empty");
+  expect_part(outcome.err, "The files cannot be read back for a check: /dev/stdin: is empty");
 }
 
 }  // namespace check_test

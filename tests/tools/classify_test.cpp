@@ -131,7 +131,7 @@ TEST(Classify, NamesClassesAndPrintsTheBest) {
   const Outcome used =
       run(folder, "classify -model use.prototxt -weights net_iter_2.caffemodel -top 1 lmdb");
   EXPECT_EQ(split(used.out, '\n')[0], named) << used.err;
-  expect_part(used.err, "The classes have the names in lmdb/labels.txt");
+  expect_part(used.err, "The class names come from lmdb/labels.txt");
   folder.write("lmdb/labels.txt", "cat\ndog\n");
   EXPECT_EQ(
       run(folder, std::string(kClassify) + "lmdb").errors(),
@@ -151,8 +151,8 @@ TEST(Classify, SaysWhatItAssumes) {
                std::regex_replace(folder.read("use.prototxt"), std::regex("#.*\n"), ""));
   const Outcome bare = run(folder, classify + "bare.prototxt");
   expect_part(bare.err,
-              "bare.prototxt: does not say how images become the net's input; assumed is data: "
-              "6x1x2x3, from images of 3x2 pixels; values from 0 to 255. -mean, -scale");
+              "bare.prototxt: does not say how to prepare images; assuming data: 6x1x2x3, from "
+              "images of 3x2 pixels; values from 0 to 255. -mean, -scale");
   EXPECT_NE(bare.out, told.out);
   EXPECT_EQ(run(folder, classify + "bare.prototxt -scale 0.01").out, told.out);
   EXPECT_EQ(run(folder, classify + "use.prototxt -scale 1").out, bare.out) << "flags win";
@@ -230,7 +230,7 @@ TEST(Classify, SaysWhatIsWrong) {
   };
 #ifdef CREMA_OPENCV
   rows.push_back({"-model net.prototxt" + weights + "wrong.txt",
-                  "pictures/a/0.pgm: the label 3 is no class; classes go from 0 to 2"});
+                  "pictures/a/0.pgm: the label 3 is not a class; classes go from 0 to 2"});
 #endif
   for (const Wrong& row : rows) {
     const Outcome outcome = run(folder, "classify " + row.arguments);

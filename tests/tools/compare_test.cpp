@@ -114,19 +114,19 @@ TEST(Compare, RefusesWhatCannotBeCompared) {
   write_files(folder);
   folder.write("some.caffemodel", "");
   for (const Refused& row : {
-           Refused{"", "expected two trainings or two files of weights, or one net"},
-           Refused{"-model net.prototxt", "expected two trainings"},
-           Refused{"some.caffemodel", "one more is needed to compare some.caffemodel with"},
+           Refused{"", "expected two runs or two weights files, or one net"},
+           Refused{"-model net.prototxt", "expected two runs"},
+           Refused{"some.caffemodel", "give a second one to compare some.caffemodel with"},
            Refused{"some.caffemodel none.caffemodel", "none.caffemodel: there is no such file"},
            Refused{". some.caffemodel", ". is a training, some.caffemodel is not"},
            Refused{"some.caffemodel some.caffemodel -model net.prototxt",
                    "-model and -with compare a net with itself"},
            Refused{"some.caffemodel some.caffemodel", "some.caffemodel: "},
            Refused{"-model net.prototxt -with '-precison fp16'",
-                   "-with: `crema compare` knows no flag -precison (did you mean \"-precision\"?)"},
+                   "-with: `crema compare` has no flag -precison (did you mean \"-precision\"?)"},
            Refused{"-model net.prototxt -with plain", "-with: \"plain\" is no flag"},
            Refused{"-model net.prototxt -with '-set layer[ip].inner_product_param.num_output=5'",
-                   "the second net has other parameters than the first"},
+                   "the second net has different parameters"},
        }) {
     const Outcome outcome = run(folder, std::string("crema compare ") + row.flags);
     EXPECT_EQ(outcome.code, 1) << row.flags;

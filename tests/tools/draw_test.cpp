@@ -171,7 +171,7 @@ const Undrawn kWithout[] = {
      {{"DummyData", "Data"},
       {kShapes, "data_param { source: \"none\" backend: LMDB batch_size: 7 }"}},
      0,
-     "Drawn without shapes, which -assume can say: net.prototxt:2:1: layer \"data\": none",
+     "Drawn without shapes; -assume can set them: net.prototxt:2:1: layer \"data\": none",
      ">6 outputs, 3x3, stride 2, pad 1<",
      "operations"},
     {"ATypeThatIsNotKnown",

@@ -63,7 +63,7 @@ TEST(LrFind, SaysWhereTheRangeEndsTooSoonOrBeginsTooLate) {
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   expect_part(outcome.out,
               "The loss was still falling at the end: a larger -end_lr may show more.\n");
-  expect_part(outcome.out, "It is smaller than all that were tried: a smaller -start_lr shows ");
+  expect_part(outcome.out, "It is smaller than every rate tried: use a smaller -start_lr ");
   const std::string svg = folder.read("late.svg");
   EXPECT_EQ(svg.find(">proposed "), std::string::npos);
   for (const char* tick : {">0.01</text>", ">0.02</text>", ">0.05</text>"}) expect_part(svg, tick);

@@ -34,7 +34,7 @@ TEST(OldForms, RunAsTheyAre) {
       {"finetune_net.bin s.prototxt a_iter_2.caffemodel", 0, "Finetuning from a_iter_2.caffemodel"},
       {"test_net.bin net.prototxt a_iter_2.caffemodel 3 CPU", 0, "Running for 3 iterations."},
       {"net_speed_benchmark.bin net.prototxt 1", 0, "Average Forward pass"},
-      {"test_net.bin net.prototxt a_iter_2.caffemodel 3 more", 1, "an argument too many: \"more\""},
+      {"test_net.bin net.prototxt a_iter_2.caffemodel 3 more", 1, "unexpected argument: \"more\""},
       {"caffe train --solver=s.prototxt --engine=MKLDNN --param_server=mlsl", 0,
        "-engine has no effect here: the fastest implementation is measured"},
       {"extract_features a_iter_2.caffemodel net.prototxt ip ip_lmdb 2 lmdb CPU", 0,
@@ -48,10 +48,10 @@ TEST(OldForms, RunAsTheyAre) {
       {"caffe test_detection -model net.prototxt -weights a_iter_2.caffemodel -iterations 1", 1,
        "DetectionEvaluate"},
       {"caffe collect -model net.prototxt", 1, "`crema extract_features` writes blobs"},
-      {"caffe compare -collect_dir a -epsilon 0.1", 1, "takes no flag -collect_dir"},
+      {"caffe compare -collect_dir a -epsilon 0.1", 1, "has no flag -collect_dir"},
       {"caffe train --solver=s.prototxt --n_group=2", 1, "mpirun, Slurm and torchrun"},
       {"test -model net.prototxt -weights a_iter_2.caffemodel -show_per_class_result", 1,
-       "-show_per_class_result goes with -detection"},
+       "-show_per_class_result works with -detection"},
       {"test -model net.prototxt -weights a_iter_2.caffemodel -detection -iterations 1", 1,
        "DetectionEvaluate"},
       {"test -model net.prototxt -weights a_iter_2.caffemodel -ap_version 12point", 1,
@@ -107,7 +107,7 @@ TEST(OldForms, ConvertImagesetTakesArgumentsInsteadOfFlags) {
   expect_part(run(folder, "convert_imageset ./ list db2 maybe").err,
               "\"maybe\": expected 0 or 1: whether to shuffle");
   expect_part(run(folder, "convert_imageset -shuffle ./ list db2 1").err,
-              "-shuffle and the argument \"1\" say the same");
+              "-shuffle and the argument \"1\" set the same value");
 }
 #endif
 

@@ -23,13 +23,13 @@ struct Absent {
 class PythonLayerWithout : public testing::TestWithParam<Absent> {};
 
 const Absent kAbsent[] = {
-    {"Python", "exit 1", "is no Python 3 that runs"},
+    {"Python", "exit 1", "is not a working Python 3"},
     {"NumPy", "printf 'crema asks\\n3.9\\n/lib.so\\nImportError: no numpy\\n/p\\n/usr\\n'",
-     "has no NumPy that works: ImportError: no numpy"},
+     "has no working NumPy: ImportError: no numpy"},
     {"SharedLibrary", "printf 'crema asks\\n3.9\\n\\n\\n/p\\n/usr\\n'",
      "has no shared library (libpython3.9.so)"},
     {"Module", "printf 'crema asks\\n3.9\\n/lib.so\\n\\n\\n/usr\\n'",
-     "has no module crema that was made for it"},
+     "has no crema module built for it"},
     {"LibraryThatLoads", "printf 'crema asks\\n3.9\\n/no/lib.so\\n\\n/p\\n/usr\\n'",
      "/no/lib.so: cannot open shared object file"},
 };

@@ -72,7 +72,7 @@ TEST_F(TestVerbOfRanks, PrintWhatOneRankPrints) {
 
 TEST_F(TestVerbOfRanks, FailWithOneMessage) {
   const std::pair<const char*, const char*> rows[] = {
-      {"-phase TRAIN", "several test in phase TEST only"},
+      {"-phase TRAIN", "several ranks can test in phase TEST only"},
       {"-metrics f2", "there is no \"f2\""},
       // Of every batch; that of the first one is told.
       {"-iterations 4 -set 'layer[data].transform_param.scale=inf'", "the results of batch 0 "},

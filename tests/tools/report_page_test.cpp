@@ -266,7 +266,7 @@ TEST(ReportPage, RefusesWhatIsNotThere) {
   folder.write("b/metrics.jsonl", metrics("bbbbbbbb", "0.9"));
   folder.write("empty/.here", "");
   for (const auto& [arguments, message] : std::vector<std::pair<std::string, std::string>>{
-           {"empty", "empty: there is no metrics.jsonl in this folder, nor in its folders"},
+           {"empty", "empty: there is no metrics.jsonl in this folder or its subfolders"},
            {"nowhere", "nowhere: "},
            {"a b -run_id aaaa", "-run_id aaaa: names runs of one file, but 2 are given"},
            {"a/metrics.jsonl -run_id a,x", "-run_id x: a/metrics.jsonl has no such run"},

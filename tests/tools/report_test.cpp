@@ -76,14 +76,14 @@ TEST(Report, TakesTheRunThatTheWeightsBelongTo) {
   folder.write("deploy.prototxt", std::regex_replace(folder.read("two.prototxt"),
                                                      std::regex("scale: 0.01"), "scale: 0.02"));
   for (const Row& row :
-       {Row{"", 1, "the last of the file; -run_id takes another", ""},
+       {Row{"", 1, "the last in the file; -run_id chooses another", ""},
         Row{two + "8" + end, 0, "the one that -weights belong to", ""},
         Row{two + "4" + end, 0, "the one that -weights belong to", ""},
         Row{two + "8_ema" + end, 0, "the one that -weights belong to", ""},
         Row{"-model deploy.prototxt -weights two_iter_8.caffemodel", 0,
-            "the one that -weights belong to", "(two.prototxt), but another text."},
+            "the one that -weights belong to", "(two.prototxt), but a different text."},
         Row{two + "8" + end + "-run_id " + runs[1].substr(0, 5), 1, "as -run_id says",
-            "its parameters differ. -weights are of run "},
+            "its parameters differ. -weights belong to run "},
         Row{"-run_id " + runs[0], 0, "as -run_id says", ""}}) {
     const Outcome outcome = run(folder, "report metrics.jsonl -output page.html " + row.flags);
     ASSERT_EQ(outcome.code, 0) << outcome.err;
@@ -121,7 +121,7 @@ TEST(Report, SaysWhenTheWeightsAreOfAnotherRun) {
   const std::string flags = " -model two.prototxt -weights first.caffemodel -output page.html";
   const Outcome outcome = run(folder, "report metrics.jsonl -run_id " + runs[1] + flags);
   EXPECT_EQ(outcome.code, 0) << outcome.err;
-  expect_part(outcome.err, "-weights are of no snapshot of run " + runs[1] + ", but of run " +
+  expect_part(outcome.err, "-weights belong to no snapshot of run " + runs[1] + ", but of run " +
                                runs[0] + ". Filters and");
   folder.write("second.jsonl", folder.read("metrics.jsonl").substr(first.size()));
   expect_part(run(folder, "report second.jsonl" + flags).err, "nor of any other in the file.");

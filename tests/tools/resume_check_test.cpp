@@ -59,7 +59,7 @@ TEST(ResumeCheck, SaysWhetherAResumedTrainingIsTheSame) {
                  "-resume_check 5 -set 'early_stop={watch {output: \"loss\" min_change: 99} tests: "
                  "1}' "
                  "-set test_iter=1 -set test_interval=1 -set base_lr=0",
-                 1, ": the training stopped after 1 iterations, and 10 are needed"},
+                 1, ": the run stopped after 1 iterations, and 10 are needed"},
        }) {
     SCOPED_TRACE(row.flags);
     const Folder folder;
@@ -106,7 +106,7 @@ TEST(ResumeCheck, FindsWhatDiffersFirst) {
             "where "
             "2 was expected; the largest difference is 0.5"},
         Row{training(2, -3, 7, 10), "history of layer \"a\", blob 0: 1 of 1 values differ"},
-        Row{training(2, 3, 8, 10), "what recurrent layers carry, blob 0: 1 of 1 values differ"},
+        Row{training(2, 3, 8, 10), "the state of recurrent layers, blob 0: 1 of 1 values differ"},
         Row{training(2, 3, 7, 9), "train_passes of the state is { train_passes: 9 } where"}}) {
     expect_part(difference(whole, row.found), row.says);
   }

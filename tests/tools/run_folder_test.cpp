@@ -185,10 +185,10 @@ TEST(RunFolder, MistakesLeaveNothing) {
   std::filesystem::create_directory(folder.file("empty"));
   const std::string log = folder.read("done/train.log"), record = folder.read("done/run.json");
   for (const Mistake& row : {
-           Mistake{"-run done", "-run done: this folder holds a run, started 2"},
+           Mistake{"-run done", "-run done: this folder already has a run, started 2"},
            Mistake{"-run damaged",
                    "damaged/run.json: \"started\" is a number; expected a JSON string"},
-           Mistake{"-run other", "-run other: other files are in this folder, and no run; name a"},
+           Mistake{"-run other", "-run other: this folder has other files and no run; name a"},
            Mistake{"-run solver.prototxt", "solver.prototxt: is a file; -run needs a folder"},
            Mistake{"-run new/deep -set base_lrr=1", "-set base_lrr=1: solver and net have no"},
            Mistake{"-run empty -set lr_policy=none", "solver.prototxt:3:1: "},
@@ -249,8 +249,8 @@ TEST(RunFolder, AFileEndsATrainingAndASecondOneKeepsOut) {
           "break; sleep 0.1; done; \"$TOOLS\"/",
           start, "-run r -snapshot auto 2> second; touch r/stop; wait $job"));
   EXPECT_EQ(outcome.code, 0) << outcome.err;
-  expect_part(folder.read("second"), "-run r: another training is writing to this folder, started");
-  expect_part(outcome.err, "] r/stop asks for the end: the training stops with a snapshot.\n");
+  expect_part(folder.read("second"), "-run r: another run is writing to this folder, started");
+  expect_part(outcome.err, "] r/stop requests a stop: the run ends with a snapshot.\n");
   expect_part(outcome.err,
               "] Snapshotting solver state to binary proto file r/snapshots/small_iter");
   EXPECT_FALSE(folder.has("r/stop"));

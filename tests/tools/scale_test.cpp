@@ -133,15 +133,15 @@ TEST(Scale, LimitsAndRemediesGiveWhatTheySay) {
     return text;
   };
   // 37 ms in all; of 15 exposed ones the last sum is 8; the update takes 2.
-  EXPECT_EQ(text_of(limits_of(profile, slow, three_buckets(), 2)),
-            "bandwidth inside a host 22; the last sum, which begins when backward is over 29; the "
-            "update 35; ");
+  EXPECT_EQ(
+      text_of(limits_of(profile, slow, three_buckets(), 2)),
+      "bandwidth inside a host 22; the last sum, which begins after backward 29; the update 35; ");
   // The larger batch takes 40 ms, which hide all but the last sum, 8 ms; half the bytes, or twice
   // the bandwidth, leave 4 ms; iter_size is 15 ms longer than two passes. Sharding gives nothing
   // here, 45. Smaller buckets begin no earlier: a node finishes all four MB at once.
   EXPECT_EQ(text_of(remedies_of(profile, slow, three_buckets(), 2)),
             "a batch of 64, if it takes twice as long 50; 16 bits on the wire: -wire bf16 26; "
-            "links inside the host of twice the bandwidth 26; iter_size: 2 57; ");
+            "twice the bandwidth inside the host 26; iter_size: 2 57; ");
   // What a single rank waits for is its update alone.
   EXPECT_EQ(text_of(limits_of(profile, slow, three_buckets(), 1)), "the update 20; ");
 }
@@ -165,8 +165,8 @@ TEST(Scale, TimesSurviveTheirFile) {
            Row{broken("\"batch\": 32", "\"batch\": \"many\""), "number"},
            Row{broken("0.004", "-1"), "a time is negative"},
            Row{broken("\"update_seconds\"", "\"update\""), "update_seconds"},
-           Row{broken("2000000", "1000000"), "do not follow those before them"},
-           Row{broken("2000000", "2000001"), "begin at no multiple of 16"},
+           Row{broken("2000000", "1000000"), "do not follow the previous ones"},
+           Row{broken("2000000", "2000001"), "do not begin at a multiple of 16"},
            Row{broken("2000000", "2000000000000000"), "too many"},
            Row{broken("\"element_size\": 4", "\"element_size\": 0"), "must be positive"},
        }) {
@@ -241,17 +241,17 @@ TEST(Scale, RefusesWhatItCannotPredict) {
   const Folder folder;
   folder.write("t.json", json_of(three_nodes()));
   for (const Refused& row : {
-           Refused{"-bandwidth 1,1", "a training is needed: -solver SOLVER.prototxt, -model"},
+           Refused{"-bandwidth 1,1", "nothing to measure: give -solver SOLVER.prototxt, -model"},
            Refused{"-times t.json", "the network's bandwidth is needed: -bandwidth GB/s"},
            Refused{"-times t.json -bandwidth 400", "give the bandwidth between hosts, too"},
-           Refused{"-times t.json -bandwidth 400,x", "-bandwidth 400,x: \"x\" is no number"},
-           Refused{"-times t.json -bandwidth 0,1", "\"0\" is no number of at least"},
+           Refused{"-times t.json -bandwidth 400,x", "-bandwidth 400,x: \"x\" is not a number"},
+           Refused{"-times t.json -bandwidth 0,1", "\"0\" is not a number of at least"},
            Refused{"-times t.json -bandwidth 1,2,3", "expected one number, or two with a comma"},
            Refused{"-times t.json -bandwidth 1,1 -gpus 12", "-gpus 12: expected full hosts"},
-           Refused{"-times t.json -bandwidth 1,1 -gpus 8,0", "\"0\" is no number of at least 1"},
+           Refused{"-times t.json -bandwidth 1,1 -gpus 8,0", "\"0\" is not a number of at least 1"},
            Refused{"-times t.json -bandwidth 1,1 -per_host 0", "-per_host 0: expected a positive"},
-           Refused{"-times t.json -bandwidth 1,1 -latency -1", "\"-1\" is no number"},
-           Refused{"-times t.json -bandwidth 1,1 -buckets 0", "\"0\" is no number"},
+           Refused{"-times t.json -bandwidth 1,1 -latency -1", "\"-1\" is not a number"},
+           Refused{"-times t.json -bandwidth 1,1 -buckets 0", "\"0\" is not a number"},
            Refused{"-times t.json -bandwidth 1,1 -wire int8", "-wire int8: expected fp32, bf16"},
            Refused{"-times t.json -bandwidth 1,1 -output t.txt", "expected NAME.json"},
            Refused{"-times t.json -bandwidth 1,1 -batch 3", "-batch and -times t.json: the times"},

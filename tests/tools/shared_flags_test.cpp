@@ -75,9 +75,9 @@ TEST(SharedFlags, TheLaterOneWins) {
 TEST(SharedFlags, MistakesAreNamedWithTheirPlace) {
   for (const Shared& row : {
            Shared{"", "-bacth 3", "crema summary",
-                  "CREMA_FLAGS: no verb takes a flag -bacth (did you mean \"-batch\"?)"},
+                  "CREMA_FLAGS: no verb has a flag -bacth (did you mean \"-batch\"?)"},
            Shared{"# mine\n-bacth=3\n", "", "crema device_query",
-                  ".config/crema/flags:2: no verb takes a flag -bacth (did you mean"},
+                  ".config/crema/flags:2: no verb has a flag -bacth (did you mean"},
            Shared{"-off fuse\n-batch many\n", "", "crema summary",
                   ".config/crema/flags:2: -batch=many: the value must be of type int32"},
            Shared{"", "-batch=many", "crema summary",
@@ -85,9 +85,9 @@ TEST(SharedFlags, MistakesAreNamedWithTheirPlace) {
            Shared{"", "-off fuse -gpu", "crema summary", "CREMA_FLAGS: -gpu needs a value"},
            Shared{"-gpu\n", "", "crema summary", ".config/crema/flags:1: -gpu needs a value"},
            Shared{"gpu 0\n", "", "crema summary",
-                  ".config/crema/flags:1: \"gpu 0\" is no flag; write -gpu 0"},
+                  ".config/crema/flags:1: \"gpu 0\" is not a flag; write -gpu 0"},
            Shared{"", "-off fuse time", "crema summary",
-                  "CREMA_FLAGS: \"time\" is no flag; expected"},
+                  "CREMA_FLAGS: \"time\" is not a flag; expected"},
            Shared{"", "-off 'fuse", "crema summary",
                   "CREMA_FLAGS: the quote before `fuse` is not closed; add '"},
            Shared{"", "-help", "crema summary", "CREMA_FLAGS: -help is for the command line only"},
@@ -95,12 +95,12 @@ TEST(SharedFlags, MistakesAreNamedWithTheirPlace) {
                   ".config/crema/flags:1: -version is for the command line only"},
            Shared{"", "-flagfile missing.txt", "crema summary", "CREMA_FLAGS: missing.txt"},
            Shared{"", "-flagfile wrong.txt", "crema summary",
-                  "wrong.txt:2: no verb takes a flag -bacth (did you mean"},
+                  "wrong.txt:2: no verb has a flag -bacth (did you mean"},
            Shared{"", "-set ''", "crema summary",
                   "CREMA_FLAGS: -set is empty; expected PATH=VALUE"},
            // Skipped there, but not here.
            Shared{"", "-solver x", "crema summary -solver x",
-                  "`crema summary` takes no flag -solver"},
+                  "`crema summary` has no flag -solver"},
        })
     expect_shared(row, 1);
 }

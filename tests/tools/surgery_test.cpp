@@ -58,9 +58,9 @@ struct Mistake {
 TEST_F(SurgeryVerb, LeavesNothingAfterAMistake) {
   const Mistake rows[] = {
       {"-model net.prototxt -output f.prototxt -weights a_iter_1.caffemodel",
-       "where do the reshaped weights go? -output_weights FILE.caffemodel"},
+       "-output_weights FILE.caffemodel is missing"},
       {"-model net.prototxt -output f.prototxt -output_weights f.caffemodel",
-       "-output_weights f.caffemodel: the weights of the net are needed"},
+       "-output_weights f.caffemodel: -weights FILE.caffemodel is missing"},
       {"-model net.prototxt -output f -output_weights f -weights a_iter_1.caffemodel",
        "-output and -output_weights are both f"},
       {"-model net.prototxt -output f.prototxt -output_weights f.caffemodel -weights none", "none"},

@@ -104,10 +104,10 @@ TEST(Sweep, GoesOnWhereItWasStopped) {
           "while kill -0 $sweep && ! grep -qs Iteration runs/1-base_lr=0.1/train.log; do sleep "
           "0.05; done; kill -INT $sweep; wait $sweep");
   EXPECT_EQ(stopped.code, 0) << stopped.err;
-  expect_part(stopped.err, "Stopping; the running trainings write their snapshots.");
+  expect_part(stopped.err, "Stopping; the current runs write their snapshots.");
   expect_part(stopped.out, "  stopped\n");
   expect_part(stopped.out, "  waiting\n");
-  expect_part(stopped.out, "The same command goes on with what is missing.\n");
+  expect_part(stopped.out, "The same command continues with the missing ones.\n");
   EXPECT_FALSE(folder.has("runs/2-base_lr=0.2"));
   bool snapshot = false;
   for (const auto& entry :
@@ -128,7 +128,7 @@ TEST(Sweep, TrainsSideBySideOnlyWhatFitsIntoMemory) {
           "'layer[ip].inner_product_param.num_output=20000' -set "
           "'layer[in].dummy_data_param.shape=[{dim: [1000, 5]}, {dim: 1000}]' -sweep base_lr=1,2 "
           "-set max_iter=0 -set test_initialization=false -jobs 9 -run runs");
-  expect_part(outcome.err, "-jobs 9: a training needs ");
+  expect_part(outcome.err, "-jobs 9: a run needs ");
   expect_part(outcome.err, " are available: ");
 }
 
@@ -146,8 +146,9 @@ TEST(Sweep, RefusesBeforeAnythingIsTrained) {
   folder.write("broken/sweep.json", "{");
   for (const Refused& row : {
            Refused{"-sweep base_lr=1 -run r", "a solver is needed"},
-           Refused{"-solver s.prototxt -run r", "what to try is needed: -sweep base_lr=0.1,0.01"},
-           Refused{"-solver s.prototxt -sweep base_lr=1", "a folder for the trainings is needed"},
+           Refused{"-solver s.prototxt -run r",
+                   "-sweep is missing: the values to try, such as -sweep base_lr=0.1,0.01"},
+           Refused{"-solver s.prototxt -sweep base_lr=1", "a folder for the runs is needed"},
            Refused{"-solver s.prototxt -run r -sweep base_lr", "-sweep 'base_lr' has no values"},
            Refused{"-solver s.prototxt -run r -sweep base_lr=1,", "has an empty value"},
            Refused{"-solver s.prototxt -run r -sweep base_lr=1,2,1", "has the value 1 twice"},
@@ -158,8 +159,8 @@ TEST(Sweep, RefusesBeforeAnythingIsTrained) {
                    "-set base_lr=fast: \"base_lr\" expects a number, found fast"},
            Refused{"-solver s.prototxt -run r -sweep base_lr=1 -jobs -1", "-jobs -1"},
            Refused{"-solver s.prototxt -run other -sweep base_lr=1",
-                   "other/sweep.json: the trainings there are of -solver s.prototxt "
-                   "-set=momentum=0.5; go on with these flags, or give another -run"},
+                   "other/sweep.json: the runs there belong to -solver s.prototxt "
+                   "-set=momentum=0.5; continue with these flags, or give another -run"},
            Refused{"-solver s.prototxt -run broken -sweep base_lr=1",
                    "broken/sweep.json: is not what `crema sweep` wrote"},
        }) {

@@ -67,7 +67,7 @@ TEST(Tensorboard, RefusesWhatItCannotDo) {
       {"-tensorboard net.prototxt",
        "-tensorboard net.prototxt: is a file; expected a folder, or a new name for one"},
       {"-tensorboard_histograms 5",
-       "-tensorboard_histograms needs a place to write to: -tensorboard DIR"},
+       "-tensorboard_histograms needs a folder to write to: -tensorboard DIR"},
       {"-tensorboard board -tensorboard_histograms -1",
        "-tensorboard_histograms is -1, it must be a number of iterations, or 0 for none"},
   };

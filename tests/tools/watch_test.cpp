@@ -223,7 +223,7 @@ TEST_F(Watch, StopsOnlyForTheToken) {
   EXPECT_EQ(post("run=one" + token_), 303);
   EXPECT_TRUE(folder_.has("runs/one/stop"));
   EXPECT_EQ(post("run=one" + token_), 303);
-  expect_part(get("/?run=one" + token_).body, "asked to end with a snapshot");
+  expect_part(get("/?run=one" + token_).body, "will stop with a snapshot");
 }
 
 TEST_F(Watch, ShowsNothingElse) {

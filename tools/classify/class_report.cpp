@@ -45,7 +45,8 @@ ClassReport::ClassReport(int64_t classes, std::vector<std::string> names, int64_
 
 void ClassReport::add(const std::string& image, std::optional<int64_t> label, const float* scores) {
   require(std::all_of(scores, scores + classes_, [](float score) { return std::isfinite(score); }),
-          image, ": the scores are not finite: the weights are, or the net computes, nan or inf");
+          image,
+          ": the scores are not finite: the weights contain nan or inf, or the net computes them");
   std::vector<int64_t> best(static_cast<size_t>(classes_));
   std::iota(best.begin(), best.end(), 0);
   std::partial_sort(best.begin(), best.begin() + shown_, best.end(), [&](int64_t a, int64_t b) {

@@ -13,7 +13,7 @@ namespace crema {
 
 class ClassReport {
  public:
-  // Shows the best `top` of the classes. `csv`: a file to write in place of the lines.
+  // Shows the best `top` classes. `csv`: a file to write instead of the lines.
   ClassReport(int64_t classes, std::vector<std::string> names, int64_t top, const std::string& csv);
 
   // `width` of the column with the images' names.

@@ -53,13 +53,12 @@ ScoreBlob find_scores(Net& net, int64_t batch) {
 std::vector<std::string> class_names(const std::string& file, int64_t classes, Log& log) {
   if (file.empty()) return {};
   if (FLAGS_labels.empty() && !file_exists(file)) {
-    log.warning(file +
-                ": the file with the names of the classes is not there; -labels FILE names them");
+    log.warning(file + ": there is no such file of class names; give one with -labels FILE");
     return {};
   }
   const ClassNames names = read_class_names(file);
   require_count(names, classes, "the net");
-  if (FLAGS_labels.empty()) log.info("The classes have the names in " + file);
+  if (FLAGS_labels.empty()) log.info("The class names come from " + file);
   return names.names;
 }
 

@@ -31,7 +31,7 @@ std::string Classifier::problem_of(const LoadedImage& image) const {
   if (!image.error.empty()) return image.error;
   const bool judged = image.label && scores_.classes > 1;
   if (!judged || (*image.label >= 0 && *image.label < scores_.classes)) return "";
-  return cat(image.name, ": the label ", *image.label, " is no class; classes go from 0 to ",
+  return cat(image.name, ": the label ", *image.label, " is not a class; classes go from 0 to ",
              scores_.classes - 1);
 }
 

@@ -14,14 +14,14 @@ class Classifier {
   Classifier(Net& net, const std::string& input, const ScoreBlob& scores, ClassReport& report,
              Log& log);
 
-  // All images of a source, batch by batch. One that cannot be read, or whose label is no class, is
-  // logged as an error and left out.
+  // All images of a source, batch by batch. Images that cannot be read, or whose label is not a
+  // class, are logged as errors and skipped.
   void run(const ImageSource& source, const ImagePreparation& preparation);
   int64_t failed() const { return failed_; }
 
  private:
   void report(const std::vector<LoadedImage>& images, const std::vector<float>& scores);
-  // What is wrong with an image; "": nothing.
+  // The problem with an image; "": none.
   std::string problem_of(const LoadedImage& image) const;
 
   Net& net_;

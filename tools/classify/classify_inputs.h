@@ -1,4 +1,4 @@
-// What the arguments of `classify` name: image files, lists of them, folders and databases.
+// The inputs that arguments of `classify` name: image files, lists of them, folders and databases.
 #pragma once
 
 #include <memory>
@@ -21,9 +21,9 @@ struct ImageSource {
   std::string name(int64_t index) const;
 };
 
-// Files that follow each other are one source. A relative path of a list is looked up from the
-// working directory, from the list's folder, and as an ImageData layer does, under `root` and in
-// `folder`, the net's. Error for what is not there, and a folder without images.
+// Consecutive files are one source. A relative path of a list is looked up from the working
+// directory, from the list's folder, and as an ImageData layer does, under `root` and in `folder`,
+// the net's. Error for missing files, and for a folder without images.
 std::vector<ImageSource> sources_of(const std::vector<std::string>& arguments,
                                     const std::string& root, const std::string& folder);
 

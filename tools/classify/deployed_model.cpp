@@ -13,7 +13,7 @@ namespace crema {
 
 namespace {
 
-// Of the first blob of each layer in -weights.
+// Shapes of the first blob of each layer in -weights.
 WeightShapes shapes_of_weights() {
   WeightShapes shapes;
   const auto add = [&](const StoredLayer& layer) {

@@ -45,7 +45,7 @@ ImagePreparation prepare_images(const InputPreparation& input, const std::string
     parameter.set_crop_h(static_cast<uint32_t>(sample[1]));
     parameter.set_crop_w(static_cast<uint32_t>(sample[2]));
   }
-  // Of a record: transform_param { gray } makes one of its three.
+  // Channels of a record: transform_param { gray } makes one of its three.
   const int64_t channels = parameter.has_gray() ? 3 : sample[0];
   parameter.set_force_gray(channels == 1);
   parameter.set_force_color(channels == 3);

@@ -1,5 +1,5 @@
-// How `classify` makes a net's input from an image or a record: as its preparation says, which comes
-// from the data layer that the input stands for, or from the comments of a deploy file.
+// How `classify` makes a net's input from an image or a record. The preparation comes from the data
+// layer that the input replaces, or from the comments of a deploy file.
 #pragma once
 
 #include <memory>

@@ -11,9 +11,9 @@ namespace crema {
 struct DbAction {
   const char* summary = "";
   const char* usage = "";
-  std::vector<std::string> flags{};  // of those of the verb
+  std::vector<std::string> flags{};  // out of those of the verb
   size_t min_arguments = 0, max_arguments = 0;
-  // `arguments` are those behind the action.
+  // `arguments` are those after the action.
   int (*run)(const VerbCall& call) = nullptr;
 };
 

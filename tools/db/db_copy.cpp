@@ -15,7 +15,7 @@ int write_database(const VerbCall& call, bool shuffle) {
   std::string backend = lower_case(FLAGS_backend);
   for (size_t i = 0; i < count; ++i) {
     FoundDatabase database = find_database(call.arguments[i]);
-    // What is not asked for stays as it is; tar files are only read.
+    // Without -backend the kind does not change; tar files are only read.
     if (i == 0 && database.backend != DataParameter::TAR &&
         gflags::GetCommandLineFlagInfoOrDie("backend").is_default)
       backend = name_of(database.backend);
@@ -33,7 +33,7 @@ int run_db_merge(const VerbCall& call) { return write_database(call, false); }
 
 int run_db_split(const VerbCall& call) {
   require(!FLAGS_split.empty(),
-          "the share for training is needed, such as -split 0.9, or the number of its records");
+          "-split is missing: the fraction for training, such as 0.9, or its number of records");
   return write_database(call, false);
 }
 

@@ -1,4 +1,4 @@
-// `crema db stat DB`: what is in a database.
+// `crema db stat DB`: shows what is in a database.
 #include "data/convert/db_stat.h"
 
 #include <algorithm>
@@ -144,8 +144,8 @@ int run_db_stat(const VerbCall& call) {
     call.log.warning(
         cat(call.arguments[0], ": the records are sorted by their label, from ",
             facts.classes.begin()->first, " to ", facts.classes.rbegin()->first,
-            ": a training that does not shuffle them sees one or two classes in a batch; write "
-            "data_param { shuffle: true }, or make another database: crema db shuffle"));
+            ": without shuffling, a batch has only one or two classes; write data_param { shuffle: "
+            "true }, or shuffle the database: crema db shuffle"));
   }
   return 0;
 }

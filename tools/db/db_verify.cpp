@@ -18,7 +18,7 @@ int run_db_verify(const VerbCall& call) {
     const std::string text =
         cat(path, ": ", found.repeated, " of ", found.records, " records repeat an earlier one, ",
             found.contradicting, " of them with another label");
-    if (FLAGS_strict && found.damaged == 0) fail(text, "; without -strict that is a warning");
+    if (FLAGS_strict && found.damaged == 0) fail(text, "; a warning without -strict");
     call.log.warning(text);
   }
   if (found.damaged > 0) {

@@ -40,11 +40,11 @@ NetInput data_layer_of(NetInput input, const std::string& database) {
   return input;
 }
 
-// What to do with values so that they are those of the image again, for each channel.
+// How to convert values back to those of the image, for each channel.
 struct Undoing {
   float scale = 1;
-  std::vector<float> mean;  // one, or one a channel
-  bool known = false;       // else the values are stretched
+  std::vector<float> mean;  // one, or one per channel
+  bool known = false;       // otherwise the values are stretched
 };
 
 Undoing undoing_of(const LayerParameter& layer, const std::string& folder) {
@@ -93,7 +93,7 @@ std::pair<float, float> undo(const Undoing& undoing, BatchPlanes& planes) {
   return {*low, *high};
 }
 
-// A class; 0 for what is none.
+// A class; 0 if it is not one.
 int class_in(float label) { return std::abs(label) <= 1 << 24 ? static_cast<int>(label) : 0; }
 
 // Rows of item, class, instance, xmin, ymin, xmax, ymax, difficult.
@@ -119,7 +119,7 @@ void add_masks(const BatchPlanes& labels, std::vector<SheetCell>& cells) {
   }
 }
 
-// Of mixed samples, the largest share first: "cat 70% dog 30%".
+// For mixed samples, the largest weight first: "cat 70% dog 30%".
 std::string text_of_shares(const float* shares, int classes, const ClassNames& names) {
   constexpr size_t kShown = 3;
   std::vector<std::pair<int, int>>

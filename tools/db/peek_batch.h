@@ -12,8 +12,8 @@ namespace crema {
 
 struct PeekOptions {
   int count = 32;          // of records
-  bool red_first = false;  // the order of three channels; else blue comes first
-  ClassNames names;        // of the classes; none: those of the data, else numbers
+  bool red_first = false;  // the order of three channels; otherwise blue comes first
+  ClassNames names;        // class names; none: those of the data, otherwise numbers
 };
 
 // The planes of a sample as a picture: one or three of them as its colours, of four the first three,
@@ -25,9 +25,9 @@ Picture picture_of_planes(const float* values, int64_t channels, int64_t height,
 // the largest.
 std::vector<SheetCell> peek_records(const std::string& database, const PeekOptions& options);
 
-// The first batch of the net in -model: its first data layer makes it, with all that
-// transform_param says, and what can be undone of that for the eye is: mean and scale. `database`:
-// instead of the layer's own, if not empty. Error for a label that the names do not reach to.
+// The first batch of the net in -model, made by its first data layer with its whole
+// transform_param; mean and scale are undone for display. `database`: instead of the layer's own,
+// if not empty. Error for a label without a name.
 std::vector<SheetCell> peek_batch(const std::string& database, const PeekOptions& options,
                                   ProgramLog& log);
 

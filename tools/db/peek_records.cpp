@@ -50,7 +50,7 @@ PeekedRecord peek_record(const Source& source, int64_t index, google::protobuf::
   try {
     source.read(index, message);
     const Datum* const datum = datum_in(message);
-    require(datum != nullptr, "a sparse vector is no picture");
+    require(datum != nullptr, "a sparse vector is not a picture");
     Record record;
     record.datum = *datum;
     decode(record, Color::as_stored);

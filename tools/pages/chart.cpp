@@ -60,8 +60,8 @@ struct Range {
   bool empty() const { return low > high; }
 };
 
-// Which points are drawn: of each part of a long series its lowest, its highest point and its first
-// gap, so that no peak is lost, and the last.
+// The points to draw: the lowest and the highest point and the first gap in each part of a long
+// series, so that no peak is lost, and the last.
 std::vector<size_t> thinned(const Points& points) {
   std::vector<size_t> kept;
   if (points.size() <= 2 * parts_of_a_curve) {
@@ -106,8 +106,8 @@ std::string path_of(const Points& points, const Axis& x, const Axis& y) {
   return path;
 }
 
-// A line, its values for the script, and dots where points are few: lines of no length, which stay
-// round however the box is stretched. A gap has the value "-", which is no number.
+// A line, its values for the script, and dots if there are few points: lines of no length, which
+// stay round however the box is stretched. A gap has the value "-", which is not a number.
 std::string curve(const Series& series, const Axis& x, const Axis& y, int colour, bool dotted) {
   std::string values, seconds, dots;
   for (const size_t i : thinned(series.points)) {

@@ -1,5 +1,5 @@
 // Line charts as SVG inside an HTML page; the page's style sheet (tools/pages/page.h) defines
-// colours and fonts, its script shows values where the pointer is.
+// colours and fonts, its script shows values at the pointer.
 #pragma once
 
 #include <string>
@@ -23,9 +23,10 @@ constexpr int kColours = 8;
 // "s1 d1": the classes that give an element colour and dashes.
 std::string colour_class(int colour);
 
-// A chart whose x axis extends from 0 to at least x_end; as wide as there is room. `legend`: names of
-// the series above it. The y axis is logarithmic when the values are positive and span more than two
-// decades. Of a long series about a thousand points are drawn, the extremes of each part among them.
+// A chart whose x axis extends from 0 to at least x_end; as wide as there is room. `legend`: names
+// of the series above it. The y axis is logarithmic if the values are positive and span more than
+// two decades. For a long series about a thousand points are drawn, including the extremes of each
+// part.
 std::string line_chart(const std::string& x_name, double x_end, const std::vector<Series>& series,
                        bool legend);
 

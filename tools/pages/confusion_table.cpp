@@ -64,7 +64,7 @@ std::string most_confused(const std::vector<std::vector<int64_t>>& counts,
   return "<div class=\"wide\"><table class=\"rows\">" + rows + "</table></div>";
 }
 
-// How often the net gave each answer.
+// How often the net predicted each class.
 std::vector<int64_t> answers_of(const std::vector<std::vector<int64_t>>& counts) {
   std::vector<int64_t> answers(counts.size());
   for (const auto& row : counts) {

@@ -29,7 +29,7 @@ namespace connections {
 
 using Clock = std::chrono::steady_clock;
 
-// How much is done for one client, or for new ones, before the others have their turn.
+// How much is done for one client, or for new ones, before the others' turn.
 constexpr int kTurns = 16;
 
 class Descriptor {
@@ -50,8 +50,8 @@ class Descriptor {
 };
 
 struct Connection {
-  // asks: its request is read; waits: it is computed; listens: the answer is sent; leaves: what it
-  // still sends is dropped, since closing at once could destroy the answer on its way.
+  // asks: its request is read; waits: it is computed; listens: the answer is sent; leaves: further
+  // input is dropped, because closing immediately could destroy the answer on its way.
   enum class Phase { asks, waits, listens, leaves };
   Descriptor socket;
   Clock::time_point deadline;
@@ -60,7 +60,7 @@ struct Connection {
   size_t whole = 0;    // bytes of the request; 0: not known yet
   size_t sent = 0;
 
-  // Takes the next part of the request. True: it has come as a whole.
+  // Reads the next part of the request. True when it is complete.
   bool add(const char* part, size_t count);
 };
 
@@ -77,7 +77,7 @@ bool Connection::add(const char* part, size_t count) {
   return whole > 0 && text.size() >= whole;
 }
 
-// What one thread gives to others and gets back, by the connection's address.
+// What one thread passes to others and gets back, by the connection's address.
 struct Job {
   const Connection* of;
   std::string text;
@@ -112,7 +112,7 @@ sockaddr_storage address_of(const Descriptor& socket) {
   sockaddr_storage address{};
   socklen_t size = sizeof address;
   require(getsockname(socket.number(), reinterpret_cast<sockaddr*>(&address), &size) == 0,
-          "cannot tell the address of the server: ", std::strerror(errno));
+          "cannot find the address of the server: ", std::strerror(errno));
   return address;
 }
 
@@ -246,7 +246,7 @@ void Connections::State::take_answers() {
   }
 }
 
-// False: it is over.
+// False when it is over.
 bool Connections::State::read_request(Connection& one) {
   char buffer[1 << 14];
   for (int turn = 0; turn < kTurns; ++turn) {

@@ -21,7 +21,8 @@ struct ConnectionLimits {
 
 class Connections {
  public:
-  // From a whole HTTP request to the whole response, in several threads at once. "": just close.
+  // From a complete HTTP request to the whole response, in several threads concurrently. "": just
+  // close.
   using Answer = std::function<std::string(const std::string& request)>;
 
   // Listens at host and port, 0: a free one. Error when it cannot.
@@ -32,7 +33,7 @@ class Connections {
   Connections& operator=(const Connections&) = delete;
 
   int port() const;
-  // Whether only this machine can reach it: judged by the address that it has, not by its name.
+  // Whether only this machine can reach it, judged by its address, not by its name.
   bool is_local() const;
   // Answers until stop(), which may come before and from any thread. Requests that are being answered
   // then get no answer, but are waited for.

@@ -13,7 +13,7 @@ namespace crema {
 
 namespace {
 
-// Keeps what is said of assumed shapes.
+// Collects the messages about assumed shapes.
 class Assumptions : public Log {
  public:
   void write(Severity, const std::source_location&, std::string_view line) override {
@@ -39,10 +39,10 @@ NetBoxes planned(const NetParameter& net, const NetInput& input) {
   return net_boxes(graph, Plan(context, graph, plan));
 }
 
-// What is said of the first source whose data cannot be had; "": all can.
+// The message about the first source without data; "": all have data.
 struct MissingData {
   std::string says;
-  // Whether their own fields state the shapes of all that cannot be had.
+  // Whether the fields of all sources without data give their shapes.
   bool states_shapes = true;
 };
 
@@ -89,7 +89,7 @@ NotedBoxes noted_boxes(const NetInput& input) {
   const bool training = input.options.state.phase() == TRAIN;
   if (const std::string types = unknown_types(input.net); !types.empty())
     return {net_boxes(input.net, training),
-            cat("Drawn without shapes, as layers of these types do not run here: ", types)};
+            cat("Drawn without shapes, because layers of these types do not run here: ", types)};
   const MissingData missing = missing_data(input);
   if (missing.says.empty()) return {planned(input.net, input), ""};
   if (missing.states_shapes) {
@@ -105,7 +105,7 @@ NotedBoxes noted_boxes(const NetInput& input) {
     }
   }
   return {net_boxes(input.net, training),
-          cat("Drawn without shapes, which -assume can say: ", missing.says)};
+          cat("Drawn without shapes; -assume can set them: ", missing.says)};
 }
 
 }  // namespace

@@ -40,7 +40,7 @@ bool comes_before(const std::string& a, const std::string& b) {
   return a.size() - i < b.size() - j;
 }
 
-// Of the folder that was given; those below have no slash at their end.
+// For the given folder; those below have no slash at their end.
 std::string own_name(const fs::path& folder) {
   std::error_code error;
   return fs::weakly_canonical(folder, error).filename().string() + "/";
@@ -51,7 +51,7 @@ struct Search {
   int folders = 0;
 };
 
-// `shown` is `folder` as the user would write it. A run's own folders hold no runs.
+// `shown` is `folder` as the user would write it. A run's own folders have no runs.
 void look_into(const fs::path& folder, const fs::path& shown, const std::string& name, int depth,
                Search& search) {
   if (++search.folders > kMostFolders) return;
@@ -95,7 +95,7 @@ std::vector<FoundRuns> find_runs(const std::string& path) {
   if (file_exists(own)) return {{path, resolved(path), own}};
   std::vector<FoundRuns> found = find_runs_below(path);
   require(!found.empty(), path, ": there is no ", kMetrics,
-          " in this folder, nor in its folders; `crema train` writes it beside its snapshots, and "
+          " in this folder or its subfolders; `crema train` writes it next to its snapshots, and "
           "into the folder of -run");
   return found;
 }

@@ -1,4 +1,4 @@
-// Finds trainings on the disk: metrics.jsonl files, and run folders as -run makes them.
+// Finds runs on the disk: metrics.jsonl files, and run folders from -run.
 #pragma once
 
 #include <string>
@@ -16,8 +16,8 @@ struct FoundRuns {
 // a link; those that are found below it are not followed, be they folders or files. Sorted by name,
 // NAME-2 before NAME-10. Error when nothing is there.
 std::vector<FoundRuns> find_runs(const std::string& path);
-// The same of a folder only; empty when there is nothing in it yet. `whole` becomes false where it has
-// too many folders to look into all of them.
+// The same for a folder only; empty if there is nothing in it yet. `whole` becomes false if it has
+// too many folders to search all of them.
 std::vector<FoundRuns> find_runs_below(const std::string& folder, bool* whole = nullptr);
 
 }  // namespace crema

@@ -48,7 +48,7 @@ std::vector<std::string> values_of(const Message& message, const char* name) {
   return values;
 }
 
-// "7x7": of `kernel_size`, or `kernel_h` and `kernel_w`; one value stands for height and width.
+// "7x7": from `kernel_size`, or `kernel_h` and `kernel_w`; one value means height and width.
 std::string extent(const Message& message, const std::string& size, const std::string& stem) {
   std::vector<std::string> values = values_of(message, size.c_str());
   if (values.empty()) {

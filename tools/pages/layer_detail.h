@@ -1,4 +1,4 @@
-// The fields of a layer that a reader of a net asks for first.
+// The fields of a layer that a reader of a net needs first.
 #pragma once
 
 #include <string>

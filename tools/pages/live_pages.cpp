@@ -67,7 +67,7 @@ std::vector<PagePart> row_of(const WatchedRun& run, const std::string& token) {
                figures.tests.empty() ? "" : cat(figures.tests[0].last), "\">", tests, "</td>")}};
 }
 
-// max_iter of the solver's plain text, or of its comment on max_epoch; 0: not known.
+// max_iter from the solver's plain text, or from its comment on max_epoch; 0: unknown.
 int64_t iterations_of(const std::string& solver) {
   for (const std::string& line : split(solver, '\n')) {
     for (const std::string start : {"max_iter:", "# max_iter:"}) {
@@ -94,7 +94,7 @@ std::string state_part(const WatchedRun& run, const std::string& token) {
   std::string html = cat("<div class=\"bar\">", state_pill(state), progress(run, state.may_stop));
   const bool can_be_asked = state.may_stop && is_run_file(run.folder + "/run.json");
   if (can_be_asked && is_run_file(run.folder + "/stop")) {
-    html += "<span class=\"note\">asked to end with a snapshot</span>";
+    html += "<span class=\"note\">will stop with a snapshot</span>";
   } else if (can_be_asked && !token.empty()) {
     html += cat("<form method=\"post\" action=\"/stop\" data-question=\"Stop ", html_text(run.name),
                 " now? It writes a snapshot first.\">", hidden("run", run.name),
@@ -165,8 +165,7 @@ std::vector<PagePart> LivePages::list_parts(const std::string& token) {
   }
   if (rows.empty()) {
     rows = cat("<section><p class=\"note\">There is no run in ", html_text(runs_.folder()),
-               " yet. `crema train -run` makes one; this page shows it once it is there.</p>"
-               "</section>");
+               " yet. `crema train -run` makes one, and this page then shows it.</p></section>");
   } else {
     std::string titles = "<th>run</th><th>loss</th><th>started</th>";
     for (const SettingColumn& column : settings_)

@@ -15,12 +15,12 @@ class LivePages {
  public:
   explicit LivePages(const std::string& folder) : runs_(folder) {}
 
-  // What an address asks for.
+  // The parts of an address.
   struct Question {
     std::vector<std::string> names;  // of runs; none: all, as a list
     std::string token;               // goes into links; "": the pages are read-only
   };
-  // Whole pages, and their parts of now. False: there is no run of such a name.
+  // Whole pages, and their current parts. False if there is no run of that name.
   bool page(const Question& question, std::string* html);
   bool parts(const Question& question, std::vector<PagePart>* parts);
 
@@ -28,8 +28,8 @@ class LivePages {
   std::string folder_of_run(const std::string& name);
 
   enum class Stop { asked, over, no_folder, no_run };
-  // Asks a training to end with a snapshot, through the file "stop" in its folder. Error when that
-  // cannot be written.
+  // Asks a run to stop with a snapshot, through the file "stop" in its folder. Error if that cannot
+  // be written.
   Stop stop(const std::string& name);
 
  private:

@@ -10,8 +10,8 @@ namespace crema {
 
 namespace {
 
-// Biconnected components of the undirected graph, as sets of boxes: Tarjan's algorithm with a stack
-// of its own, as a net may be a thousand layers deep.
+// Biconnected components of the undirected graph, as sets of boxes: Tarjan's algorithm with its own
+// stack, because a net may be a thousand layers deep.
 class Components {
  public:
   explicit Components(const NetBoxes& net)

@@ -94,7 +94,7 @@ double NetBoxText::height() const {
          (lines_.size() > layer_lines_ ? kApart : 0);
 }
 
-// What a pointer on the box shows: all in full.
+// The tooltip of the box: all fields in full.
 std::string NetBoxText::tooltip() const {
   std::vector<std::string> lines;
   for (const NetBox::Row& row : box_.rows)

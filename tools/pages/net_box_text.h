@@ -20,7 +20,7 @@ std::string svg_text(const std::string& css, double x, double y, const std::stri
 // "1.53 G", "25.6 M", "9.41 k", "500".
 std::string counted(double number);
 
-// What stands in a box.
+// The text in a box.
 class NetBoxText {
  public:
   NetBoxText(const NetBox& box, bool has_shapes);
@@ -29,7 +29,7 @@ class NetBoxText {
   std::string svg(const LayoutBox& place) const;
 
  private:
-  // `right` stands at the right edge.
+  // `right` is aligned with the right edge.
   struct Line {
     std::string css, left, right;
     int step = -1;
@@ -40,7 +40,7 @@ class NetBoxText {
   const NetBox& box_;
   const bool has_shapes_;
   std::vector<Line> lines_;
-  size_t layer_lines_ = 0;  // lines after these stand a little apart
+  size_t layer_lines_ = 0;  // lines after these are a little apart
 };
 
 }  // namespace crema

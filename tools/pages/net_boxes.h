@@ -1,4 +1,4 @@
-// What a drawing of a net shows: a box for a layer and the small ones that only it feeds, such as a
+// The parts of a net's drawing: a box for a layer and the small ones that only it feeds, such as a
 // convolution, its normalization and its ReLU, and the lines between boxes.
 #pragma once
 
@@ -42,7 +42,7 @@ struct NetBoxes {
 
 NetBoxes net_boxes(const Graph& graph, const Plan& plan);
 
-// Of a net whose shapes are not known: without numbers, and nothing is fused. `net` is upgraded and
+// For a net with unknown shapes: without numbers, and nothing is fused. `net` is upgraded and
 // without the layers of other phases.
 NetBoxes net_boxes(const NetParameter& net, bool training);
 

@@ -70,7 +70,7 @@ std::vector<std::string> block_titles(const NetBlock& block) {
   return titles;
 }
 
-// The frame of a block goes below the lines, its name beside them.
+// The frame of a block is below the lines, its name next to them.
 struct BlockFrame {
   std::string frame, name;
 };
@@ -89,7 +89,7 @@ BlockFrame block_svg(const NetBlock& block, const Layout& layout) {
   const std::vector<int>& in = block.boxes;
   for (const LayoutLine& line : layout.lines) {
     if (std::find(in.begin(), in.end(), line.to) == in.end()) continue;
-    // From its end, as far as it runs in this column and beside the block.
+    // From its end, as far as it runs in this column and next to the block.
     for (size_t i = line.points.size(); i-- > 0;) {
       const LayoutPoint& point = line.points[i];
       if (point.y < top - 1 || (i + 1 < line.points.size() && point.y > line.points[i + 1].y))
@@ -113,7 +113,7 @@ BlockFrame block_svg(const NetBlock& block, const Layout& layout) {
           svg_text("block " + kind, from, top - kAboveBlock + 16, *fits) + "\n"};
 }
 
-// What the colours mean, of those that are there.
+// The legend of the colours in use.
 std::string legend(const NetBoxes& net, double y, bool blocks) {
   static const char* names[] = {"data",    "weights",        "pooling", "normalization",
                                 "joining", "loss, accuracy", "other"};

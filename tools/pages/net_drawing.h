@@ -1,4 +1,4 @@
-// A net drawn as SVG: a file of its own, or a part of a page.
+// A net drawn as SVG: a separate file, or a part of a page.
 #pragma once
 
 #include <string>
@@ -9,14 +9,14 @@
 
 namespace crema {
 
-// `note` stands under the title: what else is to say, such as assumed shapes. Colours follow the
-// reader's light or dark scheme.
+// `note` is below the title: further remarks, such as assumed shapes. Colours follow the reader's
+// light or dark scheme.
 std::string net_svg(const NetBoxes& net, const std::string& note);
 
-// Builds the net on the CPU for its shapes and its plan. Where its data are not there, the shapes
-// that the sources' own fields state are assumed; where that is not enough, or a layer's type is
-// not known, the net is drawn without shapes. Either is said in a note in the drawing, and as a
-// warning. Error for a net that is wrong.
+// Builds the net on the CPU for its shapes and its plan. If its data are not there, assumes the
+// shapes in the sources' own fields; if that is not enough, or a layer's type is unknown, draws the
+// net without shapes. Either is reported in a note in the drawing, and as a warning. Error for a
+// wrong net.
 std::string net_svg(const NetInput& input, const std::string& title, Log& log);
 
 }  // namespace crema

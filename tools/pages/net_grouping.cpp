@@ -17,7 +17,7 @@ namespace {
 // cross the whole net.
 constexpr int kFar = 3;
 
-// Layers that join the box of what they read, when nothing else reads that.
+// Layers that join the box of their bottom, if nothing else reads it.
 bool is_small(const std::string& type) {
   static const std::string types =
       " AbsVal BN BNLL BatchNorm Bias Clip Dropout ELU Exp Flatten GELU GroupNorm HardSigmoid "
@@ -72,8 +72,8 @@ void NetGrouping::group() {
     const int box = joined >= 0 ? joined : boxes++;
     for (const int member : members) box_of[member] = box;
   }
-  // A fused step may stand in the file where its last layer does: boxes in an order in which each
-  // follows what it reads.
+  // A fused step may be in the file where its last layer is: orders boxes so that each follows its
+  // inputs.
   renumber(boxes);
 }
 
@@ -128,7 +128,7 @@ void NetGrouping::add_row(int i) {
   const LayerParameter& message = *layers[i].message;
   NetBox& box = result_.boxes[box_of[i]];
   const NetBoxKind kind = kind_of(message);
-  // A box is named for what it does first, a normalization that ends in a sum for the sum.
+  // A box is named after its first operation, a normalization that ends in a sum after the sum.
   const bool sum = kind == NetBoxKind::join && box.kind == NetBoxKind::norm && !box.rows.empty();
   if (box.rows.empty() || sum) box.kind = kind;
   box.rows.insert(sum ? box.rows.begin() : box.rows.end(),
@@ -160,7 +160,7 @@ void NetGrouping::connect() {
   });
 }
 
-// Of a value that leaves its box.
+// For a value that leaves its box.
 void NetGrouping::add_result(int id) {
   const DrawnValue& value = values[id];
   if (value.producer < 0) return;

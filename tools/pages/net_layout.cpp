@@ -92,15 +92,15 @@ class Placer {
     }
   }
 
-  // How many items of this row and of earlier ones lines to the next row come from.
+  // How many items of this row and of earlier ones have lines to the next row.
   size_t sources_below(size_t row) const {
     size_t sources = 0;
     for (const int item : rows_.items.rows[row]) sources += !items_[item].below.empty();
     return sources;
   }
 
-  // As many columns as fit beside each other, if the drawing is tall. They end where one result
-  // goes on, so that no block is torn apart; where that comes too late, where two do.
+  // As many columns as fit next to each other, if the drawing is tall. They end where only one
+  // result continues, so that no block is torn apart; if that comes too late, where two do.
   void choose_columns() {
     const double fit =
         std::floor((layout_.widest + between_columns) / (all_.size() + between_columns));
@@ -145,7 +145,7 @@ class Placer {
     layout_.width = right - between_columns;
     for (size_t row = 0; row < count(); ++row) {
       Column& column = columns_[column_of_[row]];
-      // Lines that go on from another column arrive from above, in the place of a gap.
+      // Lines that continue from another column arrive from above, in the place of a gap.
       if (column.bottom == 0 && column_of_[row] > 0) column.bottom = between_rows;
       tops_.push_back(column.bottom);
       column.bottom += heights_[row] + between_rows;
@@ -163,7 +163,7 @@ class Placer {
     if (columns_.size() > 1) layout_.height += between_rows;
   }
 
-  // Lines that end at one box arrive side by side, in the order of where they come from.
+  // Lines that end at one box arrive next to each other, in the order of their origins.
   double port_of(int line) const {
     const std::vector<int>& way = rows_.ways[line];
     const RowItem& box = items_[way.back()];

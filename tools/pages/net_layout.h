@@ -1,6 +1,6 @@
-// Where the boxes of a net lie in its drawing, and the lines between them: a layered layout. Rows
-// go down by the longest path from a source; a line that passes rows has a place in each of them;
-// barycentres order a row; a tall drawing goes on in a further column where few lines cross.
+// The positions of a net's boxes in its drawing, and the lines between them: a layered layout. Rows
+// go down by the longest path from a source; a line that passes rows has a slot in each of them;
+// barycentres order a row; a tall drawing continues in a further column where few lines cross.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// Pages: the head, the style sheet and the script that the report and the live pages share, and the
-// pieces they are made of.
+// Pages: the head, the style sheet and the script that the report and the live pages share, and
+// common elements.
 #pragma once
 
 #include <string>
@@ -19,9 +19,9 @@ std::string whole_page(const std::string& title, const std::string& body);
 // that answers with the parts that have changed.
 std::string served_page(const std::string& title, const std::string& body, const std::string& poll);
 const char* page_style();
-// Shows the values of a chart where the pointer is.
+// Shows the values of a chart at the pointer.
 const char* page_script();
-// Asks for the parts that have changed, every few seconds, and puts them in place of the old ones.
+// Fetches changed parts every few seconds and replaces the old ones.
 const char* live_script();
 
 // The parts in their places, each with the version of its text.

@@ -31,7 +31,7 @@ bool is_picture(const std::string& source) {
          });
 }
 
-// "3 > 5 98%", as a training records its mistakes, as pages write it.
+// "3 > 5 98%", as a run records its mistakes, in the form for pages.
 std::string shown_caption(const std::string& caption, const std::vector<std::string>& classes) {
   int64_t label = 0, answer = 0;
   int percent = 0, length = 0;
@@ -102,7 +102,7 @@ std::vector<std::string> class_names_of_run(const Run& run, const std::string& f
     names = class_names_in(of_folder, text_of_run_file(of_folder, kMostBytes));  // made by hand
   } else {
     names = {cat("run ", run.id), split(run.identity("classes"), '\n')};
-    // Those of its training data: they need not be those of what a test compares.
+    // The names from its training data, which may differ from those of a test.
     if (classes > 0 && names.names.size() != classes) names.names.clear();
   }
   if (classes > 0)

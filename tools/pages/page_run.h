@@ -1,4 +1,4 @@
-// A run as pages show it: what it recorded, and what lies in its folder.
+// A run on a page: its records, and the files in its folder.
 #pragma once
 
 #include <cstdint>
@@ -25,10 +25,10 @@ struct PagePictures {
 struct PageRun {
   std::string name;          // on this page no other has it
   const Run* run = nullptr;  // outlives the page
-  std::string folder{};      // "": no folder of its own
+  std::string folder{};      // "": no run folder
   std::vector<PagePictures> pictures{};
   std::vector<std::string> classes{};  // their names; empty: they have numbers only
-  RunTexts texts{};                    // where runs are compared
+  RunTexts texts{};                    // if runs are compared
 };
 
 // pictures/*.json of a run's folder. A file that is damaged or half copied is left out, and so is a
@@ -39,9 +39,9 @@ std::vector<PagePictures> read_pictures(const std::string& folder,
 std::string mistake_caption(int64_t label, int64_t answer, int percent,
                             const std::vector<std::string>& classes);
 
-// The names of the classes of a run: what it recorded when it began, or labels.txt in its run folder.
-// Those of `flag` (-labels) instead, if not "". Error when they are not as many as `classes`, where
-// that is not 0.
+// The class names of a run: recorded when it began, or labels.txt in its run folder. Those of
+// `flag` (-labels) instead, if not "". Error if their number differs from `classes`, unless that is
+// 0.
 std::vector<std::string> class_names_of_run(const Run& run, const std::string& folder,
                                             const std::string& flag, size_t classes);
 
@@ -49,7 +49,7 @@ std::vector<std::string> class_names_of_run(const Run& run, const std::string& f
 size_t classes_of_confusion(const Run& run, const std::string& folder);
 
 // The counts of a confusion: its own, or those of its file, wherever in the folder that is now;
-// empty where there are none.
+// empty if there are none.
 std::vector<std::vector<int64_t>> counts_of(const Metric& confusion, const std::string& folder);
 
 }  // namespace crema

@@ -5,7 +5,7 @@ namespace crema {
 const char* page_script() {
   return R"js(
 (() => {
-  // Charts: the switches above them, zoom, and the values where the pointer is.
+  // Charts: the switches above them, zoom, and the values at the pointer.
   const view = {x: "iteration", y: "auto", smooth: 0, from: null, to: null};
   const tip = document.createElement("div"), line = document.createElement("div");
   tip.id = "tip";
@@ -53,7 +53,7 @@ const char* page_script() {
     return node;
   };
 
-  // Draws a chart anew, as tools/pages/chart.cpp drew it at first, with what the switches say.
+  // Redraws a chart as tools/pages/chart.cpp drew it at first, with the settings of the switches.
   const draw = chart => {
     const plot = chart.querySelector(".plot"), all = curves(chart).map(path => {
       const raw = recorded(path).map(point => [x_of(path, point), point[1]]).filter(([x]) => Number.isFinite(x));
@@ -213,7 +213,7 @@ const char* page_script() {
   document.addEventListener("dblclick", event => { if (event.target.closest(".charts .plot")) set({from: null, to: null}); });
   document.addEventListener("pointerleave", hide);
 
-  // Tables are sorted by the column whose title is clicked; a live page keeps order and filter.
+  // Clicking a column's title sorts the table; a live page keeps order and filter.
   const order = {};
   const value = (row, column) => row.cells[column]?.dataset.value ?? row.cells[column]?.textContent.trim() ?? "";
   const compare = (a, b) => {

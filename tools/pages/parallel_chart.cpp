@@ -101,7 +101,7 @@ std::string parallel_chart(const std::vector<std::string>& names,
         middle_text("name", x(a), step < 150 && a % 2 == 1 ? 30 : 15, shortened(axes[a].name, 26));
     frame += cat("<line x1=\"", svg_number(x(a)), "\" x2=\"", svg_number(x(a)), "\" y1=\"",
                  svg_number(y(1)), "\" y2=\"", svg_number(y(0)), "\"/>");
-    // Where there is no room for all, the ends come first.
+    // If there is no room for all, the ends come first.
     std::vector<std::string> wanted = scales[a].ticks();
     if (wanted.size() > 2) std::rotate(wanted.begin() + 1, wanted.end() - 1, wanted.end());
     std::vector<double> taken;

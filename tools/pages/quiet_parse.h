@@ -7,7 +7,7 @@
 
 namespace crema {
 
-// False where the text is not such a message.
+// False if the text is not such a message.
 bool quiet_parse(const std::string& text, google::protobuf::Message* message);
 
 }  // namespace crema

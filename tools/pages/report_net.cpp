@@ -27,7 +27,7 @@ std::string judgement(const Mistakes& mistakes) {
   if (shown == 0) return note + ".";
   note += mistakes.wrong() > shown ? cat("; the ", shown, " most confident ones are shown. ")
                                    : ", the most confident ones first. ";
-  return note + "Below each: label → the net's answer, and its confidence.";
+  return note + "Below each: label → the net's prediction and its confidence.";
 }
 
 }  // namespace

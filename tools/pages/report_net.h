@@ -9,14 +9,14 @@
 
 namespace crema {
 
-// The weights of the first Convolution, or of an InnerProduct that reads the data; no pictures
-// where a net has neither. rgb: three planes are red, green and blue; else blue, green and red.
+// The weights of the first Convolution, or of an InnerProduct that reads the data; no pictures if a
+// net has neither. rgb: three planes are red, green and blue; otherwise blue, green and red.
 PagePictures filters_of(Net& net, bool rgb);
 
 // Runs a test net (built with keep_blobs) over every record of its source once, or over at most
-// `batches` batches (0: no limit; 50 where a source does not know how many records it has), and
-// shows the samples whose highest score is not at their label, the most confident first. Without a
-// title for a net without labels or scores, or with unfilled inputs.
+// `batches` batches (0: no limit; 50 if a source does not know its number of records), and shows
+// the misclassified samples, the most confident first. Without a title for a net without labels or
+// scores, or with unfilled inputs.
 PagePictures mistakes_of(Net& net, int batches, bool rgb, const std::vector<std::string>& classes);
 
 }  // namespace crema

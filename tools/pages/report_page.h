@@ -1,4 +1,4 @@
-// The report of one or several trainings as one self-contained HTML page.
+// The report of one or several runs as one self-contained HTML page.
 #pragma once
 
 #include <string>
@@ -17,13 +17,13 @@ struct Report {
   std::vector<std::string> notes;                          // mismatches
   std::vector<PageRun> runs;                               // at least one
   std::string drawing;                                     // the net as SVG; "": none
-  std::vector<std::pair<std::string, std::string>> texts;  // titles and what is folded below them
+  std::vector<std::pair<std::string, std::string>> texts;  // titles and the folded parts below
 };
 
 std::string report_page(const Report& report);
 
-// What a page says of runs, without a heading: of one its figures, charts, confusion and pictures;
-// of several a table with their states and the charts of all.
+// The part of a page about runs, without a heading: for one its figures, charts, confusion and
+// pictures; for several a table with their states and the charts of all.
 std::vector<PagePart> parts_of(const std::vector<PageRun>& runs,
                                const std::vector<RunState>& states);
 

@@ -34,8 +34,8 @@ std::vector<std::string> mismatches(const std::vector<Run>& runs, const Run& run
                                     const Trained& trained) {
   if (run.identity("parameters").empty()) {
     return {
-        "This run was recorded without its net and weights, so nothing tells whether "
-        "-model and -weights belong to it."};
+        "This run was recorded without its net and weights, so it is unknown whether -model and "
+        "-weights belong to it."};
   }
   const std::string net = cat("the net of run ", run.id, " (", run.identity("net_file"), ")");
   std::string owner;
@@ -45,16 +45,16 @@ std::vector<std::string> mismatches(const std::vector<Run>& runs, const Run& run
   if (run.identity("parameters") != trained.parameters) {
     return {cat("-model is not ", net, ": its parameters differ. ",
                 owner.empty() ? "It is unknown whether -weights belong to the run."
-                              : cat("-weights are of run ", owner, "."))};
+                              : cat("-weights belong to run ", owner, "."))};
   }
   std::vector<std::string> notes;
   if (run.identity("net_text") != trained.net_text)
-    notes.push_back(cat("-model has the parameters of ", net, ", but another text."));
+    notes.push_back(cat("-model has the parameters of ", net, ", but a different text."));
   if (run.with_weights(trained.weights)) return notes;
   notes.push_back(
-      cat("-weights are of no snapshot of run ", run.id,
+      cat("-weights belong to no snapshot of run ", run.id,
           owner.empty() ? ", nor of any other in the file." : cat(", but of run ", owner, "."),
-          " Filters and misclassified samples are theirs, the curves are not."));
+          " The filters and misclassified samples come from them, the curves do not."));
   return notes;
 }
 
@@ -67,7 +67,7 @@ Trained trained_of(Net& net, const NetParameter& file) {
 ChosenRun choose_run(const std::vector<Run>& runs, const std::string& id, const Trained* trained,
                      const std::string& path) {
   const Run* run = &runs.back();
-  std::string why = runs.size() == 1 ? "" : "the last of the file; -run_id takes another";
+  std::string why = runs.size() == 1 ? "" : "the last in the file; -run_id chooses another";
   if (!id.empty()) {
     run = &run_named(runs, id, path);
     why = "as -run_id says";

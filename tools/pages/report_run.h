@@ -23,12 +23,12 @@ struct ChosenRun {
   std::vector<std::string> notes;  // mismatches
 };
 
-// The run called `id` (a prefix suffices; Error when there is none). Without an id, the run to
-// which the weights belong, else the last one. trained: null without -weights.
+// The run called `id` (a prefix suffices; Error if there is none). Without an id, the run of the
+// weights, otherwise the last one. trained: null without -weights.
 ChosenRun choose_run(const std::vector<Run>& runs, const std::string& id, const Trained* trained,
                      const std::string& path);
 
-// Those that `list` names, with commas, or of "all" all, in the order of the file.
+// Those that `list` names, separated by commas, or for "all" all, in the order of the file.
 std::vector<Run> named_runs(const std::vector<Run>& runs, const std::string& list,
                             const std::string& path);
 

@@ -15,7 +15,7 @@ std::vector<int> positions_of(const RowItems& all) {
   return position;
 }
 
-// Sorts a row by the mean position of what its items are connected to; those without keep theirs.
+// Sorts a row by the mean position of its items' neighbours; items without neighbours keep theirs.
 void sort_by_barycentre(RowItems* all, std::vector<int>* row, bool down,
                         std::vector<int>* position) {
   std::vector<std::pair<double, int>> keys;
@@ -34,7 +34,7 @@ void sort_by_barycentre(RowItems* all, std::vector<int>* row, bool down,
   }
 }
 
-// Of two neighbours of a row, if the first lies to the left.
+// For two adjacent items of a row, with the first on the left.
 int crossings_of(const std::vector<int>& left, const std::vector<int>& right,
                  const std::vector<int>& position) {
   int count = 0;
@@ -44,7 +44,7 @@ int crossings_of(const std::vector<int>& left, const std::vector<int>& right,
   return count;
 }
 
-// Swaps neighbours whose lines cross less the other way round, until there are none.
+// Swaps adjacent items if that reduces crossings, until none are left.
 void swap_neighbours(RowItems* all, std::vector<int>* position) {
   bool better = true;
   for (int round = 0; better && round < 20; ++round) {
@@ -92,8 +92,8 @@ std::vector<double> ascending(const std::vector<double>& wanted,
   return places;
 }
 
-// How much `above` and `below` pull at each other: a line that passes rows becomes straight, and so
-// do chains of boxes, before a fork is symmetric.
+// How strongly `above` and `below` attract each other: a line that passes rows becomes straight,
+// and so do chains of boxes, before a fork is symmetric.
 double pull(const RowItem& above, const RowItem& below) {
   if (above.box < 0 && below.box < 0) return 8;
   if (above.below.size() == 1 && below.above.size() == 1) return 4;
@@ -116,7 +116,7 @@ void place_row(RowItems* all, const std::vector<int>& row, bool use_above, bool 
       add(all->items[other], pull(all->items[other], item));
     for (const int other : use_below ? item.below : std::vector<int>{})
       add(all->items[other], pull(item, all->items[other]));
-    // What is connected to nothing there stays where it is, if nothing else wants the place.
+    // An item without connections there keeps its position, if nothing else needs it.
     wanted.push_back((weight > 0 ? sum / weight : item.x) - offset);
     weights.push_back(weight > 0 ? weight : 0.01);
     offsets.push_back(offset);
@@ -125,7 +125,7 @@ void place_row(RowItems* all, const std::vector<int>& row, bool use_above, bool 
   for (size_t i = 0; i < row.size(); ++i) all->items[row[i]].x = places[i] + offsets[i];
 }
 
-// Items of which each is all that the one before leads to, and reads nothing else.
+// Items that form a chain: each is the only successor of the one before, and reads nothing else.
 std::vector<std::vector<int>> chains_of(const RowItems& all) {
   const auto next = [&](int item) {
     const std::vector<int>& below = all.items[item].below;
@@ -142,8 +142,8 @@ std::vector<std::vector<int>> chains_of(const RowItems& all) {
   return chains;
 }
 
-// Sets each chain upright where its rows leave it one place in common. What place_row() leaves is a
-// slope, as each item lies halfway between its neighbours.
+// Makes each chain vertical if its rows leave a common position. place_row() leaves a slope,
+// because each item is halfway between its neighbours.
 void straighten(RowItems* all, double gap) {
   const std::vector<int> position = positions_of(*all);
   std::vector<int> row_of(all->items.size());

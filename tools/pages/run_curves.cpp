@@ -109,8 +109,8 @@ std::string title_of(Group group) {
 }
 
 std::string note_of(Group group) {
-  if (group == Group::speed) return "Since the display before, tests included.";
-  if (group == Group::waiting) return "Percent of the time that the training waited for its data.";
+  if (group == Group::speed) return "Since the previous display, including tests.";
+  if (group == Group::waiting) return "Percent of the time that the run waited for data.";
   return "";
 }
 
@@ -128,7 +128,7 @@ std::string capital(std::string name) {
   return name;
 }
 
-// Without what they all begin with: the name of the class, or its number.
+// Without their common prefix: the name of the class, or its number.
 std::string class_of(const std::string& output, const std::vector<std::string>& classes) {
   const size_t at = output.find(kOfClass);
   const std::string number = output.substr(at + std::string_view(kOfClass).size());

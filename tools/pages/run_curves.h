@@ -1,4 +1,4 @@
-// What is drawn of runs: their recorded values as charts.
+// Charts of the values that runs recorded.
 #pragma once
 
 #include <string>
@@ -16,15 +16,15 @@ struct RunChart {
 
 bool is_accuracy(const std::string& name);
 bool is_loss(const std::string& name);
-// Of a test output: a loss is better the lower it is, everything else the higher.
+// For a test output: a loss is better the lower it is, everything else the higher.
 bool is_better(const std::string& name, double value, double than);
 
-// Of one run: losses of both phases in one chart, results of tests from 0 to 1 in one, all other
-// results, the learning rate, speed and waiting in one each. Of several: a chart for each value, and
-// in it a line for each run.
+// For one run: losses of both phases in one chart, results of tests from 0 to 1 in one, all other
+// results, the learning rate, speed and waiting in one each. For several: a chart per value, with a
+// line for each run.
 std::vector<RunChart> charts_of(const std::vector<PageRun>& runs);
 
-// The last iteration of all: where the x axes end.
+// The last iteration of all runs: the end of the x axes.
 double end_of(const std::vector<PageRun>& runs);
 
 // Its loss in training; no name.

@@ -17,7 +17,7 @@ namespace crema {
 
 namespace {
 
-// Whether others than this user, root and a group can replace it, or what is in it.
+// Whether users other than this one, root and a group can replace it or its content.
 bool is_others(int descriptor) {
   struct stat status {};
   if (fstat(descriptor, &status) != 0) return true;
@@ -25,8 +25,8 @@ bool is_others(int descriptor) {
   return all_may_write || (status.st_uid != 0 && status.st_uid != geteuid());
 }
 
-// Opens a path component by component, as O_NOFOLLOW is about the last one only. -1 with errno. `own`
-// becomes false where a component is others'.
+// Opens a path component by component, because O_NOFOLLOW only concerns the last one. -1 with
+// errno. `own` becomes false if a component belongs to others.
 int open_without_links(const std::string& path, int flags, bool* own = nullptr) {
   constexpr int kFolder = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
   int folder = open(path[0] == '/' ? "/" : ".", kFolder);
@@ -54,7 +54,7 @@ int open_without_links(const std::string& path, int flags, bool* own = nullptr) 
   return -1;
 }
 
-// Of what is there, without opening it.
+// Checks an entry without opening it.
 bool look_at(const std::string& path, struct stat* status) {
   const int file = open_without_links(path, O_PATH);
   if (file < 0) return false;

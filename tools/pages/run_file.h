@@ -1,7 +1,7 @@
-// Files of run folders. Such a folder may belong to somebody else, who could put a link there to a file
-// of the user that looks at it, a pipe that never ends, or a file of a terabyte. So here nothing is read
-// but regular files, as many bytes as the caller wants, and no component of a path may be a symbolic
-// link. Paths are those that find_runs() gives: links in what the user typed are already resolved.
+// Files of run folders. Such a folder may belong to another user, who could put a link there to a
+// private file of the reader, a pipe that never ends, or a file of a terabyte. So only regular
+// files are read, up to a limit from the caller, and no component of a path may be a symbolic link.
+// Paths come from find_runs(), which resolves links in what the user typed.
 #pragma once
 
 #include <cstdint>
@@ -22,9 +22,9 @@ class RunFile {
   bool is_open() const { return descriptor_ >= 0; }
   uint64_t size() const { return size_; }
   uint64_t number() const { return number_; }  // of the inode
-  // Whether nobody can have put it there but this user, root, and groups that may write to the folder.
+  // Whether only this user, root, and groups that may write to the folder can have put it there.
   bool is_own() const { return is_open() && own_; }
-  // At most `most` bytes from `from` on; fewer at the end of the file or where it cannot be read.
+  // At most `most` bytes from `from` on; fewer at the end of the file or if it cannot be read.
   std::string read(uint64_t from, size_t most) const;
 
  private:
@@ -33,15 +33,15 @@ class RunFile {
   uint64_t size_ = 0, number_ = 0;
 };
 
-// The whole of a file; "" where it is not there, may not be read, or is larger than `most`.
+// The content of a whole file; "" if it does not exist, may not be read, or is larger than `most`.
 std::string text_of_run_file(const std::string& path, size_t most);
-// At most its last `most` bytes, from the beginning of a line on; "" where it cannot be read.
+// At most its last `most` bytes, from the beginning of a line on; "" if it cannot be read.
 std::string end_of_run_file(const std::string& path, size_t most);
-// Whether a regular file is there.
+// Whether it is an existing regular file.
 bool is_run_file(const std::string& path);
 // When a file or a folder was changed; 0: it is not there.
 std::time_t changed_in_run(const std::string& path);
-// The sorted names in a folder, at most `most`; none where it cannot be listed.
+// The sorted names in a folder, at most `most`; none if it cannot be listed.
 std::vector<std::string> names_in_run(const std::string& folder, size_t most);
 // Makes an empty file unless it is there. Error when it cannot.
 void make_run_file(const std::string& path);

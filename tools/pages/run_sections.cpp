@@ -61,7 +61,8 @@ std::string figure_tiles(const Run& run) {
     }
   }
   text += tile(short_number(static_cast<double>(figures.iterations)), "iterations");
-  if (figures.seconds > 0) text += tile(duration(figures.seconds), "training time, tests included");
+  if (figures.seconds > 0)
+    text += tile(duration(figures.seconds), "training time, including tests");
   if (std::isfinite(figures.speed))
     text += tile(speed_text(figures.speed), "iterations per second");
   if (std::isfinite(figures.waiting) && figures.waiting >= 0.0005)
@@ -91,11 +92,9 @@ std::string confusion_sections(const PageRun& run) {
     const std::string when = short_number(static_cast<double>(metric->iteration));
     text += section(cat("Confusion of the classes", last.size() > 1 ? cat(", test #", net) : ""),
                     counts.size() > 20
-                        ? cat("Which label was most often taken for which class in the test of "
-                              "iteration ",
-                              when, ".")
+                        ? cat("Most frequent confusions in the test of iteration ", when, ".")
                         : cat("The test of iteration ", when,
-                              ": a row for each label, a column for each answer."),
+                              ": one row per label, one column per prediction."),
                     confusion_table(counts, run.classes));
   }
   return text;
@@ -132,15 +131,15 @@ std::vector<std::string> incidents(const Run& run) {
     const std::string at = short_number(static_cast<double>(metric.iteration));
     if (metric.kind == "skip") ++skipped;
     if (metric.kind == "rollback")
-      notes.push_back(cat("In iteration ", value("from"), " the training went back to iteration ",
-                          at, metric.text("reason").empty() ? "" : ": " + metric.text("reason")));
+      notes.push_back(cat("In iteration ", value("from"), " the run went back to iteration ", at,
+                          metric.text("reason").empty() ? "" : ": " + metric.text("reason")));
     if (metric.kind == "early_stop")
       notes.push_back(cat("Early stop in iteration ", at, ": ", metric.text("output"),
                           " got no better than ", value("best"), " in ", value("tests"), " tests"));
   }
   if (skipped > 0)
     notes.push_back(cat(skipped, skipped == 1 ? " update was" : " updates were",
-                        " left out, as their losses were not finite"));
+                        " skipped, because their losses were not finite"));
   return notes;
 }
 

@@ -11,8 +11,9 @@ namespace crema {
 
 // The figures of one run side by side.
 std::string figure_tiles(const Run& run);
-// Of several: a row each with the settings in which they differ, last and best values, and the colour
-// that its lines have, the best run first; from three runs on also a drawing of settings and results.
+// For several: one row per run with the settings in which they differ, last and best values, and
+// the colour of its lines, the best run first; from three runs on also a drawing of settings and
+// results.
 std::string runs_table(const std::vector<PageRun>& runs, const std::vector<RunState>& states);
 std::string state_pill(const RunState& state);
 std::string chart_sections(const std::vector<PageRun>& runs);
@@ -26,12 +27,12 @@ std::string test_value(const std::string& name, double value);
 // Tests without those of single classes, which have a chart.
 std::vector<TestFigure> main_tests(const RunFigures& figures);
 std::string speed_text(double speed);
-// What happened on the way: rollbacks, updates left out, an early stop. Plain text.
+// Events of the run: rollbacks, skipped updates, an early stop. Plain text.
 std::vector<std::string> incidents(const Run& run);
-// A run in words, from its first start: net, files, when; "" where it recorded none.
+// A run in words, from its first start: net, files, time; "" if it recorded none.
 std::string described(const Run& run);
 
-// A confusion as HTML: a table of up to 20 classes, else the confusions that occur most.
+// A confusion as HTML: a table of up to 20 classes, otherwise the most frequent confusions.
 std::string confusion_table(const std::vector<std::vector<int64_t>>& counts,
                             const std::vector<std::string>& classes);
 

@@ -39,7 +39,7 @@ std::string value_of(const Message& message, const FieldDescriptor* field) {
   return join(values, ", ");
 }
 
-// What a solver that does not say so means: fields with a default of their own.
+// The defaults of solver fields that are not in the text.
 const std::map<std::string, std::string>& default_settings() {
   static const auto settings = [] {
     std::map<std::string, std::string> all;
@@ -116,7 +116,7 @@ std::vector<SettingColumn> columns_of(
   return columns;
 }
 
-// Runs that differ in more than their seeds drew these, most likely: each has one of its own.
+// Runs that differ in more than their seeds most likely drew these at random: each has its own.
 bool drew_seeds(const std::vector<SettingColumn>& columns) {
   const auto seeds = std::find_if(columns.begin(), columns.end(), [](const SettingColumn& column) {
     return column.name == "random_seed";

@@ -13,8 +13,8 @@ struct SettingColumn {
   std::vector<std::string> values;  // of each run; "": neither given nor with a default
 };
 
-// Of runs in their order; a run whose texts are not there has no values. Names of files differ in any
-// two runs and are left out, and so are seeds that the runs drew. If nets differ in many fields, one column has their names.
+// For runs in their order; a run without texts has no values. File names differ in any two runs and
+// are left out, and so are random seeds. If nets differ in many fields, one column has their names.
 std::vector<SettingColumn> differing_settings(const std::vector<RunTexts>& runs);
 
 // "layer[conv1].convolution_param.num_output" as a title: "conv1 num_output".

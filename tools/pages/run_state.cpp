@@ -45,7 +45,7 @@ double usual_pause(const Run& run) {
   return pause;
 }
 
-// Whether run.json names a process of this machine that is gone.
+// Whether run.json names a process of this machine that has ended.
 bool process_is_gone(const std::string& folder) {
   const auto record =
       nlohmann::json::parse(end_of_run_file(folder + "/run.json", size_t{1} << 20), nullptr, false);

@@ -1,4 +1,4 @@
-// How a run stands: whether it still runs, and its figures.
+// The state of a run: whether it still runs, and its figures.
 #pragma once
 
 #include <cstdint>
@@ -16,9 +16,9 @@ struct RunState {
   bool may_stop = false;
 };
 
-// Of a run that may be going on. now: seconds since 1970, as files' times are.
+// For a run that may be running. now: seconds since 1970, as in file times.
 RunState state_of(const PageRun& run, std::time_t now);
-// Of one that is looked at afterwards: what it recorded, nothing of its process.
+// For a finished one: its records, nothing about its process.
 RunState recorded_state(const Run& run);
 // A loss that is not finite ended it.
 bool has_diverged(const Run& run);
@@ -35,10 +35,10 @@ struct TestFigure {
 
 struct RunFigures {
   int64_t iterations = 0;
-  double seconds = 0;  // of all its starts
+  double seconds = 0;  // total of all its starts
   double loss = 0;     // the last in training; nan: none
   double speed = 0;    // iterations per second: the median of the last displays; nan: none
-  double waiting = 0;  // share of the whole time; nan: none
+  double waiting = 0;  // fraction of the whole time; nan: none
   std::vector<TestFigure> tests{};
 };
 

@@ -19,8 +19,9 @@ namespace {
 
 constexpr size_t kLongest = size_t{4} << 20;
 
-// How many layers the blobs pass between the layers that write and read them, in all: the layout's time
-// grows with it. A long chain has one per layer, a net in which each layer reads all others millions.
+// How many layers blobs pass between the layers that write and read them, in total: the layout's
+// time grows with it. A long chain has one per layer, a net in which each layer reads all others
+// millions.
 size_t passed_layers(const NetParameter& net) {
   std::map<std::string, int> written;
   size_t passed = 0;
@@ -42,13 +43,13 @@ std::string drawing_of_text(const RunTexts& texts) {
   NetParameter net;
   require(quiet_parse(texts.net, &net), texts.net_file, ": is not a net");
   require(net.layer_size() <= kMostLayers && passed_layers(net) <= kMostPassed, texts.net_file,
-          ": is too large to be drawn for a net that others can write");
+          ": is too large to be drawn, since others can write to it");
   net = filter_net(net, net_state(TRAIN, net, {}), silent_log());
   NetBoxes boxes = net_boxes(net, true);
   if (boxes.name.empty()) boxes.name = texts.net_file;
   return net_svg(boxes,
-                 "Drawn without shapes, as others can write to the folder of this run: making its "
-                 "layers would open the files that it names.");
+                 "Drawn without shapes, because others can write to the folder of this run: "
+                 "creating its layers would open the files that it names.");
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ namespace {
 
 constexpr size_t kMostTestColumns = 5;
 
-// `value`: what the column is sorted by; "": its text.
+// `value`: the sort key of the column; "": its text.
 std::string cell(const std::string& html, const std::string& value = "") {
   return value.empty() ? "<td>" + html + "</td>"
                        : cat("<td data-value=\"", html_text(value), "\">", html, "</td>");
@@ -50,7 +50,7 @@ std::vector<size_t> order_of(const std::vector<std::vector<TestFigure>>& tests,
   return order;
 }
 
-// Which settings led to which result: worth a look from three runs on.
+// Which settings led to which result: useful from three runs on.
 std::string parallel_section(const std::vector<PageRun>& runs,
                              const std::vector<SettingColumn>& settings,
                              const std::vector<std::vector<TestFigure>>& tests,
@@ -68,7 +68,7 @@ std::string parallel_section(const std::vector<PageRun>& runs,
   axes.push_back(score);
   return section(
       "Settings and results",
-      cat("A line for each run, through its settings to the last test of ", columns[0], "."),
+      cat("One line per run, through its settings to the last test of ", columns[0], "."),
       parallel_chart(names, axes));
 }
 

@@ -93,7 +93,7 @@ std::string standalone_chart(const StandaloneChart& chart) {
       path += cat(path.empty() ? "M" : "L", tenths(frame.x(x)), " ", tenths(frame.y(y)));
   }
   svg += cat("<path class=\"curve\" clip-path=\"url(#plot)\" d=\"", path, "\"/>");
-  // From left to right each a line higher than the one before, so that no text crosses a mark.
+  // From left to right, each one line higher than the one before, so that no text crosses a mark.
   std::vector<StandaloneChart::Mark> marks = chart.marks;
   std::sort(marks.begin(), marks.end(), [](const auto& a, const auto& b) { return a.x < b.x; });
   double above = plot_top - 6;

@@ -1,4 +1,4 @@
-// A chart as an SVG file of its own: measured points and a smooth curve over a logarithmic axis.
+// A chart as a separate SVG file: measured points and a smooth curve over a logarithmic axis.
 #pragma once
 
 #include <string>

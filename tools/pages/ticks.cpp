@@ -7,7 +7,7 @@ namespace crema {
 
 namespace {
 
-// Far above what the rounding up of a step to 1, 2 or 5 can give.
+// Far more than rounding up a step to 1, 2 or 5 can give.
 int most_ticks(int wanted) { return 2 * wanted + 2; }
 
 void add_tick(long double tick, std::vector<double>* ticks) {

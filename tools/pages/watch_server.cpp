@@ -41,16 +41,16 @@ struct Counted {
   const int before;
 };
 
-// Nothing from elsewhere, no script that is not ours, in no frame.
+// Nothing from other sites, no foreign script, and no frames.
 constexpr const char* kPolicy =
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src "
     "'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
-// A drawing is a file of its own, with its style in it and no script.
+// A drawing is a separate file, with its style in it and no script.
 constexpr const char* kPolicyOfDrawing =
     "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'";
 
-// What of a request the library gets to see: what the pages need. It would work long on ranges of bytes,
-// and unpack bodies.
+// The part of a request that the library sees: what the pages need. It would spend long on byte
+// ranges, and unpack bodies.
 std::string needed_of(const std::string& request) {
   std::string text = request.substr(0, request.find("\r\n")) + "\r\n";
   for (const char* name : {"Host", "Content-Type", "Content-Length", "Accept-Encoding"}) {
@@ -94,8 +94,8 @@ class Exchange : public httplib::Stream {
   size_t at_ = 0;
 };
 
-// The library's parser and its routes without its sockets and threads: there, eight slow clients
-// would be all that it serves.
+// Uses the library's parser and its routes without its sockets and threads, with which eight slow
+// clients would block all others.
 class Routes : public httplib::Server {
  public:
   std::string response_to(const std::string& request) {
@@ -225,11 +225,11 @@ void WatchServer::Server::stop(const Request& request, Response& response) {
     case LivePages::Stop::no_run:
       return answer(response, kNotFound, "There is no run of this name.");
     case LivePages::Stop::over:
-      return answer(response, kConflict, "This training does not run any more.");
+      return answer(response, kConflict, "This run has ended.");
     case LivePages::Stop::no_folder:
-      return answer(response, kConflict,
-                    "This training has no folder of its own: only one that was started with -run "
-                    "can be stopped from here.");
+      return answer(
+          response, kConflict,
+          "This run has no run folder: only runs started with -run can be stopped from here.");
     case LivePages::Stop::asked:
       break;
   }
@@ -264,7 +264,7 @@ void WatchServer::Server::route() {
     }
   });
   http.set_error_handler([](const Request&, Response& response) {
-    if (response.body.empty()) answer(response, response.status, "There is nothing here.");
+    if (response.body.empty()) answer(response, response.status, "There is no such page.");
   });
   http.Get("/", [this](const Request& in, Response& out) { page(in, out); });
   http.Get("/parts", [this](const Request& in, Response& out) { parts(in, out); });

@@ -12,7 +12,7 @@ struct WatchOptions {
   std::string folder;
   std::string host = "127.0.0.1";
   int port = 0;       // 0: a free one
-  std::string token;  // whoever knows it may stop trainings
+  std::string token;  // clients that know it may stop runs
 };
 
 class WatchServer {

@@ -12,9 +12,9 @@ namespace crema {
 
 namespace {
 
-// Of all files together, which take about a gigabyte of memory then.
+// Limit for all files together, which need about a gigabyte of memory then.
 constexpr size_t kMostLines = 4'000'000;
-// Of a file, of a file in a turn, of all in a turn, and at once.
+// Limits of a file, of a file per turn, of all per turn, and per read.
 constexpr uint64_t kMostBytes = uint64_t{128} << 20;
 constexpr size_t kMostOfFile = size_t{16} << 20, kMostOfTurn = size_t{64} << 20,
                  kPart = size_t{256} << 10;

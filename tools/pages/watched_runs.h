@@ -25,15 +25,15 @@ class WatchedRuns {
   explicit WatchedRuns(std::string folder) : folder_(std::move(folder)) {}
 
   const std::string& folder() const { return folder_; }
-  // Looks for new runs and reads what was added to the known ones. What is long is read in several
-  // turns, so that no file keeps the others from being shown.
+  // Looks for new runs and reads additions to the known ones. Long files are read in several turns,
+  // so that none delays the others.
   void refresh();
   // The newest first.
   std::vector<WatchedRun> runs() const;
   // Null: there is no run of this name. Names are compared with those of runs(), never looked up on
   // the disk.
   static const WatchedRun* find(const std::vector<WatchedRun>& runs, const std::string& name);
-  // What is wrong with files, one message each.
+  // The problems of files, one message each.
   std::vector<std::string> errors() const;
 
  private:

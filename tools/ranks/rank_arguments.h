@@ -1,4 +1,4 @@
-// The command of one rank, made of the command for all of them.
+// The command of one rank, derived from the command for all of them.
 #pragma once
 
 #include <functional>
@@ -7,8 +7,8 @@
 
 namespace crema {
 
-// The words of a command, whose first is the program, with `-gpu GPU` in place of what it says of
-// -gpu. takes_value: whether a flag without '=' is followed by its value.
+// The words of a command, whose first is the program, with `-gpu GPU` in place of its own -gpu.
+// takes_value: whether a flag without '=' is followed by its value.
 std::vector<std::string> arguments_for_gpu(
     int gpu, const std::vector<std::string>& words,
     const std::function<bool(const std::string& flag)>& takes_value);

@@ -21,7 +21,7 @@ extern char** environ;
 namespace crema {
 namespace {
 
-// Ours, but for what it says of ranks.
+// Our environment, except for variables about ranks.
 std::vector<std::string> environment_of(int rank, size_t ranks, const Listening& listening,
                                         const std::string& token) {
   std::vector<std::string> all = {cat("CREMA_RANK=", rank), cat("CREMA_RANKS=", ranks),
@@ -41,7 +41,7 @@ std::vector<std::string> environment_of(int rank, size_t ranks, const Listening&
 // In the new process, where after a fork only system calls are safe.
 [[noreturn]] void become(char* const* arguments, char* const* environment, int inherited,
                          pid_t parent, const sigset_t& mask) {
-  // Nobody would wait for it, or end it, any more. A SIGTERM could be one that the user ignores.
+  // Nobody would wait for it or end it any more. The user may ignore SIGTERM.
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(127);  // it ended before that
   sigprocmask(SIG_SETMASK, &mask, nullptr);
@@ -74,7 +74,7 @@ class Ranks {
       const timespec moment{0, 200000000};
       siginfo_t info{};
       const int number = sigtimedwait(&waited_for_, &info, &moment);
-      // The kernel's are those of the terminal, which has sent them to the ranks as well.
+      // Signals from the kernel come from the terminal, which has also sent them to the ranks.
       if (number > 0 && number != SIGCHLD && info.si_code <= 0) pass_on(number);
       collect();
       if (failed_ && running_ > 0) press();
@@ -152,7 +152,7 @@ class Ranks {
     return text;
   }
 
-  // What still runs when something else has failed.
+  // Processes that still run when something else has failed.
   void end() {
     for (const Process& process : ranks_) {
       if (process.status) continue;
@@ -167,7 +167,7 @@ class Ranks {
   int running_ = 0, code_ = 0;
   int sent_ = 0;                  // the signal that all have got
   std::optional<Moment> failed_;  // the first
-  // Within which ranks learn that one of them has failed, or has been asked to end, and do so.
+  // Time in which ranks learn that one of them has failed, or has been asked to stop, and end.
   const ControlClock::duration patience_;
   sigset_t waited_for_{}, before_{};
 };

@@ -12,13 +12,13 @@ struct RanksEnd {
 };
 
 // Starts one process for each command, whose first word is the name of the program, and waits until
-// all have ended. Their variables CREMA_* say who they are (comm/launcher.h). Call it before the
+// all have ended. Their variables CREMA_* identify them (comm/launcher.h). Call it before the
 // program starts threads.
 //
-// When one fails, the others may end by themselves for `patience` seconds, then they get SIGTERM,
-// and as much later SIGKILL. They are killed when this process is. SIGINT, SIGTERM and SIGHUP that
-// were sent to this process alone go on to rank 0, which tells the others; those of a terminal
-// reach all of them.
+// If one fails, the others have `patience` seconds to end by themselves, then they get SIGTERM, and
+// after the same time SIGKILL. They are killed if this process is. SIGINT, SIGTERM and SIGHUP to
+// this process only are forwarded to rank 0, which tells the others; those from a terminal reach
+// all of them.
 RanksEnd run_ranks(const std::vector<std::vector<std::string>>& commands, double patience = 5);
 
 }  // namespace crema

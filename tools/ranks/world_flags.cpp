@@ -25,17 +25,17 @@ bool names_several(const std::string& flag) {
 
 void check_flags() {
   require(FLAGS_rank_timeout > 0, "-rank_timeout is ", FLAGS_rank_timeout,
-          "; expected the seconds after which a rank that keeps the others waiting is lost");
+          "; expected the seconds after which a rank that keeps the others waiting counts as lost");
   require(FLAGS_batch_mode == "per_gpu" || FLAGS_batch_mode == "total", "-batch_mode ",
           FLAGS_batch_mode,
           ": expected per_gpu (batch_size is that of each rank) or total (of all ranks together)");
 }
 
-// Ranks meet before flags are checked, so that one of them tells the user what is wrong.
+// Ranks connect before flags are checked, so that one of them tells the user what is wrong.
 double meeting_timeout() { return FLAGS_rank_timeout > 0 ? FLAGS_rank_timeout : 60; }
 
-// Where the launcher leaves all processors to each rank, the ranks of a machine would take each other's:
-// this one takes its share.
+// If the launcher leaves all processors to each rank, the ranks of a machine would compete: this
+// one takes its part.
 void share_processors(const Launch& launch) {
   cpu_set_t all, mine;
   CPU_ZERO(&mine);
@@ -51,7 +51,7 @@ void share_processors(const Launch& launch) {
   sched_setaffinity(0, sizeof mine, &mine);
 }
 
-// mpirun gives each rank a single core where there are few ranks.
+// mpirun gives each rank a single core if there are few ranks.
 void warn_of_idle_processors(ProgramLog& log, const Launch& launch) {
   const long all = sysconf(_SC_NPROCESSORS_ONLN);
   const int each = usable_processors();
@@ -61,8 +61,8 @@ void warn_of_idle_processors(ProgramLog& log, const Launch& launch) {
                   " binds them so; with mpirun --bind-to none they share all"));
 }
 
-// Nothing ends a start of MPI in which one rank stands still. While this lives the process does, after
-// the timeout and what the ranks need to say that one of them is missing.
+// Nothing ends an MPI start in which one rank hangs. While this lives, it ends the process after
+// the timeout and the time that the ranks need to report a missing one.
 class StartLimit {
  public:
   StartLimit(ProgramLog& log, const Launch& launch)
@@ -75,8 +75,9 @@ class StartLimit {
           changed.wait_for(lock, over, std::chrono::duration<double>(seconds),
                            [] { return false; });
           if (over.stop_requested()) return;
-          log.error(cat("the ", launch.ranks, " ranks have not met within ", meeting_timeout(),
-                        " s, and ", launch.launcher, " does not say which of them stands still"));
+          log.error(cat("the ", launch.ranks, " ranks have not connected within ",
+                        meeting_timeout(), " s, and ", launch.launcher,
+                        " does not say which of them stands still"));
           _exit(1);
         }) {}
 

@@ -1,5 +1,5 @@
-// Several ranks: whether this command is to start them, or is one of them, from -gpu, -batch_mode,
-// -rank_timeout and what a launcher has put into the environment.
+// Several ranks: finds out whether this command should start them, or is one of them, from -gpu,
+// -batch_mode, -rank_timeout and the launcher's environment variables.
 #pragma once
 
 #include <functional>
@@ -15,19 +15,19 @@
 
 namespace crema {
 
-// Of a command that no launcher has started: the GPUs that -gpu names, or the solver's device_id
-// where -gpu is not given, if there are several, each for a rank of its own; else none.
+// For a command without a launcher: the GPUs that -gpu names, or the solver's device_id without
+// -gpu, if there are several, one per rank; otherwise none.
 std::vector<int> gpus_of_ranks(ProgramLog& log, const SolverFile& file);
 
 // Meets the other ranks of a launch. From here on ranks above 0 log errors only.
 std::unique_ptr<World> meet_ranks(ProgramLog& log, const Launch& launch);
 
-// From here on -gpu holds this rank's GPU: of those that it named, or of all where the solver wants a
+// From here on -gpu is this rank's GPU: of those that it named, or of all if the solver requests a
 // GPU, the one with the rank's number on this machine.
 void take_gpu_of_rank(const Launch& launch, bool wanted);
 
-// Does `work` as one of several ranks, and returns the exit code. An error is told by one rank, at once:
-// ending the world takes a moment, in which a launcher may end this process.
+// Does `work` as one of several ranks, and returns the exit code. One rank reports an error,
+// immediately: ending the world takes a moment, in which a launcher may end this process.
 int run_on_rank(ProgramLog& log, World& world, const std::function<int()>& work);
 
 // A rank above 0 has what rank 0 gives.

@@ -17,7 +17,7 @@ namespace {
 
 namespace pb = google::protobuf;
 
-// Fields of layers that name a file or folder to read, which is looked up beside the net, too.
+// Fields of layers that name a file or folder to read, which is also looked up next to the net.
 const std::set<std::string> kPaths = {"source",         "mean_file",  "label_map_file",
                                       "name_size_file", "video_file", "root_folder",
                                       "root_dir",       "heatmap_dir"};
@@ -100,7 +100,7 @@ void require_net_files(const SolverFile& file) {
   paths.insert(paths.end(), solver.test_net().begin(), solver.test_net().end());
   for (const std::string& path : paths) {
     const std::string found = find_file(path, folder_of(file.path));
-    // What is missing or a folder is told where it is read.
+    // Missing files and folders are reported where they are read.
     require(
         !std::filesystem::is_fifo(found), found,
         ": -run keeps the text of the net, and a pipe can be read only once; write the net to a "

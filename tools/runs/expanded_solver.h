@@ -1,5 +1,5 @@
-// A solver and its nets as plain files: what includes, variables, -set and other flags made of them
-// is written out, so that a training can be told and repeated from these files alone.
+// A solver and its nets as plain files: with includes, variables, -set and other flags written out,
+// so that these files alone describe and repeat a run.
 #pragma once
 
 #include <string>
@@ -17,8 +17,8 @@ struct ExpandedSolver {
   std::vector<std::pair<std::string, std::string>> nets;
 };
 
-// For files in `folder`. Paths stay those that work from today's working directory: what was found
-// beside the solver or net is named by where it lies.
+// For files in `folder`. Paths stay valid from the current working directory: files found next to
+// the solver or net get their location.
 ExpandedSolver expanded_solver(const SolverFile& file, const std::string& folder);
 
 // Error for a net from a pipe, whose text is gone once it has been read.

@@ -1,4 +1,4 @@
-// A line of a training's log, as Caffe and glog of many years wrote it.
+// A line of a training log, as Caffe and glog have written it over the years.
 #pragma once
 
 #include <optional>
@@ -25,8 +25,8 @@ struct LogLine {
 // result.
 LogLine parse_log_line(std::string_view line);
 
-// Seconds from one line to a later one. Where no year is said, a month that goes back is the next
-// year's, and a 29th of February that no line is of was not there.
+// Seconds from one line to a later one. Without a year, a month that goes back belongs to the next
+// year, and a 29th of February without lines did not exist.
 double seconds_between(const LogStamp& before, const LogStamp& after);
 
 }  // namespace crema

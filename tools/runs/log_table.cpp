@@ -15,7 +15,7 @@ namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
-// The number that follows `key`; none: there is no key, or something else behind it.
+// The number after `key`; none: there is no key, or something else follows it.
 template <typename Number>
 std::optional<Number> number_after(std::string_view text, std::string_view key,
                                    size_t* end = nullptr) {
@@ -109,7 +109,7 @@ class LogReading {
   }
 
   void begin(const LogLine& line) {
-    // What passed since the last run's last line is a pause.
+    // The time since the last run's last line is a pause.
     if (line.stamp) last_ = *line.stamp;
     train_.open = test_.open = false;
   }
@@ -167,7 +167,7 @@ class LogReading {
     }
   }
 
-  // The line with an iteration's rate comes behind those with its outputs.
+  // The line with an iteration's rate follows those with its outputs.
   void set_rate(LogTable* table) const {
     for (auto row = table->rows.rbegin(); row != table->rows.rend() && row->iteration == iteration_;
          ++row)

@@ -1,4 +1,4 @@
-// The tables in a training's log: what its nets put out, by iteration.
+// The tables in a training log: the nets' outputs, by iteration.
 #pragma once
 
 #include <cstdint>
@@ -28,9 +28,9 @@ struct LogTables {
 };
 
 // Reads logs of Caffe, its forks and Crema.
-//   - Rows that a resumed or rolled back training computes anew replace the earlier ones.
-//   - In a log of several runs in a row, time goes on from run to run: the pauses do not count.
-//   - Of several processes only the first one's lines are read.
+//   - Rows that a resumed or rolled back run computes again replace the earlier ones.
+//   - In a log of several consecutive runs, time continues from run to run: pauses do not count.
+//   - With several processes only the first one's lines are read.
 //   - Without lines of outputs, in the oldest logs, the losses of "Iteration N, loss = v" and the
 //     "Test score #0" are taken.
 LogTables read_log(std::istream& log);

@@ -16,7 +16,7 @@ class TemporaryFolder {
  public:
   TemporaryFolder() {
     path_ = (std::filesystem::temp_directory_path() / "crema_resume_check_XXXXXX").string();
-    require(mkdtemp(path_.data()), path_, ": cannot make this folder; TMPDIR names another place");
+    require(mkdtemp(path_.data()), path_, ": cannot make this folder; set TMPDIR to another one");
   }
   ~TemporaryFolder() {
     std::error_code none;
@@ -43,7 +43,7 @@ class ResumeCheck {
         iterations_(iterations),
         prepare_(prepare) {
     SolverParameter& solver = file_.solver;
-    // Snapshots come when this check wants them, and nothing depends on the clock.
+    // Snapshots come when this check requests them, and nothing depends on the clock.
     for (const char* field : {"snapshot", "snapshot_minutes", "max_minutes", "keep_last",
                               "keep_every", "snapshot_include_state"})
       solver.GetReflection()->ClearField(&solver, solver.GetDescriptor()->FindFieldByName(field));
@@ -52,7 +52,7 @@ class ResumeCheck {
   void run() {
     const bool clock_decides = file_.solver.random_seed() < 0;
     const Training whole = train("whole", 2 * iterations_, "");
-    log_.info(cat("-resume_check: the same again, with a snapshot after ", iterations_,
+    log_.info(cat("-resume_check: again, with a snapshot after ", iterations_,
                   " iterations and new nets from there on"));
     context_.set_log(silent_log());
     file_.solver.set_random_seed(static_cast<int64_t>(seed_));
@@ -76,8 +76,8 @@ class ResumeCheck {
       const int64_t end = solver.iteration() + iterations;
       solver.step(iterations);
       require(!solver.stopped() && solver.iteration() == end, "-resume_check ", iterations_,
-              ": the training stopped after ", solver.iteration(), " iterations, and ",
-              2 * iterations_, " are needed");
+              ": the run stopped after ", solver.iteration(), " iterations, and ", 2 * iterations_,
+              " are needed");
       seed_ = solver.seed();
       for (const Parameter& parameter : solver.net().parameters())
         done.weights.push_back(
@@ -96,8 +96,7 @@ class ResumeCheck {
   void compare(const Training& whole, const Training& resumed) const {
     const std::string differs = difference(whole, resumed);
     require(differs.empty(),
-            "-resume_check: the resumed training is not the one without a break: ", differs,
-            hint());
+            "-resume_check: the resumed run differs from the uninterrupted one: ", differs, hint());
     size_t values = 0;
     for (const Training::Blob& blob : whole.weights) values += blob.values.size();
     log_.info(cat("-resume_check ", iterations_, ": equal bit for bit. ", iterations_,
@@ -108,7 +107,7 @@ class ResumeCheck {
 
   std::string hint() const {
     return context_.device() == Device::gpu && !context_.repeatable
-               ? "; on a GPU some sums are added up in any order: try again with -deterministic"
+               ? "; on a GPU the order of some sums varies: try again with -deterministic"
                : "";
   }
 

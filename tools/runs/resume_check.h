@@ -1,5 +1,5 @@
-// -resume_check N: proves on a user's own net that a training which is stopped and resumed is the
-// one that was not.
+// -resume_check N: checks on a user's own net that a stopped and resumed run equals an
+// uninterrupted one.
 #pragma once
 
 #include <functional>
@@ -9,10 +9,10 @@
 
 namespace crema {
 
-// Trains `iterations` twice without a break; then once more, up to a snapshot in the middle, and on
-// from there with a new solver and new nets; and compares weights and state. Everything is written
-// to a temporary folder. Error says what differs first and by how much. `prepare` is called with
-// each solver before it trains.
+// Trains `iterations` twice without interruption; then once more, up to a snapshot in the middle,
+// and from there with a new solver and new nets; and compares weights and state. Everything is
+// written to a temporary folder. Error names the first difference and its size. `prepare` is called
+// with each solver before it trains.
 void check_resume(ProgramLog& log, Context& context, const SolverFile& file,
                   const SolverOptions& options, int iterations,
                   const std::function<void(Solver&)>& prepare);

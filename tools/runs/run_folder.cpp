@@ -51,7 +51,7 @@ bool make_folder(const std::string& path) {
   return false;
 }
 
-// Whether something is in it that no training has left which was killed as it began.
+// Whether it contains anything not left by a run that was killed as it began.
 bool has_other_files(const std::string& path) {
   for (const std::string& name : list_folder(path))
     if (name != "train.log" || fs::file_size(path + "/" + name) > 0) return true;
@@ -121,11 +121,11 @@ void RunFolder::choose(const std::string& flag, const std::string& name,
   made_.push_back(path_);
 }
 
-// The lock stays as long as the program: the log's last line may come after this object.
+// The lock lasts as long as the program: the log's last line may come after this object.
 int RunFolder::open_log() {
   remove_leftovers(path_, TemporaryEntry::Kind::file);
   require(file_exists(file("run.json")) || !has_other_files(path_), "-run ", path_,
-          ": other files are in this folder, and no run; name a new one, or -run auto");
+          ": this folder has other files and no run; name a new one, or use -run auto");
   const std::string name = file("train.log");
   constexpr int kHow = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC;
   int log = open(name.c_str(), kHow | O_EXCL, 0666);
@@ -138,7 +138,7 @@ int RunFolder::open_log() {
   // Some file systems have no locks.
   if (flock(log, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
     close(log);
-    fail("-run ", path_, ": another training is writing to this folder",
+    fail("-run ", path_, ": another run is writing to this folder",
          file_exists(file("run.json")) ? ", " + described_run(file("run.json")) : "",
          "; end it first (its pid is in ", file("run.json"), "), or name another folder");
   }
@@ -153,11 +153,12 @@ void RunFolder::make(const std::string& snapshot) {
     written_.insert(written_.end(), {"run.json", "metrics.jsonl", "metrics.csv", "tensorboard"});
     return write_run_record(record);
   }
-  require(!snapshot.empty(), "-run ", path_, ": this folder holds a run, ", described_run(record),
-          "; add -snapshot auto to go on with it, or name another folder to begin anew");
+  require(!snapshot.empty(), "-run ", path_, ": this folder already has a run, ",
+          described_run(record),
+          "; add -snapshot auto to continue it, or name another folder for a new run");
 }
 
-// From before this start: nobody could have meant this training.
+// From before this start: it cannot be meant for this run.
 void RunFolder::remove_stale_request() {
   if (unlink(file("stop").c_str()) == 0)
     log_.info(cat("Removed ", file("stop"), ", which was there before this start."));
@@ -178,7 +179,7 @@ void RunFolder::begin(SolverFile given, Solver& solver) {
   }
   if (FLAGS_level != 0 || !FLAGS_stage.empty())
     *text.mutable_train_state() = solver.parameter().train_state();
-  // Somebody who trains from this file shall not overwrite the snapshots of this folder.
+  // Training from this file must not overwrite the snapshots of this folder.
   text.set_snapshot_prefix(prefix_);
   text.set_random_seed(static_cast<int64_t>(solver.seed()));
   const bool gpu = context.device() == Device::gpu;
@@ -211,7 +212,7 @@ Action RunFolder::action() {
   const std::string request = file("stop");
   if (!file_exists(request)) return Action::none;
   unlink(request.c_str());
-  log_.info(cat(request, " asks for the end: the training stops with a snapshot."));
+  log_.info(cat(request, " requests a stop: the run ends with a snapshot."));
   return Action::snapshot_stop;
 }
 

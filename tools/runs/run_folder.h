@@ -1,10 +1,11 @@
-// -run: a folder for everything of one training.
-//   run.json            what was started, when, where and by which version (tools/runs/run_record.h)
-//   solver.prototxt     the solver, and the nets that it names beside it, with all flags applied
+// -run: a folder for everything about one run.
+//   run.json            what was started, when, where and by which version
+//   (tools/runs/run_record.h)
+//   solver.prototxt     the solver, and next to it its nets, with all flags applied
 //   train.log           the log
 //   metrics.jsonl, metrics.csv
 //   snapshots/          PREFIX_iter_N, PREFIX_best, PREFIX_confusion.csv
-//   stop                who makes this file ends the training with a snapshot
+//   stop                create this file to end the run with a snapshot
 #pragma once
 
 #include <chrono>
@@ -19,13 +20,12 @@ namespace crema {
 class RunFolder {
  public:
   // `flag` is a folder or "auto", for runs/NAME-1, runs/NAME-2 ...; `name` is made safe for that.
-  // `snapshot` is -snapshot: with "auto" the newest of runs/NAME-K is taken. Makes the folder with a
-  // run.json in it, unless it holds a run, and begins to copy the log. Error for a folder that holds
-  // a run when `snapshot` is empty, for one with other files in it, and while another training
-  // writes there.
+  // `snapshot` is -snapshot: with "auto" the newest of runs/NAME-K is taken. Makes the folder with
+  // a run.json in it, unless it has a run, and begins to copy the log. Error for a folder with a
+  // run if `snapshot` is empty, for one with other files, and while another run writes there.
   RunFolder(ProgramLog& log, const std::string& flag, const std::string& name,
             const std::string& snapshot);
-  // Without begin(), removes what it has made.
+  // Without begin(), removes what it created.
   ~RunFolder();
   RunFolder(const RunFolder&) = delete;
   RunFolder& operator=(const RunFolder&) = delete;

@@ -19,7 +19,7 @@ namespace {
 
 using Record = RunRecordJson;
 
-// Those that are not their defaults, from wherever they were set.
+// Flags with other values than their defaults, wherever they were set.
 Record flags_now() {
   Record flags = Record::object();
   for (const std::string& name : VerbRegistry::find("train")->flags) {

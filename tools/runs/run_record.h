@@ -1,4 +1,4 @@
-// run.json: what a training in a run folder was started with.
+// run.json: how a run in a run folder was started.
 //   command, flags    as typed, and each flag that is not its default
 //   folder, host, pid, started (UTC), version, built_with
 //   net, device, seed
@@ -10,7 +10,7 @@
 
 namespace crema {
 
-// Writes run.json for a training that is about to be made.
+// Writes run.json for a run that is about to be created.
 void write_run_record(const std::string& path);
 
 struct RunStartRecord {
@@ -20,7 +20,7 @@ struct RunStartRecord {
   int64_t iteration = 0;
 };
 
-// Adds what is known once the training has been made. Error when the file is damaged.
+// Adds the data that are known once the run has been created. Error if the file is damaged.
 void complete_run_record(const std::string& path, const RunStartRecord& start);
 
 }  // namespace crema

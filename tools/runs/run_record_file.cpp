@@ -21,7 +21,7 @@ RunRecordJson read_run_record(const std::string& path) {
 }
 
 void write_run_record(const std::string& path, const RunRecordJson& record) {
-  // Names of files need not be UTF-8, which JSON asks for.
+  // File names need not be UTF-8, which JSON requires.
   write_file_atomically(path,
                         record.dump(2, ' ', false, RunRecordJson::error_handler_t::replace) + "\n");
 }

@@ -1,4 +1,4 @@
-// The file run.json, as JSON: what is in it is described in tools/runs/run_record.h.
+// The file run.json, as JSON: tools/runs/run_record.h describes its content.
 #pragma once
 
 #include <nlohmann/json.hpp>

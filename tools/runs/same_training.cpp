@@ -50,7 +50,7 @@ std::string difference(const char* what, const std::vector<Training::Blob>& weig
   return "";
 }
 
-// Of the fields that are no blobs.
+// For the fields that are not blobs.
 std::string difference_of_rest(const SolverState& expected, const SolverState& found) {
   const auto* reflection = expected.GetReflection();
   const auto* type = expected.GetDescriptor();
@@ -85,7 +85,7 @@ std::string difference(const Training& expected, const Training& found) {
        {difference("history", expected.weights, a.history(), b.history()),
         difference("the average", expected.weights, a.average(), b.average()),
         difference("the slow weights", expected.weights, a.slow(), b.slow()),
-        difference("what recurrent layers carry", none, a.carried(), b.carried())}) {
+        difference("the state of recurrent layers", none, a.carried(), b.carried())}) {
     if (!differs.empty()) return differs;
   }
   for (SolverState* state : {&a, &b}) {

@@ -1,4 +1,4 @@
-// Whether two trainings have come to the same, bit for bit.
+// Whether two runs have the same result, bit for bit.
 #pragma once
 
 #include <string>
@@ -17,8 +17,8 @@ struct Training {
   SolverState state;
 };
 
-// "": they are the same. Else what differs first, and by how much; names and hashes of files do not
-// count.
+// "": they are the same. Otherwise the first difference and its size; names and hashes of files do
+// not count.
 std::string difference(const Training& expected, const Training& found);
 
 }  // namespace crema

@@ -1,4 +1,4 @@
-// StatusReader: the status line of a training on a terminal: progress, speed, remaining time.
+// StatusReader: the status line of a run on a terminal: progress, speed, remaining time.
 #pragma once
 
 #include <chrono>

@@ -19,7 +19,7 @@ void StopAdvice::read(const Event& event) {
     if (state_.empty()) {
       log_.warning(stopped +
                    ", without a snapshot: it cannot continue from here (-sigint_effect "
-                   "snapshot_stop takes one in any case)");
+                   "snapshot_stop always writes one)");
       return;
     }
     const std::string from =

@@ -1,4 +1,4 @@
-// StopAdvice: after a training that was stopped by request, logs the command that continues it.
+// StopAdvice: after a run was stopped on request, logs the command that continues it.
 #pragma once
 
 #include <cstdint>

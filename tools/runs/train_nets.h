@@ -6,7 +6,7 @@
 
 namespace crema {
 
-// Replaces every net that the solver names by -model, if that is given. Error when there is no such
+// Replaces every net that the solver names by -model, if that is given. Error if there is no such
 // file.
 void take_model_flag(SolverFile* file);
 

@@ -8,7 +8,7 @@ namespace crema {
 
 namespace {
 
-// So many passes, or as many as fit into that time.
+// This many passes, or as many as fit into that time.
 constexpr int passes_timed = 10;
 constexpr double longest = 3;  // seconds
 

@@ -9,8 +9,8 @@
 
 namespace crema {
 
-// Measures a net for some seconds: its steps one by one, and whole training steps, whose time those
-// of the steps are scaled to, because steps that overlap take less together.
+// Measures a net for some seconds: its steps one by one, and whole training steps. The times of the
+// steps are scaled to the latter, because overlapping steps take less time together.
 StepProfile measure_profile(Net& net, const SolverParameter& solver, const std::string& device);
 
 }  // namespace crema

@@ -18,7 +18,7 @@ Layout layout_of(const Network& network, int ranks) {
           hosts > 1 ? std::min(network.inside, network.between) : network.inside};
 }
 
-// Of one pass around the ring; a sum takes two.
+// Time of one pass around the ring; a sum takes two.
 double around(const Network& network, int ranks, double bytes) {
   const Layout layout = layout_of(network, ranks);
   const double between = layout.hosts - 1, inside = ranks - 1 - between;

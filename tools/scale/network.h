@@ -14,7 +14,7 @@ struct Network {
   bool two_levels = false;  // whether sums may be made in two levels
 };
 
-// What NCCL assumes of NVLink, of InfiniBand and of a start, for its protocol of large messages
+// NCCL's values for NVLink, for InfiniBand and for a start, for its protocol of large messages
 // (src/graph/tuning.cc).
 constexpr double kInsideLatency = 4e-6, kBetweenLatency = 14e-6, kStart = 8.4e-6;
 

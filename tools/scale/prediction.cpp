@@ -25,7 +25,7 @@ std::vector<double> ready_times(const StepProfile& profile, bool shards) {
   return ready;
 }
 
-// Sorted by what they gain; those that gain less than 1 % are removed.
+// Sorted by gain; those that gain less than 1 % are removed.
 std::vector<WhatIf> worth(std::vector<WhatIf> all, const Prediction& now) {
   all.erase(std::remove_if(all.begin(), all.end(),
                            [&](const WhatIf& what) {
@@ -110,8 +110,7 @@ std::vector<WhatIf> limits_of(const StepProfile& profile, const Network& network
     all.push_back({change, now});
     all.back().prediction.take(profile, now.seconds - saved);
   };
-  add_saved("the last sum, which begins when backward is over",
-            std::min(now.exposed, now.last_bucket));
+  add_saved("the last sum, which begins after backward", std::min(now.exposed, now.last_bucket));
   add_saved("the update", now.update);
   return worth(all, now);
 }
@@ -138,14 +137,14 @@ std::vector<WhatIf> remedies_of(const StepProfile& profile, const Network& netwo
   other = exchange;
   other.shards = !exchange.shards;
   if (exchange.wire > 2)
-    add(exchange.shards ? "without -shard" : "a divided update: -shard", profile, network, other);
+    add(exchange.shards ? "without -shard" : "an update divided among ranks: -shard", profile,
+        network, other);
   Network faster = network;
   faster.between *= 2;
-  if (ranks > network.per_host)
-    add("a network between hosts of twice the bandwidth", profile, faster, exchange);
+  if (ranks > network.per_host) add("twice the bandwidth between hosts", profile, faster, exchange);
   faster = network;
   faster.inside *= 2;
-  add("links inside the host of twice the bandwidth", profile, faster, exchange);
+  add("twice the bandwidth inside the host", profile, faster, exchange);
   faster = network;
   faster.two_levels = true;
   add("sums in two levels, as NCCL makes them with NVLS", profile, faster, exchange);

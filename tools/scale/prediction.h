@@ -30,24 +30,24 @@ struct Prediction {
   void take(const StepProfile& profile, double iteration);
 };
 
-// Each rank computes as `profile` says. One sum runs at a time, beside backward and in the order of
-// the buckets; with iter_size above 1 beside the last pass's, sharded after it. Not part of this: that
-// ranks wait for the slowest of them, for data or for a network that others use, and that sums take
-// memory bandwidth and cores from computing.
+// Each rank computes as `profile` describes. One sum runs at a time, during backward and in the
+// order of the buckets; with iter_size above 1 during the last pass's, sharded after it. The model
+// leaves out that ranks wait for the slowest of them, for data or for a network that others use,
+// and that sums take memory bandwidth and cores from computing.
 Prediction predict(const StepProfile& profile, const Network& network, const Exchange& exchange,
                    int ranks);
 
-// What would be with something changed.
+// The prediction with something changed.
 struct WhatIf {
   std::string change;
   Prediction prediction;
 };
 
-// What slows this down, each with the prediction without it; the dearest first, and nothing that
-// costs less than 1 % of the speed.
+// Everything that slows this down, each with the prediction without it; the most expensive first,
+// and nothing that costs less than 1 % of the speed.
 std::vector<WhatIf> limits_of(const StepProfile& profile, const Network& network,
                               const Exchange& exchange, int ranks);
-// What would make it faster by at least 1 %, the best first.
+// Changes that would make it faster by at least 1 %, the best first.
 std::vector<WhatIf> remedies_of(const StepProfile& profile, const Network& network,
                                 const Exchange& exchange, int ranks);
 

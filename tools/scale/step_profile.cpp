@@ -46,7 +46,7 @@ void check_profile(const StepProfile& profile) {
     require(range.first >= end && range.count >= 0 && range.first % 16 == 0 &&
                 std::max(range.first, range.count) < most_elements,
             "the gradients at ", range.first,
-            " do not follow those before them, begin at no multiple of 16 or are too many");
+            " do not follow the previous ones, do not begin at a multiple of 16, or are too many");
     require(range.node >= -1 && range.node < static_cast<int>(profile.backward.size()),
             "gradients are of step ", range.node, ", but there are ", profile.backward.size());
     end = range.first + range.count;

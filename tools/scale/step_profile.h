@@ -1,5 +1,5 @@
-// What `crema scale` knows of a training on one device: the times of its steps and which gradients
-// are final after which of them. It is measured, or read from a file that an earlier run wrote.
+// The input of `crema scale` about training on one device: the times of its steps and which
+// gradients are final after which of them. It is measured, or read from a file of an earlier run.
 #pragma once
 
 #include <string>

@@ -33,7 +33,7 @@ double seconds_from(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-// "data_param.batch_size": the field that set_batch_size() sets; "" where it sets a shape.
+// "data_param.batch_size": the field that set_batch_size() sets; "" if it sets a shape.
 std::string batch_field(LayerParameter layer) {
   constexpr int never = 1234567891;
   set_batch_size(layer, never);

@@ -1,4 +1,4 @@
-// Tries a training with other batches: whether it fits into memory, and how fast it is.
+// Tries other batch sizes: whether a run fits into memory, and how fast it is.
 #pragma once
 
 #include <memory>
@@ -25,7 +25,7 @@ struct BatchTrial {
 
 class BatchTrials {
  public:
-  // `file`: what is trained, without tests and snapshots; -assume counts.
+  // `file`: the solver, without tests and snapshots; -assume applies.
   BatchTrials(ProgramLog& log, Context& context, const SolverFile& file);
 
   // The batch that the net has, and the settings that change it, "layer[data].data_param.batch_size";
@@ -34,8 +34,8 @@ class BatchTrials {
   const std::vector<std::string>& settings() const { return settings_; }
   const std::vector<std::string>& others() const { return others_; }
 
-  // Trains a few iterations; where they shall be timed for about half a second more, or -iterations.
-  // Batch 0: as the net has it; then an Error is thrown, not told.
+  // Trains a few iterations; to time them, for about half a second more, or -iterations. Batch 0:
+  // the net's own batch; then an Error is thrown, not reported.
   BatchTrial run(int64_t batch, bool timed);
   // Bytes that a net may take.
   size_t available() const { return available_; }

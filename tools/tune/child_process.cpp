@@ -19,7 +19,7 @@ namespace crema {
 
 namespace {
 
-// Ours, with `changes` in place of what it says of the same names.
+// Our environment, with `changes` replacing variables of the same names.
 std::vector<std::string> environment_with(const std::vector<std::string>& changes) {
   std::vector<std::string> all = changes;
   for (char** entry = environ; *entry; ++entry) {
@@ -53,7 +53,7 @@ std::vector<std::string> environment_with(const std::vector<std::string>& change
 ChildProcess::ChildProcess(const std::vector<std::string>& arguments,
                            const std::vector<std::string>& environment)
     : log_(std::tmpfile(), std::fclose) {
-  if (!log_) fail("no temporary file for the log of a training: ", std::strerror(errno));
+  if (!log_) fail("no temporary file for the log of a run: ", std::strerror(errno));
   std::vector<std::string> words = {"crema"}, variables = environment_with(environment);
   words.insert(words.end(), arguments.begin(), arguments.end());
   const std::vector<char*> argv = pointers_to(words), envp = pointers_to(variables);
@@ -61,7 +61,7 @@ ChildProcess::ChildProcess(const std::vector<std::string>& arguments,
   const pid_t self = getpid();
   pid_ = fork();
   if (pid_ == 0) become(argv.data(), envp.data(), log, self);
-  if (pid_ < 0) fail("a training cannot be started: ", std::strerror(errno));
+  if (pid_ < 0) fail("a run cannot be started: ", std::strerror(errno));
 }
 
 ChildProcess::~ChildProcess() {

@@ -13,9 +13,9 @@ namespace crema {
 
 class ChildProcess {
  public:
-  // Starts `crema ARGUMENTS...` with these variables ("NAME=VALUE") set in its environment. What it
-  // writes to stdout is dropped, its log is kept for message(). A Ctrl-C at the terminal does not
-  // reach it; where this process ends, it gets SIGTERM.
+  // Starts `crema ARGUMENTS...` with these variables ("NAME=VALUE") set in its environment. Its
+  // stdout is dropped, its log is kept for message(). A Ctrl-C at the terminal does not reach it;
+  // if this process ends, it gets SIGTERM.
   ChildProcess(const std::vector<std::string>& arguments,
                const std::vector<std::string>& environment);
   ~ChildProcess();  // ends it by SIGTERM, and waits, where it still runs
@@ -24,9 +24,9 @@ class ChildProcess {
 
   // Its exit code once it has ended; 128 + number for a signal.
   std::optional<int> ended();
-  // SIGTERM: a training writes a snapshot and ends.
+  // SIGTERM: a run writes a snapshot and ends.
   void terminate();
-  // The last error in its log, else that a signal ended it; "" after success.
+  // The last error in its log, otherwise that a signal ended it; "" after success.
   std::string message();
 
  private:

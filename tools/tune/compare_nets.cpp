@@ -47,14 +47,14 @@ void keep_tops(Net& net, const PlanNode& node, NetPass* pass) {
   }
 }
 
-// Those of the first net, unless it is that.
+// Shares those of the first net, unless it is the first.
 void give_parameters(const std::vector<std::vector<float>>& values, Net& net) {
   if (values.empty()) return;
   const std::vector<Parameter>& parameters = net.parameters();
   bool fit = parameters.size() == values.size();
   for (size_t i = 0; fit && i < values.size(); ++i)
     fit = static_cast<size_t>(parameters[i].shape.count()) == values[i].size();
-  require(fit, "-with ", FLAGS_with, ": the second net has other parameters than the first");
+  require(fit, "-with ", FLAGS_with, ": the second net has different parameters");
   for (size_t i = 0; i < values.size(); ++i)
     from_floats(net.context(), values[i].data(), parameters[i].data);
   net.parameters_changed();
@@ -65,7 +65,7 @@ struct Row {
   Difference difference;
 };
 
-// What both have, in the order of `a`.
+// The common ones, in the order of `a`.
 std::vector<Row> rows_of(const std::vector<NetPass::Blob>& a, const std::vector<NetPass::Blob>& b) {
   std::map<std::pair<std::string, std::string>, const NetPass::Blob*> of_b;
   for (const NetPass::Blob& blob : b) of_b[{blob.layer, blob.name}] = &blob;

@@ -8,7 +8,7 @@
 
 namespace crema {
 
-// What a net computed from one batch: its loss, the tops of each step, the gradients of its
+// The results of a net for one batch: its loss, the tops of each step, the gradients of its
 // parameters.
 struct NetPass {
   double rounding = 0;  // relative differences up to this are those of the precision

@@ -20,7 +20,7 @@ Run run_at(const std::string& path) {
   const std::string file = folder_exists(path) ? path + "/metrics.jsonl" : path;
   std::vector<Run> runs = read_runs(file);
   require(!runs.empty(), file,
-          ": is empty; `crema train` writes metrics.jsonl beside its snapshots");
+          ": is empty; `crema train` writes metrics.jsonl next to its snapshots");
   return runs.back();
 }
 

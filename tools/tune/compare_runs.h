@@ -1,4 +1,4 @@
-// Compares two trainings by what they recorded.
+// Compares two runs by their records.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 namespace crema {
 
 // Each is a metrics.jsonl, whose last run counts, or a folder with one. Prints last and best values
-// beside each other, and where net or solver differ.
+// next to each other, and the differences of net or solver.
 void compare_runs(const std::string& a, const std::string& b);
 
 }  // namespace crema

@@ -44,7 +44,7 @@ Weights read_weights(const std::string& path) {
   } else {
     for (const StoredLayer& layer : read_caffemodel(path).layers) weights.add(layer);
   }
-  require(!weights.names.empty(), path, ": holds no weights");
+  require(!weights.names.empty(), path, ": has no weights");
   return weights;
 }
 
@@ -94,7 +94,7 @@ void compare_weights(const std::string& path_a, const std::string& path_b) {
     same += difference.same;
     if (!difference.same) rows.push_back({name, brief(blob), difference});
   }
-  // What is no number first.
+  // NaN first.
   std::stable_sort(rows.begin(), rows.end(), [](const Row& x, const Row& y) {
     const double of_x = x.difference.relative, of_y = y.difference.relative;
     return std::isnan(of_x) != std::isnan(of_y) ? std::isnan(of_x) : of_x > of_y;

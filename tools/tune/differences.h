@@ -1,4 +1,4 @@
-// How two lists of numbers differ.
+// Differences between two lists of numbers.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@ struct Difference {
   bool same = true;     // bit for bit, but that 0 equals -0
 };
 
-// nan where a value of one list is nan and the other's is not.
+// nan if a value of one list is nan and the other's is not.
 inline Difference difference_of(const std::vector<float>& a, const std::vector<float>& b) {
   Difference found;
   double squares = 0, of_a = 0, of_b = 0;
@@ -34,7 +34,7 @@ inline Difference difference_of(const std::vector<float>& a, const std::vector<f
   return found;
 }
 
-// "0" for equal values, else "1.2e-07".
+// "0" for equal values, otherwise "1.2e-07".
 inline std::string shown_difference(double value, bool same) {
   if (same) return "0";
   char text[32];

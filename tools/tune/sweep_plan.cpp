@@ -154,7 +154,7 @@ SweepRecord read_sweep(const std::string& path) {
     }
   } catch (const Json::exception& error) {
     fail(path, ": is not what `crema sweep` wrote (", error.what(),
-         "); remove it to begin anew in that folder");
+         "); remove it to start over in that folder");
   }
   return record;
 }

@@ -1,5 +1,5 @@
-// What a sweep trains: the combinations of the values of -sweep, and the file that remembers which
-// of them have been trained.
+// The plan of a sweep: the combinations of the values of -sweep, and the file that records which of
+// them have been trained.
 #pragma once
 
 #include <string>
@@ -36,12 +36,12 @@ struct SweepRecord {
   std::vector<std::string> flags;  // that all its trainings get
   std::vector<SweepRun> runs;
 
-  // Adds runs for combinations that it does not have; what was running when a sweep was killed waits
-  // again. Returns the runs of `wanted`, as indices.
+  // Adds runs for combinations that it does not have; runs that were active when a sweep was killed
+  // wait again. Returns the runs of `wanted`, as indices.
   std::vector<size_t> take(const std::vector<std::vector<std::string>>& wanted);
 };
 
-// Empty where there is no file. Error for a damaged one.
+// Empty if there is no file. Error for a damaged one.
 SweepRecord read_sweep(const std::string& path);
 void write_sweep(const SweepRecord& record, const std::string& path);
 

@@ -68,7 +68,7 @@ void SweepRuns::start(size_t index) {
 void SweepRuns::look(Signals& signals) {
   if (signals.action() != Action::none && !stopped_) {
     stopped_ = true;
-    log_.info("Stopping; the running trainings write their snapshots.");
+    log_.info("Stopping; the current runs write their snapshots.");
     for (auto& [index, running] : running_) running.process->terminate();
   }
   for (auto at = running_.begin(); at != running_.end();) {

@@ -1,4 +1,4 @@
-// SweepRuns: the trainings of a sweep, as processes.
+// SweepRuns: the runs of a sweep, as processes.
 #pragma once
 
 #include <map>
@@ -14,7 +14,7 @@ namespace crema {
 
 class Signals;
 
-// Where trainings run: a card for each, or a share of the processors.
+// Where runs execute: a card for each, or a part of the processors.
 struct SweepPlaces {
   std::vector<int> gpus;
   int jobs = 1;
@@ -32,8 +32,8 @@ class SweepRuns {
         chosen_(std::move(chosen)),
         score_(std::move(score)) {}
 
-  // Trains those that are not done, until a signal asks to stop: then the running ones write their
-  // snapshots and end. The record is written after each change.
+  // Trains those that are not done, until a signal requests a stop: then the active ones write
+  // their snapshots and end. The record is written after each change.
   void run();
   bool stopped() const { return stopped_; }
   std::vector<SweepResult> results() const;

@@ -76,7 +76,7 @@ std::vector<std::string> settings_cells(const SweepRun& run,
   return cells;
 }
 
-// Its settings have columns of their own.
+// Its settings have their own columns.
 std::string number_of(const SweepRun& run) { return run.name.substr(0, run.name.find('-')); }
 
 const SweepValue* find_value(const SweepResult& result, const std::string& name) {

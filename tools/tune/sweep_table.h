@@ -1,4 +1,4 @@
-// What the runs of a sweep came to: a table to read, and a CSV file of all of it.
+// The results of a sweep: a table to read, and a CSV file with everything.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace crema {
 
-// How runs are compared; of the first test net.
+// How to compare runs; by the first test net.
 struct SweepScore {
   std::string output;  // "": the first output of the tests, or without tests the loss
   enum class Better { by_name, larger, smaller } better = Better::by_name;
@@ -23,7 +23,7 @@ struct SweepValue {
   int64_t best_at = 0;  // iteration
 };
 
-// Of the tests of net number `net`; without any the loss of the training.
+// For the tests of net number `net`; without any, the training loss.
 std::vector<SweepValue> values_of(const Run& run, int net, const SweepScore& score = {});
 
 struct SweepResult {
@@ -32,7 +32,7 @@ struct SweepResult {
   std::vector<SweepValue> values;  // the score first; none: nothing was measured yet
 };
 
-// From the metrics.jsonl in `folder`/NAME, as far as there is one.
+// From the metrics.jsonl in `folder`/NAME, if there is one.
 SweepResult result_of(const SweepRun& run, const std::string& folder, const SweepScore& score);
 
 // The best first, by the last value of the score; then those without one.

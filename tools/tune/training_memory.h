@@ -1,4 +1,4 @@
-// What a training takes, before it begins.
+// The memory of a run, before it begins.
 #pragma once
 
 #include <utility>
@@ -8,8 +8,9 @@
 
 namespace crema {
 
-// Makes the training net, without its memory: an Error is what the training would refuse. Returns
-// what net and update take in the precision of -precision, else the solver's, and the net's batch.
+// Makes the training net without allocating memory: throws the Error that training would. Returns
+// the memory of net and update in the precision of -precision, otherwise the solver's, and the
+// net's batch.
 std::pair<MemoryKinds, int64_t> memory_of_training(Context& context, const SolverFile& file,
                                                    const NetSource& source);
 

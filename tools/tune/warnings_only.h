@@ -1,4 +1,4 @@
-// WarningsOnly: a log for nets whose course is of no interest here.
+// WarningsOnly: a log that keeps only warnings, for nets that are built on the side.
 #pragma once
 
 #include "base/log.h"
