@@ -14,8 +14,8 @@ show_help() { sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//p}' "$0"; exit 0; }
 
 unknown_option() { die "unknown option $1 (usage: $(sed -n "s/^#   \($script .*\)/\1/p" "$0"))"; }
 
-# DEFAULT_OUT OPTION...; sets out and from, or mirrors where --from is an address, which has no folders; and part where the script has given it
-# the parts that there are.
+# DEFAULT_OUT OPTION...; sets out and from, or mirrors if --from is an address, which has no folders; and part if the script has set
+# it to the existing parts.
 parse_get() {
   local choices=" ${part-} "
   out=$1 from= flat= part=
@@ -41,8 +41,8 @@ parse_get() {
   done
 }
 
-# DEFAULT_DATA OPTION...; sets data, out and force, and name, or size and encoded, where the script has given name or size a value.
-# default_out: where out goes when none is given, if not to the data.
+# DEFAULT_DATA OPTION...; sets data, out and force, and name, or size and encoded, if the script has set name or size. default_out:
+# the default of out, if not the data's folder.
 parse_create() {
   local folders=() default=$1
   force= encoded=
@@ -81,7 +81,8 @@ has_sum() {
   [[ $found == "${2#*:}"* ]]
 }
 
-# ADDRESS FILE: goes on where FILE ends. Sets http, the server's answer, and reason where it fails.
+# ADDRESS FILE: continues at the end of FILE. Sets http, the server's answer, and reason if it
+# fails.
 go_on() {
   local output
   http=
@@ -101,9 +102,9 @@ go_on() {
   fi
 }
 
-# ADDRESS FILE WRONG NOTE RIGHT [ARGUMENT...]: downloads FILE until `RIGHT FILE ARGUMENT...` takes it. It tries again as long as
-# something comes; what came stays, for a later call to go on. 1, and the reason in $reason, where it fails: WRONG says what was
-# got where it is not right, and nothing of that stays. NOTE is said of the file.
+# ADDRESS FILE WRONG NOTE RIGHT [ARGUMENT...]: downloads FILE until `RIGHT FILE ARGUMENT...` accepts it. It retries as long as
+# data arrive, and keeps them for a later call. Returns 1, with the reason in $reason, if it fails: WRONG describes a wrong
+# file, which is removed. NOTE is logged about the file.
 download() {
   local address=$1 file=$2 wrong=$3 note=$4 before had restarted= code
   shift 4
@@ -121,7 +122,7 @@ download() {
     if [ "$code" -eq 0 ]; then
       ! "${right[@]}" || return 0
       rm -f -- "$file"
-      # What was there before may have been of another file.
+      # The existing part may belong to another file.
       if [ -z "$had" ] || [ -n "$restarted" ]; then
         reason="$address gave $wrong; nothing was kept"
         return 1
@@ -130,7 +131,7 @@ download() {
     elif [ -e "$file" ] && [ "$(stat -c %s -- "$file")" -gt "$before" ]; then
       continue
     elif [ "$before" -gt 0 ] && [ -z "$restarted" ] && [[ $http == 200 || $http == 416 ]]; then
-      # The server sends whole files only, or has no more bytes than are here: these are none of its file's.
+      # The server sends whole files only, or has no more bytes than the part: that is not from its file.
       restarted=1
       rm -f -- "$file"
     else
@@ -156,8 +157,8 @@ fetch() {
   die "no $base: $reason. The same command goes on; --from takes another address, or a folder with the file"
 }
 
-# NAME KIND:SUM [NOTE]: sets $got to the file with the checksum, of $from or of a mirror. Where $ours is set, it is a download, and is
-# removed when it is of no more use.
+# NAME KIND:SUM [NOTE]: sets $got to the file with the checksum, of $from or of a mirror. If $ours is set, it is a download, and is
+# removed after use.
 get_packed() {
   local name=$1 sum=$2
   got=$from/${name##*/} ours=
@@ -174,8 +175,8 @@ get_packed() {
 record() { (cd "$work" && sha256sum -- "$@" >SHA256SUMS); }
 recorded() { (cd "$out" 2>/dev/null && sha256sum --status -c SHA256SUMS 2>/dev/null); }
 
-# NAME KIND:SUM NOTE UNPACK PROOF: `UNPACK FILE FOLDER` unpacks what get_packed gets, and it goes into $out. $out/ARCHIVES says what
-# was, as hashing many gigabytes again takes long; PROOF is something that must be there, too.
+# NAME KIND:SUM NOTE UNPACK PROOF: `UNPACK FILE FOLDER` unpacks the file from get_packed into $out. $out/ARCHIVES records it,
+# because hashing many gigabytes again takes long; PROOF is a file that must also exist.
 get_unpacked() {
   local name=${1##*/} sum=$2
   if [ -e "$out/$5" ] && grep -qxF "$sum  $name" "$out/ARCHIVES" 2>/dev/null; then
@@ -209,7 +210,7 @@ need_tools() {  # TOOL...
   done
 }
 
-# Makes $work, inside $out: what is built there is moved at the end, so that a failure leaves what was there.
+# Makes $work, inside $out: results are moved at the end, so that a failure keeps the old ones.
 make_work() {
   mkdir -p -- "$out" || exit 1
   work=$(mktemp -d "$out/.${script%.sh}.XXXXXX") || exit 1
@@ -228,7 +229,7 @@ move_results() {
   echo "$out: $*"
 }
 
-# NAME TITLE FILE...: databases and mean image of a CIFAR, whose files lie in $data.
+# NAME TITLE FILE...: databases and mean image of a CIFAR with its files in $data.
 create_cifar() {
   local name=$1 title=$2 file
   shift 2

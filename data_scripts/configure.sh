@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Configures build/ with the given options of CMake, for quickstart.sh and tests/run.sh. A build folder that was made for a tree in
-# another place, because the tree was moved or copied with it, is configured anew: CMake would refuse it.
+# Configures build/ with the given options of CMake, for quickstart.sh and tests/run.sh. A build folder from another location,
+# because the tree was moved or copied with it, is configured again: CMake would refuse it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

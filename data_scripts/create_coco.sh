@@ -4,8 +4,8 @@
 #   create_coco.sh [DATA_DIR] [OUT_DIR] [--force]
 #
 # DATA_DIR: annotations, and train2017 or val2017 or both (data/coco in this repository). OUT_DIR: where coco_train_lmdb,
-# coco_val_lmdb and labelmap_coco.prototxt go (DATA_DIR). --force: replace results that exist. The pictures stay encoded, and those
-# for training are shuffled; an object that stands for a crowd is difficult.
+# coco_val_lmdb and labelmap_coco.prototxt go (DATA_DIR). --force: replace existing results. The pictures stay encoded, and those
+# for training are shuffled; an object that represents a crowd is difficult.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 

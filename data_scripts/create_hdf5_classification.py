@@ -73,7 +73,7 @@ def main():
     data, labels = make_samples(args.samples, args.seed)
     train = args.samples * 3 // 4
     os.makedirs(args.out_dir, exist_ok=True)
-    # In a folder of its own until all is written: nothing is left half-made.
+    # In a separate folder until everything is written, so that nothing is left half-made.
     with tempfile.TemporaryDirectory(dir=args.out_dir) as work:
         for name, part in (("train", slice(train)), ("test", slice(train, None))):
             write(work, name, data[part], labels[part])

@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# Makes the databases (LMDB) and the mean image of ImageNet (ILSVRC 2012) from your own copy of it, which image-net.org gives to
-# those who register.
+# Makes the databases (LMDB) and the mean image of ImageNet (ILSVRC 2012) from your own copy, which registered users get from
+# image-net.org.
 #
 #   create_imagenet.sh DATA_DIR [OUT_DIR] [--size PIXELS] [--encoded] [--force]
 #
 # DATA_DIR: train, with a folder for each synset, such as n01440764, and val; or ILSVRC2012_img_train.tar and
 # ILSVRC2012_img_val.tar, which are checked and unpacked there first. The classes of val are those of folders as in train, or of
-# val.txt (lines "ILSVRC2012_val_00000001.JPEG 65"; it is in Caffe's caffe_ilsvrc12.tar.gz, which may lie there as it is), or of
+# val.txt (lines "ILSVRC2012_val_00000001.JPEG 65"; it is in Caffe's caffe_ilsvrc12.tar.gz, which may be there unchanged), or of
 # LOC_val_solution.csv (Kaggle's). OUT_DIR: where ilsvrc12_train_lmdb, ilsvrc12_val_lmdb, imagenet_mean.binaryproto and synsets.txt
-# go (data/ilsvrc12 in this repository). --size: height and width of the pictures (256). --encoded: keep them as JPEG, a fifth of the
-# space and more work for the processors. --force: replace results that exist.
-# Classes are numbered in the order of their synsets' names, as everywhere. Unpacking goes on where it was interrupted.
+# go (data/ilsvrc12 in this repository). --size: height and width of the pictures (256). --encoded: keep them as JPEG, a fifth of
+# the space and more work for the processors. --force: replace existing results. Classes are numbered in the order of their synsets'
+# names, as everywhere. An interrupted unpacking resumes.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
@@ -23,12 +23,12 @@ need_tools convert_imageset compute_image_mean
 results=(ilsvrc12_train_lmdb ilsvrc12_val_lmdb imagenet_mean.binaryproto synsets.txt)
 refuse_existing "${results[@]}"
 
-check_archive() {  # NAME SUM: the MD5 that image-net.org states beside the file
+check_archive() {  # NAME SUM: the MD5 published by image-net.org
   echo "checking $data/$1"
   has_sum "$data/$1" "$2" || die "$data/$1 is damaged or not whole (its MD5 is not $2)"
 }
 
-# The archive for training holds one for each synset. A folder gets its name when it is whole.
+# The archive for training has one for each synset. A folder gets its name when it is complete.
 unpack_train() {
   check_archive ILSVRC2012_img_train.tar md5:1d675b47d978889d74fa0da5fadfb00e
   echo "unpacking ILSVRC2012_img_train.tar"
@@ -67,7 +67,7 @@ listed() {
   (cd "$data/$1" && find . -mindepth 2 -maxdepth 2 -type f -printf '%P\n') | LC_ALL=C sort |
     awk -F/ 'NR == FNR { number[$1] = NR - 1; next } $1 in number { print $0 " " number[$1] }' "$work/synsets.txt" -
 }
-# The numbers of the pictures of val, where they lie in one folder.
+# The numbers of the pictures of val, if they are in one folder.
 numbered() {
   local list=$data/val.txt
   if [ ! -f "$list" ] && [ -f "$data/caffe_ilsvrc12.tar.gz" ]; then

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Makes the databases with boxes (LMDB) of Pascal VOC, as SSD is trained: VOC2007 and VOC2012 trainval, and VOC2007 test.
+# Makes the databases with boxes (LMDB) of Pascal VOC, as for training SSD: VOC2007 and VOC2012 trainval, and VOC2007 test.
 #
 #   create_voc.sh [DATA_DIR] [OUT_DIR] [--force]
 #
 # DATA_DIR: the folder with VOC2007 and VOC2012 (data/VOCdevkit in this repository). OUT_DIR: where voc_train_lmdb, voc_test_lmdb,
-# labelmap_voc.prototxt and test_name_size.txt go (data/VOC0712). --force: replace results that exist.
-# The pictures stay encoded, and those for training are shuffled.
+# labelmap_voc.prototxt and test_name_size.txt go (data/VOC0712). --force: replace existing results. The pictures stay encoded,
+# and those for training are shuffled.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 

@@ -3,10 +3,9 @@
 #
 #   get_cifar10.sh [OUT_DIR] [--from FOLDER_OR_ADDRESS]
 #
-# OUT_DIR: where the files go (data/cifar10 in this repository). --from: take them from a local folder that holds
+# OUT_DIR: where the files go (data/cifar10 in this repository). --from: take them from a local folder with
 # cifar-10-binary.tar.gz, the .bin files, or cifar-10-batches-bin with them, or the archive from another server. Each file is
-# checked against its SHA-256; none appears before all six are right. A download that was interrupted goes on where it ended,
-# also in a later run.
+# checked against its SHA-256; none appears before all six are correct. An interrupted download resumes, also in a later run.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
@@ -15,8 +14,8 @@ mirrors=(
   https://www.cs.toronto.edu/~kriz
   https://storage.googleapis.com/s4tf-hosted-binaries/datasets/CIFAR10
 )
-# SHA-256 of the files in the archive. https://www.cs.toronto.edu/~kriz/cifar.html states the archive's MD5 only, and a mirror may
-# pack them anew.
+# SHA-256 of the files in the archive. https://www.cs.toronto.edu/~kriz/cifar.html publishes the archive's MD5 only, and a mirror
+# may pack them again.
 sums='cee916563c9f80d84e3cc88e17fdc0941787f1244f00a67874d45b261883ada5  data_batch_1.bin
 a591ca11fa1708a91ee40f54b3da4784ccd871ecf2137de63f51ada8b3fa57ed  data_batch_2.bin
 bbe8596564c0f86427f876058170b84dac6670ddf06d79402899d93ceea26f67  data_batch_3.bin

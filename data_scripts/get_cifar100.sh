@@ -5,7 +5,7 @@
 #
 # OUT_DIR: where train.bin, test.bin and the names of the classes go (data/cifar100 in this repository). --from: take
 # cifar-100-binary.tar.gz from a local folder, or from another server. It is checked against its MD5; nothing appears before it is
-# right. A download that was interrupted goes on where it ended, also in a later run.
+# correct. An interrupted download resumes, also in a later run.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 

@@ -3,9 +3,9 @@
 #
 #   get_coco.sh [OUT_DIR] [--part train|val] [--from FOLDER_OR_ADDRESS]
 #
-# OUT_DIR: where train2017, val2017 and annotations go (data/coco in this repository); twice 19 GB while it runs. --part: one of the
-# two only; val is 0.8 GB. --from: take the archives from a local folder, or from another server. Each is checked against its MD5
-# before it is unpacked. A download that was interrupted goes on where it ended, also in a later run. Then: create_coco.sh
+# OUT_DIR: where train2017, val2017 and annotations go (data/coco in this repository); twice 19 GB while it runs. --part: only one
+# of the two; val is 0.8 GB. --from: take the archives from a local folder, or from another server. Each is checked against its MD5
+# before it is unpacked. An interrupted download resumes, also in a later run. Then: create_coco.sh
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Gets Fashion-MNIST (60000 + 10000 pictures of clothes, 28 x 28 grey, ten classes) as four IDX files, as MNIST has them.
+# Gets Fashion-MNIST (60000 + 10000 pictures of clothes, 28 x 28 grey, ten classes) as four IDX files, as for MNIST.
 #
 #   get_fashion_mnist.sh [OUT_DIR] [--from FOLDER_OR_ADDRESS]
 #
 # OUT_DIR: where the files go (data/fashion_mnist in this repository). --from: take the four .gz files from a local folder, or
-# from another server. Each of these is checked against its MD5; nothing appears before all four are right. A download that was
-# interrupted goes on where it ended, also in a later run. Then: create_fashion_mnist.sh
+# from another server. Each of these is checked against its MD5; nothing appears before all four are correct. An interrupted
+# download resumes, also in a later run. Then: create_fashion_mnist.sh
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 

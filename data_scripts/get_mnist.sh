@@ -4,8 +4,8 @@
 #   get_mnist.sh [OUT_DIR] [--from FOLDER_OR_ADDRESS]
 #
 # OUT_DIR: where the files go (data/mnist in this repository). --from: take them from a local folder, packed (.gz) or not, or
-# from another server. Each file is checked against its SHA-256; none appears before all four are right. A download that was
-# interrupted goes on where it ended, also in a later run.
+# from another server. Each file is checked against its SHA-256; none appears before all four are correct. An interrupted
+# download resumes, also in a later run.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
@@ -15,7 +15,8 @@ mirrors=(
   https://storage.googleapis.com/cvdf-datasets/mnist
   http://yann.lecun.com/exdb/mnist
 )
-# SHA-256 of the unpacked files, as a mirror may pack them anew. The publisher states no checksum.
+# SHA-256 of the unpacked files, because a mirror may pack them again. The publisher states no
+# checksum.
 sums='ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db  train-images-idx3-ubyte
 65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5  train-labels-idx1-ubyte
 0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7  t10k-images-idx3-ubyte

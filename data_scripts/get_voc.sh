@@ -4,8 +4,8 @@
 #   get_voc.sh [OUT_DIR] [--from FOLDER_OR_ADDRESS]
 #
 # OUT_DIR: where VOC2007 and VOC2012 go (data/VOCdevkit in this repository); twice 2.8 GB while it runs. --from: take the archives
-# from a local folder, or from another server. Each is checked against its MD5 before it is unpacked. A download that was
-# interrupted goes on where it ended, also in a later run. Then: create_voc.sh
+# from a local folder, or from another server. Each is checked against its MD5 before it is unpacked. An interrupted download
+# resumes, also in a later run. Then: create_voc.sh
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Gets trained weights for a net of models/ as a .caffemodel: those of Caffe as they are, those of torchvision converted.
+# Gets trained weights for a net of models/ as a .caffemodel: those of Caffe unchanged, those of torchvision converted.
 #
 #   get_weights.sh NAME [OUT_DIR] [--from FILE_FOLDER_OR_ADDRESS] [--force]
 #   get_weights.sh --list
 #
-# NAME: one of --list; weights.tsv says where each comes from, and its licence. OUT_DIR: where NAME.caffemodel goes (the model's
-# folder). --from: take the file from there instead: a local file, a folder that holds it, or the address of another server's file
-# or folder. --force: replace a NAME.caffemodel. A download that was interrupted goes on where it ended, also in a later run; what
-# it brings is checked before it gets its name. Parts lie in data/weights, or in OUT_DIR.
+# NAME: one of --list; weights.tsv has the source and licence of each. OUT_DIR: where NAME.caffemodel goes (the model's folder).
+# --from: take the file from there instead: a local file, a folder with it, or the address of another server's file or folder.
+# --force: replace a NAME.caffemodel. An interrupted download resumes, also in a later run; the file is checked before it gets its
+# name. Parts are in data/weights, or in OUT_DIR.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
@@ -54,7 +54,7 @@ parts=${out:-$root/data/weights}
 out=${out:-$model}
 result=$out/$name.caffemodel
 
-# Sets $got to a file with the right checksum, and $ours where it is not somebody else's.
+# Sets $got to a file with the right checksum, and $ours if we downloaded it.
 get() {
   ours=
   case $from in

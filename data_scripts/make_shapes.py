@@ -168,7 +168,7 @@ def main():
         parser.error("--train and --test must be at least 1, --size at least 32, --seed at least 0")
     for name in ["images", "masks", "annotations"]:
         os.makedirs(os.path.join(arguments.out_dir, name), exist_ok=True)
-    # Lists come last: where one is, all that it names is whole.
+    # Lists come last: once one exists, all files that it names are complete.
     lists = {}
     with multiprocessing.get_context("fork").Pool(len(os.sched_getaffinity(0))) as pool:
         for part, (name, count) in enumerate([("train", arguments.train), ("test", arguments.test)]):

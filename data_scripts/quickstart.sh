@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # From a fresh clone to a trained net: installs what is missing, builds Crema, renders sample digits, trains LeNet on them,
-# and writes a report. Asks nothing. Safe to run again: what is done already is not done twice.
+# and writes a report. Asks nothing. Safe to run again: finished steps are skipped.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 out=build/quickstart
@@ -14,8 +14,8 @@ bash data_scripts/setup.sh
 echo "All there."
 
 step "2/5 Building Crema"
-# GPU code is half of the work: without a card it is left out (cmake -DCREMA_CUDA=AUTO build, or tests/run.sh, adds it). A build that
-# is there stays as it is.
+# GPU code is half of the work: without a card it is left out (cmake -DCREMA_CUDA=AUTO build, or tests/run.sh, adds it). An existing
+# build is not changed.
 first=()
 [ -e build/CMakeCache.txt ] || [ -e /dev/nvidia0 ] || first=(-DCREMA_CUDA=OFF)
 bash data_scripts/configure.sh "${first[@]}" -DCMAKE_UNITY_BUILD=ON >"$log" || { cat "$log"; exit 1; }

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Installs what is missing to build and run Crema on Debian 12 or Ubuntu 24.04. Asks nothing; without root it prints the
 # line to run and exits 1.
-#   setup.sh            what building, training and the sample data need
-#   setup.sh --tests    that, and what the test suite needs
-#   --no-cudnn          besides: for a build with -DCREMA_CUDNN=OFF
-#   --nccl              besides: NCCL, as on a machine of several GPUs, for a build that will run on one
+#   setup.sh            for building, training and the sample data
+#   setup.sh --tests    also for the test suite
+#   --no-cudnn          in addition: for a build with -DCREMA_CUDNN=OFF
+#   --nccl              in addition: NCCL, as on a machine with several GPUs, for a build that will run on one
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -23,8 +23,8 @@ for option in "$@"; do
   esac
 done
 
-# A CUDA toolkit brings cuDNN; from PyPI come cudnn-frontend, NVIDIA's header-only C++ interface to it, the header of nvJPEG where
-# the toolkit was installed without that, and NCCL, of which the header is nowhere to be had alone.
+# A CUDA toolkit brings cuDNN. PyPI has cudnn-frontend, NVIDIA's header-only C++ interface to it, the header of nvJPEG if the
+# toolkit was installed without it, and NCCL, whose header is not available separately.
 nvcc=$(command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null || true)
 include=build/deps/include
 frontend='' nvjpeg='' nccl=''
@@ -63,7 +63,8 @@ for package in "${packages[@]}"; do
   installed "$package" || missing+=("$package")
 done
 if [ ${#missing[@]} -gt 0 ] && [ "$(id -u)" -eq 0 ]; then apt update; fi
-# Fonts make the sample digits more varied; a system whose archive lacks one of them does without it.
+# Fonts make the sample digits more varied; a system whose archive lacks one of them works without
+# it.
 for package in $(sed -n 's/^# *apt packages: *//p' data_scripts/make_digits.py); do
   if ! installed "$package" && apt-cache show "$package" >/dev/null 2>&1; then missing+=("$package"); fi
 done
