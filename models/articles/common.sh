@@ -1,9 +1,9 @@
-# What the scripts of the articles share. They run from the top of the repository and print Markdown tables.
+# Common code of the articles' scripts. They run from the top of the repository and print Markdown tables.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 tools=${CREMA_TOOLS:-build/tools}
 [ -x "$tools/crema" ] || { echo "$tools/crema is missing: bash data_scripts/quickstart.sh builds it" >&2; exit 1; }
-# Flags of whoever runs this must not change what is measured.
+# The user's own flags must not change the measurement.
 unset CREMA_FLAGS
 export XDG_CONFIG_HOME=/nonexistent
 

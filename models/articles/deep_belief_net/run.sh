@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Trains deep belief networks on MNIST, layer by layer and then as a whole, and prints a table, published figures beside ours. Where
+# Trains deep belief networks on MNIST, layer by layer and then as a whole, and prints a table of published figures and ours. If
 # there is a GPU, it trains there, and the CPU runs three epochs of each stage for comparison.
 #   bash models/articles/deep_belief_net/run.sh [MNIST [PRETRAIN_EPOCHS [TUNE_EPOCHS]]]
 # MNIST: folder with the IDX files or mnist_{train,test}_lmdb (data/mnist). Epochs: of each RBM and of the whole net (50).
@@ -47,13 +47,13 @@ net() {
       flags=(-set sizes="$sizes" -set stage="$stage" "${weights[@]}")
       local epochs=$before solver=pretrain_solver.prototxt
       if [ "$stage" = 0 ]; then epochs=$after solver=solver.prototxt; flags+=("$@"); fi
-      # Where a GPU trains, the CPU only shows its speed.
+      # If a GPU trains, the CPU only shows its speed.
       if [ "$device" = CPU ] && [ ${#devices[@]} -gt 1 ]; then epochs=3; fi
       if [ "$device" = GPU ]; then flags+=(-gpu 0); fi
       train "$name" $solver "${flags[@]}" -set max_epoch="$epochs"
       if [ "$device" = CPU ]; then cpu=$(seconds "$name"); else gpu=$(seconds "$name"); fi
     done
-    # $name is the last device's now, from whose weights the next stage goes on.
+    # $name now belongs to the last device, whose weights the next stage continues from.
     weights=(-weights "$out/$name.caffemodel")
     if [ "$gpu" != - ]; then ratio=$(awk -v c="$cpu" -v g="$gpu" 'BEGIN { printf "%.0f", c / g }'); fi
     if [ "$stage" = 0 ]; then

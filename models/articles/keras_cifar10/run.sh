@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Trains the articles' convnet in every way that this machine can and prints a table, the articles' figures beside ours.
+# Trains the articles' convnet in every way that this machine can and prints a table of the articles' figures and ours.
 #   bash models/articles/keras_cifar10/run.sh [EPOCHS, default 3]
 source "$(dirname "${BASH_SOURCE[0]}")/../common.sh"
 epochs_wanted=${1:-3}

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Trains the article's two nets on grey CIFAR-10, on the CPU and on a GPU if there is one, and prints a table, the article's figures
-# beside ours.
+# Trains the article's two nets on grey CIFAR-10, on the CPU and on a GPU if there is one, and prints a table of the article's
+# figures and ours.
 #   bash models/articles/nolearn_cifar10/run.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../common.sh"
 # 20 % are held out.
