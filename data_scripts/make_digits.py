@@ -28,9 +28,9 @@ try:
 except ImportError:
     Image = None
 
-# The fonts' packages in Debian and Ubuntu; setup.sh reads this one line. apt packages: fonts-breip fonts-bwht fonts-comic-neue
-# fonts-dancingscript fonts-dkg-handwriting fonts-humor-sans fonts-rufscript fonts-tomsontalks Other fonts are not used: a machine
-# may have symbol fonts without digits.
+# The fonts' packages in Debian and Ubuntu; setup.sh reads this one line.
+# apt packages: fonts-breip fonts-bwht fonts-comic-neue fonts-dancingscript fonts-dkg-handwriting fonts-humor-sans fonts-rufscript fonts-tomsontalks
+# Other fonts are not used: a machine may have symbol fonts without digits.
 FONTS = """BecauseWeBuild-Regular BecauseWeConnect-Regular BecauseWeCreate-Regular BecauseWeMentor-Regular
     BecauseWeOrganize-Regular Breip ComicNeue-Regular ComicNeue-Italic DancingScript-Regular dkg Humor-Sans
     Rufscript010 TomsonTalks""".split()
