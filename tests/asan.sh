@@ -5,5 +5,5 @@ cd "$(dirname "$0")/.."
 bash data_scripts/setup.sh --tests
 cmake --preset asan
 cmake --build --preset asan
-# A test asks for more memory than there is: that must come back as null, as without the sanitizer.
+# A test asks for more memory than there is: that must return null, as without the sanitizer.
 ASAN_OPTIONS=allocator_may_return_null=1 ctest --preset asan -j "$(nproc)" "$@"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The files of tools/cluster/ without a cluster: slurm.sh with stand-ins for Slurm's programs, the flags of Crema in the manifests, and
-# that the Containerfile copies what is there.
+# The files of tools/cluster/ without a cluster: slurm.sh with fakes of Slurm's programs, Crema's flags in the manifests, and that
+# the files which the Containerfile copies exist.
 #
 #   cluster.sh [BUILD_FOLDER]
 set -euo pipefail
@@ -84,7 +84,7 @@ iteration=${state##*_iter_}
 iteration=${iteration%.solverstate}
 [ -n "$iteration" ] || die "SIGTERM leaves no snapshot: $(ls run/snapshots)"
 
-# Started again: goes on from there and ends; then it stays out of the queue.
+# Started again: resumes from there and ends; then it stays out of the queue.
 rm requeued
 (job -solver solver.prototxt -run run -set max_iter=$((iteration + 5))) || die "exit code $? of the second start: $(tail -n 3 log)"
 [ -e "${state%_iter_*}_iter_$((iteration + 5)).caffemodel" ] || die "it does not go on: $(ls run/snapshots)"

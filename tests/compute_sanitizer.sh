@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# NVIDIA's compute-sanitizer over the GPU part of the suite, on a machine with a card; exit code 1 where it finds something.
+# NVIDIA's compute-sanitizer over the GPU part of the suite, on a machine with a card; exit code 1 if it finds something.
 #
 #   [JOBS=8] [LOGS=FOLDER] compute_sanitizer.sh [FOLDER_OF_TEST_PROGRAMS [memcheck|racecheck|initcheck|synccheck ...]]
 #
@@ -31,7 +31,7 @@ part() { # tool program filter part parts
     nothing) ;;
     # Tests provoke errors of CUDA and look at what becomes of them.
     memcheck) command=(compute-sanitizer --tool memcheck --report-api-errors no --error-exitcode 9) ;;
-    # Some of cuDNN's kernels are reported, and fail where the tool leaves them out; so all are watched, and ours are counted.
+    # Some of cuDNN's kernels are reported, and fail if the tool skips them; so all are checked, and ours are counted.
     racecheck) command=(compute-sanitizer --tool racecheck) ;;
     *) command=(compute-sanitizer --tool "$1" --error-exitcode 9) ;;
   esac

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Crema in somebody else's project: found in an installed folder that has been moved, with nothing but its one header, by
-# CMake's find_package; and as a part of the project's own tree.
+# Crema in an external project: found by CMake's find_package in an installed folder that has been moved, with only its
+# one header; and as a part of the project's own tree.
 #
 #   consumer.sh [BUILD_FOLDER]        exit code 77: no numpy, which renders the digits
 set -euo pipefail
@@ -11,7 +11,7 @@ die() { echo "consumer.sh: $*" >&2; exit 1; }
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-export CREMA_FLAGS='' XDG_CONFIG_HOME=$work  # the flags of whoever runs this are not tested
+export CREMA_FLAGS='' XDG_CONFIG_HOME=$work  # the user's own flags are not tested
 quietly() { "$@" >"$work/log" 2>&1 || die "$* failed: $(cat "$work/log")"; }
 
 quietly cmake --install "$build" --prefix "$work/first" --strip
@@ -53,7 +53,7 @@ export OMP_NUM_THREADS=1
 digits() { build/consumer/digits "$1" models/lenet/digits_train_val.prototxt data/t10k-{images-idx3,labels-idx1}-ubyte; }
 digits solver.prototxt >out 2>&1 || die "digits failed: $(cat out)"
 awk '$1 == "accuracy" && $2 > 0.8 { good = 1 } END { exit !good }' out || die "digits is no good: $(cat out)"
-# It catches what the library throws.
+# It catches the library's exceptions.
 ! digits missing.prototxt >/dev/null 2>log || die "digits trains without a solver"
 grep -q 'missing.prototxt' log || die "digits does not say what is missing: $(cat log)"
 build/page/use >page.out 2>&1 || die "the README's program failed: $(cat page.out)"

@@ -81,7 +81,7 @@ while IFS= read -r line; do
   esac
 done < <(sed -e '/^ *#/d' -e ':more; /\\$/ { N; s/\\\n *//; b more }' $file)
 
-# What is made for: two ranks train, and sshd accepts its settings.
+# The image's purpose: two ranks train, and sshd accepts its settings.
 cat >"$root/training/net.prototxt" <<'END'
 layer { name: "data" type: "DummyData" top: "x" top: "y"
   dummy_data_param { shape { dim: 4 dim: 50 } shape { dim: 4 dim: 3 } data_filler { type: "gaussian" } data_filler { type: "uniform" } } }

@@ -8,7 +8,7 @@ complain() {
   failures=$((failures + 1))
 }
 
-# What each folder of src may include beside itself.
+# What each folder of src may include besides itself.
 declare -A allowed=(
   [base]=""
   [device]="base"
@@ -71,7 +71,7 @@ declare -A families=(
   [solver/check]="fields rates iteration divergence"
   [solver/the_root]="events fields rates ranks iteration test snapshot divergence"  # Solver itself, on top of its parts
 )
-# Records on disk are all that data/ may know of the schema.
+# Records on disk are the only part of the schema that data/ may use.
 data_protos="proto/data.pb.h proto/blob.pb.h"
 
 for folder in src/*/; do

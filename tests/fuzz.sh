@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Under AddressSanitizer and UndefinedBehaviorSanitizer: the readers with damaged files, for an hour or so many seconds; then random
-# nets for 10 minutes or so many.
-#   fuzz.sh [SECONDS [SEED [MINUTES]]]        what fails stays in build/asan/fuzz_failures and build/asan/random_nets_failures
+# Under AddressSanitizer and UndefinedBehaviorSanitizer: the readers with damaged files, for an hour or the given seconds; then
+# random nets for 10 minutes or the given number.
+#   fuzz.sh [SECONDS [SEED [MINUTES]]]        failures stay in build/asan/fuzz_failures and build/asan/random_nets_failures
 set -euo pipefail
 cd "$(dirname "$0")/.."
 bash data_scripts/setup.sh --tests

@@ -62,7 +62,7 @@ std::vector<std::string> list_folder(const std::string& folder) {
   return names;
 }
 
-// Types that this build does not have yet: their cases are counted apart, not failed.
+// Types that this build does not have yet: their cases are counted separately, not failed.
 std::string unknown_type(const std::string& prototxt) {
   const NetFile file = read_net_file(prototxt);
   for (const LayerParameter& layer : file.net.layer()) {

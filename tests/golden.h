@@ -1,4 +1,4 @@
-// Cases computed with BVLC Caffe: what they are is in tests/goldens/README.md.
+// Cases computed with BVLC Caffe: tests/goldens/README.md describes them.
 #pragma once
 
 #include <string>

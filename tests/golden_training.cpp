@@ -10,7 +10,7 @@
 namespace crema::tests {
 namespace {
 
-// Keeps what a run says of its losses and learning rates.
+// Records a run's losses and learning rates.
 class Recorder : public EventReader {
  public:
   void read(const Event& event) override {
@@ -51,7 +51,7 @@ class TrainingCase {
   SolverFile solver_file() {
     SolverFile file = read_solver_file(folder_ + "/solver.prototxt");
     file.solver.set_display(1);
-    file.solver.set_snapshot(0);  // the folder of the case stays as it is
+    file.solver.set_snapshot(0);  // the folder of the case does not change
     file.solver.set_snapshot_after_train(false);
     return file;
   }
@@ -69,7 +69,7 @@ class TrainingCase {
     compare_parameters(solver, "resume_param_final", 1e-4);
   }
 
-  // Every layer that holds a parameter shows it, as in the reference.
+  // Every layer with a parameter shows it, as in the reference.
   template <typename Visit>
   void for_each_parameter(Solver& solver, const std::string& group, Visit visit) {
     const Graph& graph = solver.net().graph();

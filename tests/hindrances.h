@@ -1,4 +1,4 @@
-// What may keep a program from writing: a full disk, and another user's folder.
+// Things that may keep a program from writing: a full disk, and another user's folder.
 #pragma once
 
 #include <fcntl.h>
@@ -9,7 +9,7 @@
 
 namespace crema::tests {
 
-// Nobody's files are safe from root: as another user.
+// Root may write everywhere, so this runs as another user.
 inline void as_other_user(bool other) {
   if (getuid() == 0 && seteuid(other ? 65534 : 0) != 0) fail("this user may not become another");
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# `cmake --install` makes a folder that runs where only glibc is (and CUDA, unless that is bundled), also after it has
-# moved: trains from an LMDB and handles images in a tree that holds nothing else. Its Python package is imported, too.
+# `cmake --install` makes a folder that runs with only glibc (and CUDA, unless that is bundled), also after it has
+# moved: trains from an LMDB and handles images in a tree with nothing else. Its Python package is imported, too.
 #
 #   install.sh [BUILD_FOLDER]        exit code 77: this user may not chroot
 set -euo pipefail
@@ -41,7 +41,8 @@ print("\n".join(broken))
 sys.exit(bool(broken) or len(pages) < 50)
 END
 
-# Where programs and libraries look for others: beside themselves and in absolute folders, never in the working directory.
+# Where programs and libraries look for others: next to themselves and in absolute folders, never in the working
+# directory.
 modules=$(ls "$build"/python/crema/_crema*.so "$folder"/python/crema/_crema*.so 2>/dev/null || true)
 for object in "$build"/tools/crema "$build"/lib/*.so "$folder"/bin/crema "$folder"/lib/libcrema* $modules; do
   path=$(readelf -d "$object" | sed -n 's/.*(R\(UN\)\?PATH).*\[\(.*\)\]/\2/p')
@@ -51,7 +52,7 @@ for object in "$build"/tools/crema "$build"/lib/*.so "$folder"/bin/crema "$folde
   done <<<"${path//:/$'\n'}"
 done
 
-# What a machine must bring, each where this one has it.
+# Files from the machine, each where this one has it.
 machine='^(ld-linux.*|libc|libm|libmvec|libdl|librt|libpthread|libresolv|libutil)\.so'
 cuda='^lib(cudart|cublas|cublasLt|cudnn|nvrtc|nccl)\.so'
 mpi='^lib(mpi|mpich|open-pal|open-rte)\.so'  # only processes that MPI has started load it
@@ -84,7 +85,7 @@ done
 echo "a.ppm 1" >"$tree/images/list.txt"
 
 try() {  # VERB ARGUMENT...
-  # The tree has no /proc, from which the loader would know where a program lies.
+  # The tree has no /proc, from which the loader would learn a program's location.
   env -i LD_ORIGIN_PATH="$at/bin" "${inside[@]}" "$tree" "$at/bin/$1" "${@:2}" >"$tree/tmp/log" 2>&1 || die "in $at: $1 failed: $(cat "$tree/tmp/log")"
 }
 # The Python that the module was built for, which the tree has not: outside of it, but with the folder's libraries.

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Trainings that write a snapshot after every iteration are killed at random instants and started again with -snapshot auto until
-# they are through. No snapshot may be damaged, and the last one must have the weights and the state of a training that nobody
-# disturbed, bit for bit.
+# they are through. No snapshot may be damaged, and the last one must have the weights and the state of an undisturbed run, bit
+# for bit.
 #
 #   kill.sh [BUILD_FOLDER [INSTANTS [SEED]]]
 set -euo pipefail
@@ -38,7 +38,7 @@ now() { date +%s%N; }
 last() { find run -name 'a_iter_40*' | sort; }
 digest() { [ "$(last | wc -l)" -eq 3 ] || die "the last snapshot is missing: $(ls run)"; last | xargs sha256sum; }
 
-# What an undisturbed training leaves, and how many microseconds it takes.
+# The results of an undisturbed run, and its time in microseconds.
 mkdir -p run
 declare -A expected
 for format in BINARYPROTO HDF5; do
@@ -56,7 +56,7 @@ check() {
   finished=$((finished + 1))
   rm -f run/*
 }
-# Of a snapshot that a kill has interrupted.
+# Left by a snapshot that a kill has interrupted.
 partial() { find run -name '*.tmp.*' | sort; }
 without() {  # KIND OTHER: the files of a kind that lack those of the other
   local file other

@@ -1,6 +1,6 @@
 // layer_speed FOLDER [-gpu N] [-precision NAME] [-implementation NAME]: how long forward and
-// backward of each row of its files take, and the share of what the device was measured to do: of
-// its arithmetic for layers that say how many multiply-adds they do, of its memory for all, each
+// backward of each row of its files take, and the fraction of the device's measured peak: of its
+// arithmetic for layers that count their multiply-adds, of its memory bandwidth for all, with each
 // tensor moved once. The format of rows is that of tests/layers/row.h.
 #include <algorithm>
 #include <cmath>

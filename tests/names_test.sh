@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Names that this project once had for what the field has words for: none of them comes back, neither in text nor as a file's name.
+# Names that this project once had instead of the field's words: none of them may come back, neither in text nor as a file's name.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 old=(

@@ -16,7 +16,7 @@
 
 namespace crema {
 
-// One rank of several, whose others do not exist: for what a rank does without asking them.
+// One rank of several that do not exist: for code that needs no communication.
 class OnlyRank : public Communicator {
  public:
   OnlyRank(int rank, int ranks) : Communicator(rank, ranks) {}
@@ -36,8 +36,8 @@ class OnlyRank : public Communicator {
   [[noreturn]] static void missing() { fail("the other ranks do not exist"); }
 };
 
-// Ranks that are threads: each calls the same work with its own communicator, on CPUs. What one of
-// them throws ends all, and is thrown by run().
+// Ranks that are threads: each calls the same work with its own communicator, on CPUs. An exception
+// in one of them ends all, and run() rethrows it.
 class ThreadRanks {
  public:
   explicit ThreadRanks(int ranks, bool divides_batches = true) : texts_(ranks) {

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# What becomes of a training by several processes ("ranks") under mpirun when one of them, its disk, its files or its network fails.
-# It must end within -rank_timeout and 10 s, leave no process, say in exactly one E line which rank, on which host and at which iteration,
-# and leave snapshots from which another number of ranks goes on.
+# Tests runs with several processes ("ranks") under mpirun in which one of them, its disk, its files or its network fails. The run
+# must end within -rank_timeout and 10 s, leave no process, report in exactly one E line the rank, its host and the iteration, and
+# leave snapshots that another number of ranks can resume.
 #
 #   ranks.sh [BUILD_FOLDER [CASES [COUNT [SEED]]]]        exit code 77: something is missing that it needs
 #
@@ -26,7 +26,7 @@ undisturbed() {
   start 2 -set max_iter=45
   acted=$began
   until_it_trains
-  begin=$(($(now) - began))  # how long it takes to begin, in milliseconds
+  begin=$(($(now) - began))  # start-up time in milliseconds
   until_it_ends 60
   [ "$code" -eq 0 ] || die "exit code $code"
   no_error
@@ -60,8 +60,8 @@ stop_case() { lose STOP "has been silent for" 3; }
 ask() {
   local signal=$1 to=$2 ranks=$3
   what="SIG$signal for ${2/[0-9]/rank $2} of $ranks"
-  # Told to end, mpirun waits for so many seconds, sends SIGTERM, waits once more and sends SIGKILL. Meanwhile it reads nothing of what the
-  # ranks write, so that one that writes 64 KiB then waits, too.
+  # When asked to stop, mpirun waits this many seconds, sends SIGTERM, waits once more and sends SIGKILL. Meanwhile it does not read
+  # the ranks' output, so a rank that writes 64 KiB then also waits.
   local launch=(mpirun --mca odls_base_sigkill_timeout 2)
   start "$ranks" -set snapshot=0 -set display=50
   until_it_trains 5
@@ -126,7 +126,7 @@ disk_case() {
   disk=
 }
 
-# Rank 1 finds something else behind the same names, or is given something else.
+# Rank 1 finds different files behind the same names, or gets different arguments.
 differ() {  # WHAT TEXT ARGUMENTS..., which are those of rank 1, or begin with "both"
   local text=$2 both=()
   what="rank 1 has $1"
@@ -230,7 +230,7 @@ END
     sleep 0.05
   done
   took=$(($(now) - acted)) code=1
-  says_who 1 "has been silent for" $b  # what rank 1 says cannot come through
+  says_who 1 "has been silent for" $b  # rank 1's messages cannot get through
   report
   # mpirun and its daemon wait for each other for ever.
   delete_spaces
@@ -281,7 +281,7 @@ random_case() {
       says_who "$rank" "has ended|has been silent for"
     elif [ "$(error_lines | wc -l)" -gt 1 ]; then
       die "expected at most one E line, found: $(error_lines)"
-    else  # of a rank that ends before all have met, mpirun may speak alone
+    else  # for a rank that ends before all are connected, mpirun may report alone
       said=$(error_lines | sed 's/.*] //')
     fi
     report

@@ -1,15 +1,15 @@
-# For ranks.sh, which sources it and has set $tools, $what and RANDOM: a small net and its data in a folder of its own, $tree; trainings
-# that are started, waited for and judged. Nothing it started is left when the script ends.
+# For ranks.sh, which sources it and has set $tools, $what and RANDOM: a small net and its data in a folder of its own, $tree; runs
+# that are started, waited for and judged. Nothing that it started remains when the script ends.
 # shellcheck shell=bash disable=SC2034,SC2154
 
 timeout=3 margin=10  # seconds
 export OMP_NUM_THREADS=1 CREMA_FLAGS=
-# As many ranks as a case wants, on any core.
+# As many ranks as a case needs, on any core.
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
 export OMPI_MCA_hwloc_base_binding_policy=none
 tree=$(mktemp -d)
 job='' disk='' spaces=''
-left() {  # the ranks that live: their command lines hold the folder of this script
+left() {  # the living ranks: their command lines contain the folder of this script
   local pid
   for pid in $(pgrep -f "$tree/" || true); do
     if [ "$(readlink "/proc/$pid/exe" 2>/dev/null)" = "$tools/crema" ]; then echo "$pid"; fi
@@ -85,7 +85,7 @@ start() {  # RANKS ARGUMENT...
   local ranks=$1
   shift
   rm -f log/* out err
-  # In a group of its own: what a terminal sends to this script is not for the ranks.
+  # In a separate process group: signals from a terminal to this script are not for the ranks.
   setsid "${launch[@]}" -n "$ranks" "${program[@]}" -batch_mode total -rank_timeout $timeout "$@" >out 2>err </dev/null &
   job=$! began=$(now)
 }
@@ -134,7 +134,7 @@ says_who() {  # RANK HOW [HOST]
 }
 snapshots() { find "$tree/run/" -name 'a_iter_*.solverstate' | sed -E 's/.*_iter_([0-9]+)\..*/\1/' | sort -n; }
 newest() { snapshots | tail -n 1; }
-goes_on() {  # RANKS: from the newest snapshot, which is whole
+goes_on() {  # RANKS: from the newest complete snapshot
   local from
   from=$(newest)
   [ -n "$from" ] || die "no snapshot"

@@ -10,7 +10,7 @@ bash data_scripts/configure.sh -DCREMA_CUDA=AUTO -DCREMA_CUDA_QUICK=$quick -DCMA
 cmake --build build
 status=0
 ctest --test-dir build --output-on-failure -j "$(nproc)" "$@" || status=$?
-# CTest hides what passing programs print: say what they left out, and why.
+# CTest hides the output of passing programs: report what they skipped, and why.
 log=build/Testing/Temporary/LastTest.log
 if [ -f "$log" ]; then
   awk '/: Skipped$/ { getline; count[$0]++ } /^SKIPPED \[[0-9]+\] / { times = substr($2, 2) + 0; sub(/^SKIPPED \[[0-9]+\] [^ ]* /, ""); count[$0] += times }

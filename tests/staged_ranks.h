@@ -1,5 +1,5 @@
-// Ranks for tests whose values lie on a GPU, which they may share: a rank of another communicator,
-// such as ThreadRanks, to which it gives them by way of the host.
+// Ranks for tests with values on a GPU, which they may share: a rank of another communicator, such
+// as ThreadRanks, to which it passes them through the host.
 #pragma once
 
 #include <functional>

@@ -1,5 +1,4 @@
-// What tests of several floors share: folders that vanish, a log that remembers, and the messages
-// of errors.
+// Common code for tests of several floors: vanishing folders, a recording log, and error messages.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -41,7 +40,7 @@ class Folder {
     std::filesystem::create_directories(std::filesystem::path(file(name)).parent_path());
     std::ofstream(file(name), std::ios::binary) << content;
   }
-  // What lies directly in it, sorted.
+  // The entries directly in it, sorted.
   std::vector<std::string> names() const {
     std::vector<std::string> found;
     for (const auto& entry : std::filesystem::directory_iterator(path_))
@@ -49,8 +48,8 @@ class Folder {
     std::sort(found.begin(), found.end());
     return found;
   }
-  // Copies a file or folder of tests/goldens to `to` unless that is there; returns where it lies.
-  // For tests that write beside it.
+  // Copies a file or folder of tests/goldens to `to` unless that exists; returns its path. For
+  // tests that write next to it.
   std::string copy_golden(const std::string& from, const std::string& to) const {
     if (!has(to)) {
       std::filesystem::copy(std::filesystem::path(CREMA_TEST_DATA) / "goldens" / from, file(to),

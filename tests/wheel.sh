@@ -30,7 +30,7 @@ if [ -z "$wheel" ]; then
   PATH=$work/maker/bin:$PATH quietly "$work/maker/bin/auditwheel" repair --strip "${excluded[@]}" --wheel-dir build/wheels "$work"/made/*.whl
   wheel=$(ls -t "$source"/build/wheels/*.whl | head -n 1)
   if [ "$CREMA_CUDA" != OFF ]; then
-    # What is a choice where CUDA is compiled in, too, is a must where the machine may have none.
+    # Optional if CUDA is also compiled in, required if the machine may have none.
     quietly "$work/maker/bin/wheel" unpack --dest "$work/unpacked" "$wheel"
     sed -i "/^Requires-Dist: nvidia-/s/ *; *extra == [\"']cuda[\"'].*//" "$work"/unpacked/*/*.dist-info/METADATA
     quietly "$work/maker/bin/wheel" pack --dest-dir build/wheels "$work"/unpacked/*
@@ -54,7 +54,8 @@ try python -c "$(cat <<'END'
 import crema, caffe, os, re
 assert caffe.Net is crema.Net
 assert os.path.dirname(crema.__file__).endswith("site-packages/crema"), crema.__file__
-# Every library in this process comes from the environment, but for the few of the system and its Python.
+# Every library in this process comes from the environment, except for a few of the system and its
+# Python.
 files = {line.split(None, 5)[5].strip() for line in open("/proc/self/maps") if len(line.split(None, 5)) > 5}
 system = re.compile(r"/(ld-linux.*|lib(c|m|mvec|dl|rt|pthread|resolv|util|stdc\+\+|gcc_s|z|expat|bz2|ffi|lzma)|python3\..*|libpython3.*|_.*|.*cpython.*)[.-]")
 strange = [file for file in files if ".so" in file and "/venv/" not in file and not system.search(file)]

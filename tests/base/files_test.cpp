@@ -43,7 +43,7 @@ TEST_F(FilesTest, ReadsRegularFilesOnly) {
   expect_part(error_of([&] { read_file("/dev/urandom"); }), "is a device, not a regular file");
   expect_part(error_of([&] { read_file(folder_.path()); }), "is a folder, not a regular file");
   expect_part(error_of([&] { require_regular(path("fifo")); }), "is a FIFO");
-  require_regular(path("none"));  // whoever opens it says so
+  require_regular(path("none"));  // opening it reports the error
   // Its size is 0 for the system.
   EXPECT_NE(read_file("/proc/self/status"), "");
 }
@@ -84,7 +84,7 @@ TEST_F(FilesTest, NamesTheLimitOfSize) {
   folder_.write("large", std::string(3000, 'x'));
   EXPECT_EQ(read_file(path("large"), 3000).size(), 3000u);
   expect_part(error_of([&] { read_file(path("large"), 2048); }), "large: is larger than 2.0 KiB");
-  // One that has no size before it is read.
+  // A file without a size before it is read.
   expect_part(error_of([&] { read_file("/proc/self/status", 10); }), "larger than 10 bytes");
   // A hole of 4 GiB takes no memory before it is refused.
   std::filesystem::resize_file(path("large"), uint64_t{1} << 32);

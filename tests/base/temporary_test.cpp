@@ -1,4 +1,5 @@
-// Temporary files and folders: nobody can wait at their names, and what a kill leaves goes later.
+// Temporary files and folders: their names cannot be guessed, and leftovers of killed processes are
+// removed later.
 #include "base/temporary.h"
 
 #include <fcntl.h>
@@ -28,7 +29,7 @@ class TemporaryTest : public testing::Test {
     held_.push_back(entry.descriptor);
     return entry.path;
   }
-  // What a process that is killed between two writes leaves of `name`.
+  // Leaves what a process leaves of `name` when it is killed between two writes.
   std::string left_by_a_kill(const std::string& name, Kind kind) const {
     int told[2];
     EXPECT_EQ(pipe(told), 0);

@@ -20,7 +20,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def run(command, pattern_ms, pattern_mib, threads):
-    # Without the flags of whoever measures.
+    # Without the user's own flags.
     env = dict(os.environ, OMP_NUM_THREADS=str(threads), CREMA_FLAGS="", XDG_CONFIG_HOME=os.devnull)
     text = subprocess.run(command, capture_output=True, text=True, env=env)
     output = text.stdout + text.stderr

@@ -19,7 +19,7 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 WIDTH, HEIGHT, CROP, BATCH, WORKERS = 500, 375, 224, 128, 2
-WARM_UP = 8  # batches that do not count: what is made ahead, and the start
+WARM_UP = 8  # batches that do not count: those made ahead, and the start
 
 
 def make_pictures(folder, count):

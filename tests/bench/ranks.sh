@@ -19,7 +19,8 @@ trap 'rm -rf "$tree"' EXIT
 export GLOG_log_dir=$tree
 die() { echo "ranks.sh: $*" >&2; exit 1; }
 
-# FILE: the median of the milliseconds between displays, without the first three, which hold the start.
+# FILE: the median of the milliseconds between displays, without the first three, which include the
+# start.
 median() { sed -nE 's/.* Iteration [0-9]+ \(([0-9.e+]+) iter\/s.*/\1/p' "$1" | tail -n +4 | awk '{ print 1000 / $1 }' | middle; }
 middle() { sort -g | awk '{ x[NR] = $1 } END { if (NR) print (x[int((NR + 1) / 2)] + x[int(NR / 2) + 1]) / 2 }'; }
 # BATCH LAUNCHER...: ms per iteration of ranks with this batch each, in $ms.
@@ -49,7 +50,7 @@ for row in ${rows//,/ }; do
 net: "$PWD/tests/bench/nets/$net.prototxt" base_lr: 0.0001 lr_policy: "fixed" momentum: 0.9 weight_decay: 0.0005 random_seed: 1
 display: 1 max_iter: 1000000 snapshot_after_train: false
 END
-  case $net in  # what the peer takes
+  case $net in  # the peer's arguments
     lenet) shape=1x28x28 ;;
     alexnet) shape=3x227x227 ;;
     cifar10_full | seed_cifar_cnn) shape=3x32x32 ;;

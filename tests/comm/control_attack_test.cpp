@@ -1,4 +1,4 @@
-// Strangers that can reach the ports of a run: they neither end it nor slow it down.
+// Attackers that can reach the ports of a run: they neither end it nor slow it down.
 #include <dirent.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>

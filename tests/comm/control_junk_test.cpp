@@ -102,7 +102,7 @@ class FalseRank0 {
     if (until_ >= Until::accepted) connection.send(FrameWriter(FrameType::accepted).finish());
     if (until_ >= Until::welcome)
       connection.send(FrameWriter(FrameType::welcome).text("a").text("b").text("").finish());
-    // A frame of the right key that holds nothing, where this rank has one.
+    // A frame with the right key and no content, where this rank has one.
     if (junk_.empty()) connection.send(FrameWriter(FrameType::welcome).text("a").finish());
     connection.flush();
     if (until_ == Until::run) sleep(0.2);

@@ -45,7 +45,7 @@ class ControlKeys : public testing::Test {
     return made;
   }
 
-  // What comes out of a connection when this frame is sent.
+  // Returns what a connection receives when this frame is sent.
   static std::string sent(Connection& from, const Socket& wire, const Bytes& frame) {
     from.send(frame);
     from.flush();
@@ -119,7 +119,7 @@ TEST_F(ControlKeys, RefuseFramesWithoutACode) {
   EXPECT_EQ(at_listener(text("a")->text + std::string(kFrameCode, '\0')), Texts{"refused"});
 }
 
-// The bytes behind the length, which another test changes: with it the frame ends elsewhere.
+// The bytes after the length, which another test changes: with it the frame ends elsewhere.
 TEST_F(ControlKeys, RefuseFramesWithAnyOtherBit) {
   const std::string right = text("ab")->text;
   for (size_t at = 0; at < right.size() + kFrameCode; ++at) {
@@ -162,7 +162,7 @@ TEST_F(ControlKeys, NeedTheSameTokenAndChallenge) {
   expect_part(error_of([&] { read_handshake(frame, "t", std::string(16, 'm'), &listener); }),
               stranger);
   read_handshake(frame, "t", std::string(16, 'n'), &listener);
-  // What is none of both.
+  // Neither of the two.
   const Frame other = frame_of(FrameWriter(FrameType::beat).finish(), "");
   expect_part(error_of([&] { read_handshake(other, "t", "n", &listener); }), "no handshake");
   expect_part(error_of([&] { answer_challenge(other, "t", {}, &pending_peer); }), "no challenge");

@@ -1,4 +1,4 @@
-// Ranks that end, stand still, hang or fail: the others learn it, and one of them tells the user.
+// Ranks that end, are suspended, hang or fail: the others find out, and one of them tells the user.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -68,7 +68,7 @@ TEST(ControlLoss, Rank0IsKilled) {
   }
 }
 
-// Nobody is silent for ever.
+// No rank stays silent for ever.
 TEST(ControlLoss, Rank0AndItsDeputyAreKilled) {
   const Count ready;
   RankProcesses ranks(3, 20, wait_for_loss(ready));
@@ -217,7 +217,7 @@ TEST(ControlLoss, ARankMayFailAndGoOn) {
   expect_loss(results[1], "this rank has failed", true);
 }
 
-// What is thrown and caught around it is no failure of the rank.
+// An exception thrown and caught around it is not a failure of the rank.
 TEST(ControlLoss, AnOldExceptionIsNoFailure) {
   struct AtEnd {
     std::function<void()> work;

@@ -17,16 +17,16 @@ namespace crema::tests {
 
 using RankWork = std::function<void(Control& control, int rank)>;
 
-// What became of a rank.
+// The result of a rank.
 struct RankResult {
   bool met = false;   // it had a Control
   bool lost = false;  // it threw a RankLost
   bool told = false;
-  std::string error;   // the message of what it threw; "" when it threw nothing
+  std::string error;   // the message of its exception; "" if there was none
   double seconds = 0;  // from the start
 };
 
-// Does the work with a Control, and says what it threw.
+// Does the work with a Control, and returns its exception's message.
 RankResult result_of(const ControlOptions& options, const RankWork& work);
 
 // Options of `ranks` ranks on this machine; rank 0 listens already.
@@ -38,7 +38,7 @@ std::string raw(const Bytes& frame);
 std::unique_ptr<Connection> greet(const std::string& address, const std::string& token,
                                   const Handshake& handshake);
 
-// That a stranger says.
+// Sent by a client without the token.
 const Handshake kHandshake = {3, 1, "stranger", ""};
 // What a rank with the token has answered to another challenge.
 std::string recorded_handshake();
@@ -50,7 +50,7 @@ std::vector<RankResult> run_threads(const std::vector<ControlOptions>& options,
                                     const RankWork& work);
 std::vector<RankResult> run_threads(int ranks, double timeout, const RankWork& work);
 
-// Counts the ranks that have come to some place, also over processes.
+// Counts the ranks that have reached a point, also across processes.
 class Count {
  public:
   Count();
@@ -62,7 +62,7 @@ class Count {
   void wait_for(int count) const;
 
  private:
-  std::atomic<int>* count_;  // in memory that forked processes share
+  std::atomic<int>* count_;  // One process each. Processes that still run at the end are killed.
 };
 
 // One process each. What still runs at the end is killed.
@@ -75,7 +75,7 @@ class RankProcesses {
 
   pid_t pid(int rank) const { return pids_[rank]; }
   void signal(int rank, int number) const;
-  // Waits for its end; no result but `met` where a signal ended it.
+  // Waits for its end; only `met` is set if a signal ended it.
   RankResult result(int rank);
 
  private:

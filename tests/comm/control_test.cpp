@@ -161,7 +161,7 @@ TEST(Control, OfOneRankNeedsNobody) {
 
 TEST(ControlRendezvous, RanksComeAtAnyTime) {
   std::vector<ControlOptions> options = options_of(4, 60);
-  // Rank 0 opens the port itself. Until then nobody is there.
+  // Rank 0 opens the port itself. Until then nothing listens there.
   close(options[0].listening);
   options[0].listening = -1;
   std::vector<std::thread> threads;
@@ -180,7 +180,7 @@ TEST(ControlRendezvous, RanksComeAtAnyTime) {
 
 TEST(ControlRendezvous, AddressesAreTriedInTurn) {
   std::vector<ControlOptions> options = options_of(3, 60);
-  // At the first nobody listens, at the second something that is no rank, and hangs up.
+  // At the first address nothing listens, at the second something that is not a rank, and hangs up.
   const Listening other = listen_on("127.0.0.1", 0);
   const Socket open(other.socket);
   std::atomic<bool> over = false;
@@ -266,7 +266,7 @@ TEST(ControlRendezvous, TurnsOthersAway) {
   EXPECT_EQ(others[2].error, begin + "rank 1 of 4 does not belong to a run of 3 ranks");
 }
 
-// Whoever is no rank of the run is not answered.
+// Clients that are not ranks of the run get no answer.
 TEST(ControlRendezvous, TheStandbyAnswersRanks) {
   ControlOptions options;
   options.ranks = 4;

@@ -1,5 +1,5 @@
-// What sums values over the ranks. The tests named Mpi... are of several processes: comm/mpirun.sh
-// starts them.
+// Engines that sum values over the ranks. The tests named Mpi... need several processes:
+// comm/mpirun.sh starts them.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -33,7 +33,7 @@ double seconds_since(Clock::time_point start) {
 template <typename T>
 constexpr Element kElement = sizeof(T) == 4 ? Element::f32 : Element::f64;
 
-// What a rank gives: values of different signs and sizes, so that the order of additions shows.
+// A rank's values, with different signs and sizes, so that the order of additions shows.
 template <typename T>
 T value_of(int rank, int64_t i, uint64_t seed) {
   const uint64_t bits = mix(mix(seed, static_cast<uint64_t>(rank)), static_cast<uint64_t>(i));
@@ -99,7 +99,7 @@ class MpiEngineTest : public testing::Test {
       std::memcpy(words, &value, sizeof value);
       for (const uint32_t word : words) hash = (hash ^ word) * 16777619u;
     }
-    // Equal numbers are those whose mean is the root of the mean of their squares.
+    // Numbers are equal if their mean is the root of the mean of their squares.
     double moments[2] = {static_cast<double>(hash >> 8), std::pow(hash >> 8, 2)};
     engine().sum(context_, moments, 2, Element::f64);
     EXPECT_EQ(moments[0], static_cast<double>(ranks()) * (hash >> 8));
@@ -202,7 +202,7 @@ TEST_F(MpiEngineTest, Names) {
   EXPECT_EQ(engine().name().find_first_of(",\n\t"), std::string::npos) << engine().name();
 }
 
-// Each of these ends with MPI unusable, so each has processes of its own.
+// Each of these leaves MPI unusable, so each has its own processes.
 TEST(MpiAbortTest, EndsWhatWaits) {
   if (!under_mpirun()) GTEST_SKIP() << "not started by mpirun";
   Context context(Device::cpu);

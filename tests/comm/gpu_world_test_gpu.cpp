@@ -1,5 +1,5 @@
-// Sums over the GPUs of this machine, of which each rank has one; tests/comm/mpirun.sh starts the ranks.
-// Where NVLink links the GPUs copy engines sum what is exposed; elsewhere NCCL does.
+// Sums over the GPUs of this machine, of which each rank has one; tests/comm/mpirun.sh starts the
+// ranks. If NVLink connects the GPUs, copy engines sum exposed memory; otherwise NCCL does.
 #include "device/gpu.h"
 
 #include <gtest/gtest.h>
@@ -56,7 +56,7 @@ TEST_F(GpuWorldTest, SumsWhatIsExposed) {
     capture.record(context, work);
     for (int times = 0; times < 50; ++times) {
       values.write(values_of(world_->rank, count));
-      world_->gather("");  // nobody copies from what is being written
+      world_->gather("");  // no rank copies from memory that is being written
       capture.launch(context);
       ASSERT_EQ(values.read(), sums_of(world_->ranks, count, 2)) << times;
     }
@@ -66,7 +66,7 @@ TEST_F(GpuWorldTest, SumsWhatIsExposed) {
 TEST_F(GpuWorldTest, SumsExposedHalves) {
   Context& context = *context_;
   for (const Element element : {Element::f16, Element::bf16}) {
-    // Zeros, but for some ones, of which each rank has as many: the sums are the number of ranks.
+    // Zeros, except for some ones, the same number on each rank: the sums are the number of ranks.
     const uint16_t one = element == Element::f16 ? 0x3c00 : 0x3f80;
     const int bits = element == Element::f16 ? 10 : 7, bias = element == Element::f16 ? 15 : 127;
     std::vector<uint16_t> values(6000007);

@@ -1,4 +1,4 @@
-// What launchers set in the environment of their ranks.
+// The environment variables that launchers set for their ranks.
 #include "comm/launcher.h"
 
 #include <gtest/gtest.h>
@@ -38,7 +38,7 @@ const Variables hydra = {
     {"PMI_RANK", "5"}, {"PMI_SIZE", "8"}, {"MPI_LOCALRANKID", "2"}, {"MPI_LOCALNRANKS", "3"}};
 const Variables palsd = {
     {"PMI_RANK", "5"}, {"PMI_SIZE", "8"}, {"PMI_LOCAL_RANK", "1"}, {"PMI_LOCAL_SIZE", "2"}};
-// What a shell of sbatch or salloc has.
+// The variables in a shell of sbatch or salloc.
 const Variables slurm_job = {{"SLURM_JOB_ID", "123456"},
                              {"SLURM_JOBID", "123456"},
                              {"SLURM_NTASKS", "5"},
@@ -193,7 +193,7 @@ TEST(Launcher, OfNoneIsNull) {
                                             {"SLURM_NTASKS", "1"},
                                             {"SLURM_STEP_NUM_TASKS", "1"},
                                             {"SLURM_STEP_TASKS_PER_NODE", "1"}}));
-  // Two trainings that have nothing to do with each other, each by an mpirun of its own.
+  // Two independent runs, each with its own mpirun.
   EXPECT_FALSE(
       launch_with(Variables{{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "1"}} + srun));
   // Names that other programs use too.

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Runs the tests that need several processes, each group in processes of its own, as MPI starts once in each.
+# Runs the tests that need several processes, each group in separate processes, because MPI starts once per
+# process.
 #
 #   mpirun.sh [BUILD_FOLDER]        exit code 77: there is no mpirun
 set -euo pipefail
@@ -13,13 +14,14 @@ export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMP_NUM_THREADS
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 options=()
-# With it mpirun does not kill the ranks that still run when one has ended without ending MPI, as ours do when a rank is lost.
+# With it mpirun does not kill the remaining ranks when one has ended without finalizing MPI, as ours do when a rank is lost.
 case $(mpirun --version) in
   *"Open MPI"*) options=(--oversubscribe --enable-recovery) ;;
 esac
 run() {  # RANKS GROUP
   local ranks=$1 group=$2 passed
-  # Some end without ending MPI, which mpirun calls a failure: what counts is what the ranks say.
+  # Some end without finalizing MPI, which mpirun reports as a failure: only the ranks' own results
+  # count.
   timeout 120 mpirun -n "$ranks" "${options[@]}" "$build/tests/comm_tests" --gtest_filter="$group" >"$log" 2>&1 </dev/null || true
   passed=$(grep -c '^\[  PASSED  \] [1-9]' "$log") || true
   if [ "$passed" -ne "$ranks" ] || grep -qE '^\[  (FAILED|SKIPPED) ' "$log"; then

@@ -1,4 +1,4 @@
-// The token of runs whose launcher hands none over: from a file, or from CREMA_TOKEN.
+// The token of runs whose launcher provides none: from a file, or from CREMA_TOKEN.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -54,14 +54,14 @@ TEST(TokenFile, IsForItsUserOnly) {
   }
   umask(mask);
   EXPECT_FALSE(file_exists(path));
-  // In place of a file that is there, even of a link, whose target stays as it is.
+  // Replaces an existing file, even a link, whose target does not change.
   folder.write("precious", "precious");
   std::filesystem::create_symlink(folder.file("precious"), path);
   {
     const TokenFile file(path);
     EXPECT_EQ(read_token_file(path, &problem), file.token());
     EXPECT_NE(file.token(), first);
-    // That of another run stays.
+    // The file of another run stays.
     std::filesystem::remove(path);
     folder.write("new/folder/a.token", std::string(64, 'f'));
   }
@@ -175,7 +175,7 @@ TEST(TokenFile, IsMissed) {
   }
 }
 
-// A process that has the file of nobody: it knows only what can be guessed.
+// A process without access to the file: it knows only what can be guessed.
 TEST(TokenFile, KeepsStrangersOut) {
   const Folder folder;
   const std::vector<ControlOptions> options = options_with(folder.file("a"));
@@ -258,7 +258,7 @@ std::vector<std::string> messages_of(const std::vector<Launch>& launches, double
   return messages;
 }
 
-// Which nobody listens on, for a moment at least.
+// A port that nothing listens on, at least for a moment.
 int free_port() {
   const Listening listening = listen_on("127.0.0.1", 0);
   close(listening.socket);

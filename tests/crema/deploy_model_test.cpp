@@ -1,4 +1,4 @@
-// A net that is trained, opened for use, computes what it computed in training.
+// A training net opened for inference computes the same as in training.
 #include "crema.h"
 #include "support.h"
 

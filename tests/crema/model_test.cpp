@@ -1,4 +1,4 @@
-// Model: what a program sees of a net is what the Net computes.
+// Model: a program sees what the Net computes.
 #include <algorithm>
 #include <numeric>
 #include <thread>

@@ -1,4 +1,4 @@
-// Trainer: a training by hand is the one that Solver does.
+// Trainer: stepping by hand gives the same run as Solver.
 #include <cmath>
 #include <thread>
 

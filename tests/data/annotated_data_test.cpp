@@ -1,4 +1,4 @@
-// AnnotatedData: boxes follow what is done to the images.
+// AnnotatedData: boxes follow the changes of the images.
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 
@@ -77,7 +77,7 @@ Tops batch_of(Layer& layer, Context& context, uint64_t number) {
           pass.top[1].shape()};
 }
 
-// Rows of the label that stand for objects.
+// Rows of the label that are objects.
 std::vector<std::vector<float>> rows(const Tops& tops) {
   std::vector<std::vector<float>> found;
   for (size_t i = 0; i < tops.label.size(); i += 8) {
@@ -212,7 +212,7 @@ TEST(AnnotatedData, PlacesTheImageOnALargerOne) {
     const std::vector<float> row = rows(tops)[0];
     EXPECT_NEAR((row[5] - row[3]) * static_cast<float>(width), 2, 1e-3);
     EXPECT_NEAR((row[6] - row[4]) * static_cast<float>(height), 2, 1e-3);
-    // The upper left pixel of the box has the value 2; what lies around is the mean.
+    // The upper left pixel of the box has the value 2; the area around it is the mean.
     const auto x = std::lround(row[3] * static_cast<float>(width)),
                y = std::lround(row[4] * static_cast<float>(height));
     EXPECT_EQ(tops.data[y * width + x], 2 - 200);

@@ -1,4 +1,4 @@
-// What SSD's converter reads: boxes as texts and as JSON cut out of COCO's, and classes.
+// Input of SSD's converter: boxes as text files and as JSON cut out of COCO's, and classes.
 #include <gtest/gtest.h>
 
 #include "drawn_boxes.h"

@@ -1,5 +1,5 @@
-// Boxes of Pascal VOC, COCO and YOLO: the same objects give the same batch, and what is wrong in a file is said with its
-// place.
+// Boxes of Pascal VOC, COCO and YOLO: the same objects give the same batch, and errors name their
+// position in the file.
 #include "data/convert/annotations.h"
 
 #include <gtest/gtest.h>
@@ -68,7 +68,7 @@ TEST(Annotations, LabelMapsOfThreeFormatsAreEqual) {
       "item {\n  name: \"circle\"\n  label: 1\n  display_name: \"circle\"\n}\n");
 }
 
-// What is wrong; "" where nothing is.
+// The error; "" if there is none.
 template <typename Do>
 std::string problem_of(const Do& act) {
   try {
@@ -112,7 +112,7 @@ TEST(Annotations, LabelMapsOfTexts) {
       expect_part(problem, row.items);
     }
   }
-  // What is there is replaced only if asked.
+  // Existing files are replaced only on request.
   folder.write("names", "z");
   const auto create = [&](bool overwrite) {
     return problem_of([&] {
@@ -210,7 +210,7 @@ TEST(Annotations, CocoSaysWhatIsWrong) {
                 row.problem);
   }
   EXPECT_FALSE(std::filesystem::exists(folder.file("coco_db")));
-  // A box of an image that is left out of the file; SSD's map, whose names are COCO's numbers; a crowd.
+  // A box of an image that is not in the file; SSD's map, whose names are COCO's numbers; a crowd.
   std::string text = good;
   text.replace(text.find("\"image_id\": 7"), 13, "\"image_id\": 9");
   text.replace(text.find("\"iscrowd\": 0, \"image_id\": 7"), 12, "\"iscrowd\": 1");
@@ -229,7 +229,7 @@ TEST(Annotations, CocoSaysWhatIsWrong) {
   EXPECT_FALSE(record.annotation_group(1).annotation(0).bbox().difficult());
 }
 
-// Nothing of a file is kept but what boxes need, however deep or long the rest is.
+// Only what boxes need is kept of a file, however deep or long the rest is.
 TEST(Annotations, CocoFilesAreReadInPassing) {
   const Folder folder;
   std::string deep(100000, '[');

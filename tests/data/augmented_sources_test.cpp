@@ -1,5 +1,5 @@
 // transform_param { augment } in the layers that read data: labels follow, and neither threads nor
-// where a run begins change anything.
+// the start of a run change anything.
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 
@@ -202,7 +202,7 @@ TEST(AugmentedSources, LabelImagesFollow) {
       int unlike = 0;
       for (int i = 0; i < 18 * 18; ++i) {
         const float pixel = tops[0][i], label = tops[1][i];
-        // Edge maps have no label of their own for what lies outside.
+        // Edge maps have no separate label for the outside.
         const float as_label = type == "ImageLabelmapData" ? 0
                                : pixel > 150               ? 2
                                : pixel > 50                ? 1

@@ -19,7 +19,7 @@
 namespace crema::tests {
 namespace balance_test {
 
-// So many records of each class, mixed up.
+// This many records of each class, mixed up.
 std::vector<int64_t> classes_of(const std::vector<int64_t>& counts) {
   std::vector<int64_t> classes;
   for (size_t label = 0; label < counts.size(); ++label)
@@ -151,7 +151,7 @@ TEST(Balance, ThreadsRanksAndResumingChangeNothing) {
   }
 }
 
-// What comes often is cropped and mirrored in another way each time, also inside of one epoch.
+// Frequent records are cropped and mirrored differently each time, also within one epoch.
 TEST(Balance, RepeatedRecordsAreChangedAnew) {
   const Folder folder;
   const auto samples = samples_of(write_unequal(folder, "db", DataParameter::LMDB, 12));

@@ -1,4 +1,4 @@
-// transform_param { augment }: what is drawn, and what moves along.
+// transform_param { augment }: the random numbers, and what moves along.
 #include "data/transforms/changes.h"
 
 #include <google/protobuf/text_format.h>
@@ -120,7 +120,7 @@ TEST(Changes, StayInTheirRanges) {
   EXPECT_NEAR(crop.source({32, 24}).x, 20, 1e-6);
 }
 
-// The area around what is marked in a label image, in shares of it.
+// The area around the mark in a label image, relative to the image.
 Region marked(const Image& labels, uint8_t mark) {
   Region region{1, 1, 0, 0};
   for (int64_t i = 0; i < labels.height * labels.width; ++i) {
@@ -153,8 +153,8 @@ TEST(Changes, MoveImagesLabelsAndBoxesAlike) {
       const Image labels = warp_labels(image, warp, {255}),
                   picture = warp_image(image, warp, {255});
       const std::vector<Object> objects = warp_objects({object}, warp, 60, 80, nullptr);
-      // Bilinear samples lie on either side of half of the mark where the nearest pixel says so,
-      // but for a few on the edge.
+      // Bilinear samples are on either side of half of the mark where the nearest pixel says so,
+      // except for a few on the edge.
       int64_t unlike = 0;
       for (size_t k = 0; k < labels.pixels.size(); ++k)
         unlike += (labels.pixels[k] == 100) != (std::abs(picture.pixels[k] - 100) < 50);
@@ -285,7 +285,7 @@ TEST(Changes, SayWhatIsWrong) {
   expect_part(transform("flow: true augment { blur {} }"), "both augment and flow");
 }
 
-// The mean is what is empty; with gray: RGB red is known to be first.
+// The empty area is the mean; with gray: RGB red is known to be first.
 TEST(Changes, KnowMeanAndOrderOfTheTransform) {
   const auto augmented = [](const std::string& text) {
     const Transform transform(parameter(text), true, "", silent_log());

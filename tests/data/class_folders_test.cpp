@@ -1,4 +1,4 @@
-// Databases of pictures that lie in a folder for each class, or are listed by more than a class.
+// Databases of pictures in a folder for each class, or listed with several classes.
 #include "data/convert/convert.h"
 #include "data/databases/class_names.h"
 #include "data/databases/hdf5_file.h"
@@ -72,7 +72,7 @@ TEST(ClassFolders, SayWhatIsWrong) {
   expect_part(problem("in/dog"), "in/dog: has no folder for any class; give a list, or ROOT/CLASS");
   folder.write("empty/cat/notes.txt", "");
   expect_part(problem("empty"), "empty: its 1 folders have no picture");
-  // Beside one labels.txt all databases have the same numbers.
+  // With one labels.txt all databases have the same numbers.
   folder.write("labels.txt", "cat\ndog\n");
   expect_part(problem("in"), "labels.txt: names other classes than");
   EXPECT_FALSE(folder.has("db"));

@@ -1,5 +1,5 @@
-// Mean images: on any number of threads, of any kind of database. What Caffe computes is compared in
-// transform_test.cpp.
+// Mean images: on any number of threads, of any kind of database. transform_test.cpp compares with
+// Caffe's results.
 #include "data/convert/compute_mean.h"
 
 #include <cmath>

@@ -184,8 +184,7 @@ TEST(Imageset, SaysOnceThatPicturesAreCutToEightBits) {
 }
 
 // Labels are stored to the last digit, though no blob could hold some of them; images are found
-// with blanks in front of their names; and a mark that Windows puts before a text is none of the
-// path.
+// with blanks in front of their names; and a byte order mark from Windows is not part of the path.
 TEST(Imageset, KeepsLabelsAndPathsAsTheyAre) {
   NEEDS_IMAGES();
   const Folder folder;

@@ -15,7 +15,7 @@ inline std::string damaged(const std::string& content, unsigned number, size_t p
   std::string bytes = content;
   const size_t pages = std::max<size_t>(1, bytes.size() / page);
   const size_t record_index = below(below(4) == 0 ? std::min(head, bytes.size()) : bytes.size());
-  // The first bytes of a page say what lies in it.
+  // The first bytes of a page give its type.
   const size_t in_header = std::min(below(pages) * page + below(32), bytes.size() - 1);
   const size_t one = below(pages) * page, other = below(pages) * page;
   const auto part = [&](size_t at) { return std::min(page, bytes.size() - at); };

@@ -239,8 +239,8 @@ TEST(DamagedHdf5, RowsThatAFileCannotHaveAreRefused) {
   }
 }
 
-// Compressed values may take less room in the file than in memory, and values that nobody wrote
-// none at all.
+// Compressed values may take less room in the file than in memory, and values that were never
+// written none at all.
 TEST(DamagedHdf5, CompressedAndUnwrittenValuesAreRead) {
   const Folder folder;
   {
@@ -325,7 +325,7 @@ TEST(DamagedHdf5, WeightsWhoseGroupsHaveNoEndAreRefused) {
     expect_part(error, path + ": ");
     expect_part(error, links.message);
   }
-  // A whole group "data" that lies elsewhere.
+  // A whole group "data" in another place.
   {
     const Made file(path);
     H5Lcreate_external(other.c_str(), "/data", file.id, "data", 0, 0);

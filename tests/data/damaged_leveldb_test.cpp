@@ -38,7 +38,7 @@ void write_tables(const std::string& path) {
   writer->finish();
 }
 
-// Reads what is there; false when that is an error.
+// Reads the records; false if that is an error.
 bool is_readable(const std::string& path, std::string* reason) {
   try {
     const std::unique_ptr<Source> source = open_leveldb(path);
@@ -111,7 +111,7 @@ TEST(DamagedLeveldb, SaysWhatIsWrong) {
   std::fill_n(emptied.begin() + 65536, 32768, '\0');
   expect_part(with(emptied), log + " has ");
   with(bytes + "more");
-  // Old versions set room aside and may not have come to use it.
+  // Old versions reserved space and may not have used it.
   write_file_atomically(path + "/" + log, bytes + std::string(100000, '\0'));
   EXPECT_TRUE(is_readable(path, &reason)) << reason;
 }

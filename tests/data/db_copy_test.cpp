@@ -1,4 +1,4 @@
-// `crema db copy`, `shuffle`, `merge` and `split`: databases made of others.
+// `crema db copy`, `shuffle`, `merge` and `split`: databases made from others.
 #include "data/convert/db_copy.h"
 
 #include <algorithm>
@@ -80,7 +80,7 @@ TEST(DbCopy, DecodesImagesForHdf5) {
   EXPECT_EQ(file.floats("label"), std::vector<float>{8});
 }
 
-// Where names cannot be exchanged the old database has another name for a moment.
+// If names cannot be exchanged the old database has another name for a moment.
 TEST(DbCopy, FinishesAReplacementThatWasKilled) {
   const Folder folder;
   const std::string from = write_numbered(folder.file("x"), 3), to = folder.file("y");

@@ -20,7 +20,7 @@ inline Datum numbered_datum(int number, int label) {
   return datum;
 }
 
-// So many records with keys from "PREFIX00000000", and the labels 0, 1, 2, 0, ...
+// This many records with keys from "PREFIX00000000", and the labels 0, 1, 2, 0, ...
 inline std::string write_numbered(const std::string& path, int count,
                                   Backend backend = DataParameter::LMDB,
                                   const std::string& prefix = "", int first = 0) {

@@ -1,4 +1,4 @@
-// What `crema db stat` and `crema db verify` find.
+// Results of `crema db stat` and `crema db verify`.
 #include "data/convert/db_stat.h"
 
 #include <cmath>

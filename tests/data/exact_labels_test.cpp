@@ -1,4 +1,4 @@
-// Labels of records that no float32 holds, and boxes that lie nowhere: said, not rounded.
+// Labels that float32 cannot represent, and boxes outside of any image: reported, not rounded.
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 

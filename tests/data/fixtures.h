@@ -1,4 +1,4 @@
-// What the tests of data share: the reference files.
+// Common code of the data tests: the reference files.
 #pragma once
 
 #include <sys/resource.h>

@@ -1,4 +1,4 @@
-// A loader's memory does not grow with what it has read.
+// A loader's memory does not grow with the amount of data read.
 #include <google/protobuf/text_format.h>
 #include <unistd.h>
 
@@ -13,7 +13,7 @@ namespace flat_memory_test {
 constexpr int kRecords = 200, kBatchSize = 20, kEpoch = kRecords / kBatchSize;
 constexpr int kSide = 200;  // 3 planes of it are 120 kB a record, 24 MB in all
 
-// Of this process, in bytes: what is in memory and belongs to no file.
+// Bytes of this process that are in memory and belong to no file.
 int64_t own_memory() {
   std::ifstream file("/proc/self/statm");
   int64_t all = 0, resident = 0, shared = 0;

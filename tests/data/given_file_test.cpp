@@ -1,4 +1,4 @@
-// What a file or folder is that was given where something else was expected.
+// Descriptions of a file or folder that was given instead of something else.
 #include "data/databases/given_file.h"
 
 #include "data/databases/database_writer.h"

@@ -19,7 +19,7 @@ namespace gpu_images_test {
 
 using Files = std::vector<std::string>;
 
-// `count` records, which are these files in turn; their labels are their numbers.
+// `count` records with these files in rotation; their labels are their numbers.
 void write_files(const std::string& path, const Files& files, int count) {
   const auto writer = create_lmdb(path);
   for (int i = 0; i < count; ++i) {

@@ -87,7 +87,7 @@ TEST(BlockOrder, IsAPermutationInWindows) {
   }
 }
 
-// As it was before files larger than memory could be read: trainings go on as they began.
+// As before files larger than memory could be read: old runs continue unchanged.
 TEST(Hdf5Loader, OrderOfFilesThatFitStays) {
   const Folder folder;
   write_rows(folder.file("a.h5"), 0, 3);
@@ -300,7 +300,7 @@ TEST(Hdf5Loader, SaysWhatIsWrong) {
                   "transform_param changes");
 }
 
-// What is wrong with a file is said with the row that was to be read.
+// Errors in a file name the row that was to be read.
 TEST(Hdf5Loader, NamesTheRowThatCannotBeRead) {
   const Folder folder;
   folder.write("list", "a.h5\n");

@@ -66,7 +66,7 @@ hid_t flag_type() {
   return type;
 }
 
-// All that other programs put into such files.
+// Everything that other programs put into such files.
 void write_everything(const std::string& path, H5F_libver_t oldest, hsize_t user_block,
                       bool ordered) {
   const hid_t access = H5Pcreate(H5P_FILE_ACCESS), made = H5Pcreate(H5P_FILE_CREATE);

@@ -1,4 +1,4 @@
-// The cache of decoded images, by itself and behind every layer that has one.
+// The cache of decoded images, alone and in every layer that has one.
 #include "data/loader/image_cache.h"
 
 #include <google/protobuf/text_format.h>
@@ -51,7 +51,7 @@ TEST(ImageCache, KeepsWhatCameFirst) {
 TEST(ImageCache, SaysWhatItHasAfterTheFirstEpoch) {
   Lines log;
   ImageCache cache({false, 0, "", "pictures"}, log);
-  // The first three are those of loaders that are made, to go on in epoch 7.
+  // The first three belong to loaders that are created to continue in epoch 7.
   int64_t made = 0;
   for (const int epoch : {0, 0, 0, 7, 7, 7, 8, 8, 9, 9, 10}) {
     cache.begin_sample(epoch);

@@ -10,7 +10,7 @@
 namespace crema::tests {
 namespace image_float_data_test {
 
-// Images of 2 x 3 pixels, 100 and 50 everywhere, with grey ones of 7 and 9 beside them.
+// Images of 2 x 3 pixels, 100 and 50 everywhere, with grey ones of 7 and 9 next to them.
 struct Faces {
   Faces() {
     std::filesystem::create_directory(folder.file("heat"));

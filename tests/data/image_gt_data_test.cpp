@@ -55,7 +55,7 @@ std::string image(const std::string& objects, const std::string& unseen = "0") {
   return "# 0\na.png\n3\n16\n32\n" + objects + "\n" + unseen + "\n";
 }
 
-// Places (0, 0) to (1, 3), eight pixels apart.
+// Positions (0, 0) to (1, 3), eight pixels apart.
 std::vector<float> channel(const Tops& tops, int c) {
   return {tops.map.begin() + c * 8, tops.map.begin() + (c + 1) * 8};
 }

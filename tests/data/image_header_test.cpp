@@ -1,4 +1,4 @@
-// What the bytes of image files say before they are decoded, and which of them are not decoded.
+// Information from the bytes of image files before decoding, and which of them are not decoded.
 #include "data/images/image_header.h"
 
 #include <gtest/gtest.h>
@@ -118,7 +118,7 @@ TEST(ImageHeader, AgreesWithTheDecoder) {
     EXPECT_FALSE(header->cut);
     decode_image(file, Color::color, image);
     EXPECT_EQ(image.width, 13);
-    // Damaged in any way it may be refused, but nothing is read behind its end.
+    // Damaged files may be refused, but nothing is read past their end.
     for (size_t bytes = 0; bytes < file.size(); ++bytes) read_image_header(file.substr(0, bytes));
   }
 }

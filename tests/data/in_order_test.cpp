@@ -1,4 +1,5 @@
-// What converters share: items made on threads and taken in order, and lines about their progress.
+// Common code of converters: items made on threads and taken in order, and lines about their
+// progress.
 #include "data/convert/in_order.h"
 
 #include <atomic>
@@ -35,7 +36,8 @@ TEST(InOrder, HandsItemsOutInOrder) {
   const InOrder<Numbered> none(0, 3, 1000, make);
 }
 
-// So many wait at most; and items that hold more than is allowed wait alone, but for those begun.
+// The most items that wait; and items larger than the limit wait alone, except for those already
+// begun.
 TEST(InOrder, MakesOnlySoManyAhead) {
   for (const bool large : {false, true}) {
     std::atomic<int64_t> made = 0;

@@ -108,7 +108,7 @@ TEST(JpegParts, OfDamagedFilesAreWhatTheWholeImageShows) {
   EXPECT_GT(damaged, 200);
 }
 
-// What is below a part is not read; without its end a file is refused, as ever.
+// The area below a part is not read; a file without its end is refused, as always.
 TEST(JpegParts, WhatIsBelowMayBeDamaged) {
   std::string file = jpeg_of_kind(circles(3, 64, 64), kJpegKinds[0]);
   const std::string intact = file;
@@ -124,7 +124,7 @@ TEST(JpegParts, WhatIsBelowMayBeDamaged) {
               "the JPEG file is cut short");
 }
 
-// Images of which there are no parts are decoded whole.
+// Images without parts are decoded whole.
 TEST(JpegParts, OfOtherFilesAreAll) {
   NEEDS_IMAGES();
   const Image grey = quarters();

@@ -44,7 +44,7 @@ struct JpegKind {
   const char* name;
   int across = 1, down = 1;  // pixels that share a colour
   bool progressive = false;
-  unsigned restart = 0;  // after so many blocks the decoder begins anew; 0: never
+  unsigned restart = 0;  // the decoder restarts after this many blocks; 0: never
 };
 
 constexpr JpegKind kJpegKinds[] = {

@@ -98,7 +98,7 @@ TEST(LabelledLists, SayWhatIsWrongWithCsv) {
   }
 }
 
-// For databases: integers stay integers, to the last digit, as long as all are.
+// For databases: integers stay integers, to the last digit, if all are.
 TEST(LabelledLists, AreClassesIfAllAre) {
   const Folder folder;
   const auto read = [&](const std::string& text) {

@@ -1,5 +1,5 @@
 // Records of an LMDB in any order, small and large ones, from several files and threads: each read
-// gives the record that was asked for.
+// returns the requested record.
 #include <gtest/gtest.h>
 
 #include <numeric>
@@ -15,7 +15,7 @@ namespace lmdb_order_test {
 
 constexpr int64_t kRecords = 300;
 
-// From a byte to more than a block of what is read at once.
+// From a byte to more than one read block.
 size_t size_of(int64_t index) { return index % 50 == 49 ? 100000 : 1 + index * 37 % 6000; }
 
 char value_of(int64_t index, char file) { return static_cast<char>(index + file); }
@@ -59,7 +59,7 @@ TEST(LmdbOrder, ReadsWhatIsAskedFor) {
   std::thread other([&] { read(forwards); });
   read(mixed);
   other.join();
-  // Another file, which may be where the old one was in memory.
+  // Another file, which may have the old one's address in memory.
   second.reset();
   second = database(folder.file("third"), 2);
   for (const int64_t i : forwards) expect_record(*second, i, 2);

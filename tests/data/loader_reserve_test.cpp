@@ -1,4 +1,4 @@
-// The loader's reserve: threads that make samples only while a training waits for its batch.
+// The loader's reserve: threads that make samples only while a run waits for its batch.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -14,7 +14,7 @@ namespace loader_reserve_test {
 
 constexpr auto kPatience = std::chrono::seconds(20);
 
-// Remembers which threads make samples. Those of `meeting` threads wait for each other, once.
+// Records which threads make samples. Those of `meeting` threads wait for each other, once.
 class Meeting : public Dataset {
  public:
   int64_t size() const override { return 100; }
@@ -58,7 +58,7 @@ TEST(LoaderReserve, WorksOnlyWhileABatchIsWaitedFor) {
   samples->meeting = 3;
   loader.batch(0);
   EXPECT_EQ(samples->threads.size(), 3u) << "all help with the first batch";
-  // The batches ahead are complete, so this one is there at once.
+  // The batches ahead are complete, so this one is available immediately.
   samples->wait_for_loads((kPrefetch + 1) * kBatch);
   samples->threads.clear();
   samples->meeting = 0;

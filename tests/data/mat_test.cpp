@@ -48,7 +48,8 @@ std::set<std::string> files_in(const std::string& folder) {
   return names;
 }
 
-// The bytes that scipy.io.savemat(..., format="5") and MATLAB's save -v6 write, but for the text.
+// The bytes that scipy.io.savemat(..., format="5") and MATLAB's save -v6 write, except for the
+// text.
 TEST(MatFile, IsOfVersion5) {
   const float values[] = {1, 2, 3, 4, 5, 6};
   const std::string file = mat_of("data", {3, 2, 1, 1}, values);

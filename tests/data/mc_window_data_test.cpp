@@ -21,7 +21,7 @@ struct Images {
   Folder folder;
 };
 
-// What the tops of a McWindowData hold.
+// The tops of a McWindowData.
 struct Masked {
   std::vector<float> data, mask, label;
   Shape mask_shape;

@@ -1,6 +1,5 @@
-// What befalls data sets at a week-end: a full disk, a folder of somebody else's, two who write the
-// same database, a key that comes twice, names in any letters. What is wrong with pictures is in
-// odd_images_test.cpp.
+// Accidents with data sets: a full disk, another user's folder, two writers of the same database,
+// duplicate keys, names in any script. Bad pictures are in odd_images_test.cpp.
 #include <google/protobuf/text_format.h>
 #include <sys/stat.h>
 
@@ -45,7 +44,7 @@ std::vector<Backend> kinds() {
 #endif
 }
 
-// Everything that writes data, with the names of what it makes.
+// Everything that writes data, with the names of the results.
 struct Writing {
   std::string name;
   std::function<void(const std::string& path)> write;  // more than 300 kB
@@ -95,7 +94,7 @@ TEST(MessyData, AFolderOfOthersLeavesNothing) {
   }
 }
 
-// Nothing may be written, and nothing is: not even a lock.
+// No write is allowed, and none happens: not even a lock.
 TEST(MessyData, DatabasesOfOthersAreRead) {
   for (const Backend kind : kinds()) {
     SCOPED_TRACE(name_of(kind));
@@ -115,7 +114,7 @@ TEST(MessyData, DatabasesOfOthersAreRead) {
       EXPECT_EQ(datum.label(), 19);
     }
     EXPECT_EQ(contents(path), files);
-    // Those that may not even be read.
+    // Folders that may not even be read.
     for (const auto& [name, content] : files) chmod((path + "/" + name).c_str(), 0000);
     std::string said;
     {
@@ -141,7 +140,7 @@ TEST(MessyData, OfTwoWritersTheFirstToFinishWins) {
                   path + ": has appeared meanwhile; the new database is left out");
     }
     EXPECT_EQ(find_database(path).source->size(), 3);
-    // Who may replace it does so, whole.
+    // Users who may replace it do so completely.
     {
       DatabaseFormat format(kind);
       format.overwrite = true;
@@ -157,7 +156,7 @@ TEST(MessyData, OfTwoWritersTheFirstToFinishWins) {
   }
 }
 
-// The last one stays, where records have keys at all.
+// The last one stays, if records have keys at all.
 TEST(MessyData, AKeyThatComesTwiceIsReplaced) {
   for (const Backend kind : kinds()) {
     SCOPED_TRACE(name_of(kind));
@@ -177,7 +176,7 @@ TEST(MessyData, AKeyThatComesTwiceIsReplaced) {
   }
 }
 
-// A list from Windows: names are bytes, whatever letters they stand for.
+// A list from Windows: names are bytes, whatever their encoding.
 TEST(MessyData, NamesMayHaveAnyLetters) {
   NEEDS_IMAGES();
   const std::vector<std::string> names = {

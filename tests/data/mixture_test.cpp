@@ -164,7 +164,7 @@ TEST(Mixture, LabelsSayWhatIsInAPicture) {
         ++blended;
       } else {
         ++cut;
-        // Where both happen to be equal, too.
+        // Also where both happen to be equal.
         EXPECT_GE(of_own, std::lround(found.share * 3 * kPixels));
         EXPECT_LE(of_own, std::lround(found.share * 3 * kPixels) + 12);
       }
@@ -192,8 +192,8 @@ TEST(Mixture, NeitherThreadsNorResumingChangeAnything) {
   EXPECT_FALSE(batch_of(*one, context, 0) == expected[1]);
 }
 
-// Both samples of a pair are of one rank's part of the batch; the share that a sample keeps is what it
-// would keep on one rank.
+// Both samples of a pair are in one rank's part of the batch; a sample keeps the same weight as on
+// one rank.
 TEST(Mixture, RanksMixTheirOwnPart) {
   const Layers files;
   const std::string augment = "mixup { alpha: 1 } cutmix {} classes: 11";

@@ -100,7 +100,7 @@ TEST(Mosaic, BoxesFollowTheirObjects) {
     }
     for (int i = 0; i < 2 * kHeight * kWidth; ++i)
       bright[i / (kHeight * kWidth)] += batch.data[i] / 255;
-    // All that is bright, and nothing else, is in the boxes.
+    // Everything bright, and nothing else, is in the boxes.
     for (int i = 0; i < 2; ++i) EXPECT_NEAR(area[i], bright[i], 0.06f * bright[i] + 4) << pass;
     for (const Box& box : batch.boxes) {
       const auto x = static_cast<int>((box.left + box.right) / 2),

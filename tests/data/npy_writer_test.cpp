@@ -9,7 +9,7 @@
 namespace crema::tests {
 namespace npy_writer_test {
 
-// Its text, without the blanks behind it; checks all else of it. `values`: what follows.
+// Its text, without the blanks after it; checks everything else. `values`: the data after it.
 std::string header_of(const std::string& file, std::vector<float>& values) {
   EXPECT_EQ(file.substr(0, 8), std::string("\x93NUMPY\1\0", 8));
   const size_t size =

@@ -1,5 +1,4 @@
-// Pictures that are not as they should be, or as most are: what becomes of each in a database, and
-// what is said of it.
+// Unusual and damaged pictures: how each is stored in a database, and what is reported about it.
 #include "data/convert/convert.h"
 #include "data/databases/hdf5_source.h"
 #include "data/databases/source.h"
@@ -42,8 +41,8 @@ struct Row {
   const char* name;
   std::string file;
   ImagesetOptions options;
-  const char* shape;  // of the record; nullptr: it is left out
-  const char* says;   // of the error or the warning; "": nothing
+  const char* shape;  // content of the record; nullptr: it is skipped
+  const char* says;   // part of the error or the warning; "": none
 };
 
 const std::vector<Row>& rows() {

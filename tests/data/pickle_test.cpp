@@ -102,7 +102,7 @@ TEST(Pickle, SaysWhatIsWrong) {
               "item 1 of \"data\" is no integer");
 }
 
-// Cut anywhere, it is an Error; with any byte changed, an Error or something else that was read.
+// Cut anywhere, it is an Error; with any byte changed, an Error or something else that can be read.
 TEST(Pickle, DamageIsAnErrorAtMost) {
   const Folder folder;
   const std::string whole = small();

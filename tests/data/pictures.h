@@ -1,4 +1,4 @@
-// Files of pictures that no encoder of ours makes.
+// Picture files that none of our encoders makes.
 #pragma once
 
 #include <string>
@@ -34,7 +34,7 @@ inline std::string deep_png() {
       "c80400057001bf7f0c520c0000000049454e44ae426082");
 }
 
-// EXIF data that say how a camera was held.
+// EXIF data with the camera's orientation.
 inline std::string exif(int orientation, bool little = true) {
   const auto number = [&](int64_t value, int bytes) {
     std::string text;

@@ -1,5 +1,5 @@
-// The changes of single pixels and the warps against Pillow 13, Python's colorsys and SciPy, whose
-// results stand here in hexadecimal.
+// The changes of single pixels and the warps against Pillow 13, Python's colorsys and SciPy, with
+// their results in hexadecimal.
 #include "data/transforms/pixels.h"
 
 #include <gtest/gtest.h>
@@ -280,7 +280,7 @@ TEST(Warps, MoveWholePixelsExactly) {
   EXPECT_EQ(warped([](Warp& w) { w.flip(false, true); }), (Bytes{4, 5, 6, 1, 2, 3}));
   EXPECT_EQ(warped([](Warp& w) { w.translate(1, 0); }), (Bytes{9, 1, 2, 9, 4, 5}));
   EXPECT_EQ(warped([](Warp& w) { w.translate(0, -1); }), (Bytes{4, 5, 6, 9, 9, 9}));
-  // A flip after a translation, and the other way round.
+  // A flip after a translation, and vice versa.
   EXPECT_EQ(warped([](Warp& w) { w.translate(1, 0), w.flip(true, false); }),
             (Bytes{2, 1, 9, 5, 4, 9}));
   EXPECT_EQ(warped([](Warp& w) { w.flip(true, false), w.translate(1, 0); }),
@@ -290,7 +290,7 @@ TEST(Warps, MoveWholePixelsExactly) {
             (Bytes{3, 2, 6, 5}));
 }
 
-// A crop much larger than what it is resized to shows means, not every fourth pixel.
+// A crop much larger than its target size shows means, not every fourth pixel.
 TEST(Warps, CropsThatShrinkAreMeans) {
   Image image{2, 8, 9, {}};
   for (int i = 0; i < 8 * 9; ++i) {

@@ -1,4 +1,4 @@
-// Every source of samples: batches depend neither on the number of threads nor on where a training
+// Every source of samples: batches depend neither on the number of threads nor on where a run
 // begins, and ranks share each batch.
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// SparseData: vectors of a database, whose records leave their zeros out.
+// SparseData: vectors from a database whose records omit zeros.
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 
@@ -24,7 +24,7 @@ struct Database {
       writer->put(numbered_key(static_cast<int64_t>(i), 8), parsed<SparseDatum>(records[i]));
     writer->finish();
   }
-  // Of all batches together, data and labels.
+  // All batches together, data and labels.
   std::pair<std::vector<float>, std::vector<float>> read(int batch, int batches,
                                                          const std::string& more = "") const {
     auto message = parsed<LayerParameter>(

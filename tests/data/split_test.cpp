@@ -8,7 +8,7 @@
 namespace crema::tests {
 namespace split_test {
 
-// So many records of each class, one class after the other.
+// This many records of each class, one class after the other.
 std::vector<int> labels_of(const std::vector<int>& counts) {
   std::vector<int> labels;
   for (size_t c = 0; c < counts.size(); ++c)

@@ -1,4 +1,4 @@
-// Tar files for tests, byte by byte, and what is found in them.
+// Tar files for tests, byte by byte, and their contents.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// How tar files are named, and labels in them.
+// Names of tar files, and labels in them.
 #include <gtest/gtest.h>
 
 #include "data/databases/find_database.h"

@@ -219,7 +219,7 @@ TEST(Tar, ReadsManyShardsOnThreads) {
   EXPECT_EQ(wrong, 0);
 }
 
-// A net reads from tar files what it reads from an LMDB.
+// A net reads the same from tar files as from an LMDB.
 TEST(Tar, GivesTheBatchesOfTheSameLmdb) {
   NEEDS_IMAGES();
   const Folder folder;

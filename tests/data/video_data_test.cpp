@@ -1,4 +1,4 @@
-// VideoData: which frames of a clip are taken, and where they go.
+// VideoData: which frames of a clip are used, and where they go.
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 

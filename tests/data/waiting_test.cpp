@@ -1,4 +1,4 @@
-// The hint to a training that waits for its data: what helps in which case.
+// The hint for a run that waits for its data: what helps in each case.
 #include "data/loader/waiting.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// WindowData: window files, where a window comes from, and which are drawn.
+// WindowData: window files, the origin of a window, and which are drawn.
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// Windows of images whose pixels tell where they come from.
+// Windows of images whose pixels show where they come from.
 #pragma once
 
 #include "data/images/image.h"

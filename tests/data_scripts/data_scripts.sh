@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The get_ and create_ scripts of data sets with small data and a server of its own: downloads that are interrupted, resumed, wrong
-# and refused, and what is made of them.
+# The get_ and create_ scripts of data sets with small data and a local server: downloads that are interrupted, resumed, wrong and
+# refused, and the results.
 #
 #   data_scripts.sh [BUILD_FOLDER]        exit code 77: something is missing that it needs
 set -euo pipefail
@@ -19,7 +19,7 @@ trap '[ -z "$server" ] || kill "$server"; rm -rf "$tree"' EXIT
 mkdir -p "$tree"/{data_scripts,build,served,made,out}
 cp data_scripts/*.sh "$tree/data_scripts/"
 ln -s "$tools" "$tree/build/tools"
-# The build folder of a tree that was moved is configured anew, one of this place is not.
+# A build folder of a moved tree is configured again, one of this location is not.
 mkdir "$tree/bin"
 printf '#!/bin/sh\necho "$@"\n' >"$tree/bin/cmake"
 chmod +x "$tree/bin/cmake"
@@ -95,7 +95,7 @@ while IFS='|' read -r script files; do
     says "is there already"
     [ "$(requests)" -eq "$before" ] || die "$script asked the server again"
   done
-  # Nothing wrong appears, and what was there stays.
+  # Nothing wrong appears, and existing files stay.
   fresh
   run 1 "$script" "$tree/out" --from "$address/wrong"
   says "wrong checksum"
@@ -120,7 +120,7 @@ get_voc.sh|ARCHIVES VOC2007 VOC2012
 get_coco.sh|ARCHIVES annotations train2017 val2017
 END
 
-# What an earlier run left is not asked for again; what is of something else is thrown away.
+# Files of an earlier run are not requested again; other files are discarded.
 fresh
 mkdir "$tree/out"
 size=$(stat -c %s "$tree/served/cifar-100-binary.tar.gz")
@@ -161,7 +161,7 @@ says "--part is one of: train val , got 'test'"
 run 1 get_voc.sh "$tree/out" --part val
 says "unknown option --part (usage: get_voc.sh [OUT_DIR] [--from FOLDER_OR_ADDRESS])"
 
-# What the create scripts make: SCRIPT|GET_SCRIPT|RESULTS
+# Results of the create scripts: SCRIPT|GET_SCRIPT|RESULTS
 while IFS='|' read -r script get results; do
   rm -rf "$tree/data" "$tree/out"
   run 1 "$script" "$tree/data" "$tree/out"

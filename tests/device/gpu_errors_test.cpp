@@ -1,4 +1,4 @@
-// What errors of a GPU are called. The messages are made without one.
+// Names of GPU errors. The messages are made without a GPU.
 #ifdef CREMA_CUDA
 #include "device/gpu_errors.h"
 

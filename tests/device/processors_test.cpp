@@ -8,7 +8,7 @@
 namespace crema::tests {
 namespace processors_test {
 
-// What the kernel's files say, and how many processors of the very many of this machine are left.
+// The kernel's files, and the number of this machine's many processors that remain.
 struct Groups {
   const char* name;
   std::vector<std::pair<const char*, const char*>> files;

@@ -152,7 +152,7 @@ def check(lab, scenario, base, clean, fault):
     killed = error == "KILL" and done.returncode == -signal.SIGKILL
     crash = lab.crash_in(stack)
     known = crash.startswith("known: ")
-    # Of a program that cannot even be loaded the system speaks.
+    # For a program that cannot be loaded the system writes the message.
     unloaded = call == "room" and done.returncode == 127
     outcome = "known" if known else "killed" if killed else f"exit code {done.returncode}"
     if done.returncode not in (0, 1) and not killed and not known and not unloaded:

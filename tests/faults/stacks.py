@@ -3,8 +3,8 @@ import os
 import re
 import subprocess
 
-# Libraries that end the process themselves where they get no memory: first frame, apart from those of the C and C++ libraries, in
-# the stack of the crash -> why nothing can be done about it here.
+# Libraries that end the process when they get no memory: first frame, apart from those of the C and C++ libraries, in the stack
+# of the crash -> why we cannot prevent it.
 KNOWN = {
     "libdnnl.so": "oneDNN 2.6 does not look whether mmap() or malloc() gave memory for its generated code",
     "libgomp.so": "OpenMP ends the process if it gets no memory",
@@ -24,7 +24,7 @@ KNOWN_BELOW = {
     "libproj": "constructors of global objects, which run as OpenCV is loaded, allocate",
     "libgdal": "constructors of global objects, which run as OpenCV is loaded, allocate",
 }
-# Functions of the C library that end the process where they get no memory.
+# Functions of the C library that end the process when they get no memory.
 FATAL = {"__cxa_thread_atexit_impl": "glibc has no other answer where a variable of a thread cannot be registered for its end"}
 RUNTIME = re.compile(r"^(faults\.so|libc\.so|libstdc\+\+\.so|libgcc_s\.so|libpthread\.so|libm\.so|ld-linux|linux-vdso)")
 

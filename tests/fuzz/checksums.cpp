@@ -25,7 +25,7 @@ uint32_t masked(const char* bytes, size_t size) {
   return ((value >> 15) | (value << 17)) + 0xa282ead8;
 }
 
-// Records behind one another in blocks of 32 kB: checksum, length, kind, bytes.
+// Consecutive records in blocks of 32 kB: checksum, length, kind, bytes.
 void mend_log(std::string& content) {
   constexpr size_t kBlock = 32768, kHeader = 7;
   for (size_t at = 0; at + kHeader <= content.size();) {

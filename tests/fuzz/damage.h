@@ -1,5 +1,5 @@
-// Ways to damage files. Plain bytes rarely get past a reader's first check, so there is one for
-// each kind of file that knows what such files are made of.
+// Ways to damage files. Plain bytes rarely get past a reader's first check, so each kind of file
+// has one that knows its structure.
 #pragma once
 
 #include <google/protobuf/message.h>
@@ -11,8 +11,8 @@
 
 namespace crema::tests {
 
-// Bits, bytes, and numbers of 2 to 8 bytes where such numbers lie; pieces that are cut out,
-// doubled, or come from `other`.
+// Bits, bytes, and numbers of 2 to 8 bytes at their positions; pieces that are cut out, doubled, or
+// come from `other`.
 void damage_bytes(Dice& dice, std::string& bytes, const std::string& other);
 
 // Words, numbers, texts in quotes, and blocks in braces: taken out, doubled, exchanged, or
@@ -20,8 +20,8 @@ void damage_bytes(Dice& dice, std::string& bytes, const std::string& other);
 void damage_text(Dice& dice, std::string& text, const std::vector<std::string>& words,
                  const std::string& other);
 
-// Some fields of the message, at any depth: set to what they never are, emptied, repeated.
-// `words` are for texts.
+// Some fields of the message, at any depth: set to impossible values, emptied, repeated. `words`
+// are for texts.
 void damage_message(Dice& dice, google::protobuf::Message& message,
                     const std::vector<std::string>& words);
 

@@ -6,7 +6,7 @@
 namespace crema::tests {
 namespace {
 
-// Where sizes, counts and offsets break.
+// Values at which sizes, counts and offsets break.
 uint64_t odd_number(Dice& dice, size_t size) {
   static const std::vector<uint64_t> numbers = {0,
                                                 1,

@@ -154,7 +154,7 @@ void change(Dice& dice, pb::Message* m, const std::vector<std::string>& words) {
   }
 }
 
-// Fields in the bytes of a message, one after another; what is no field ends them.
+// Fields in the bytes of a message, one after another; anything else ends them.
 struct Piece {
   uint64_t key;
   std::string bytes;  // of a field of bytes: without their length

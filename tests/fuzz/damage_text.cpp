@@ -96,7 +96,7 @@ size_t find_kind(const std::vector<Token>& tokens, size_t from, Kind kind) {
   return tokens.size();
 }
 
-// One behind the brace that closes the one at `open`.
+// One past the brace that closes the one at `open`.
 size_t end_of_block(const std::vector<Token>& tokens, size_t open) {
   int depth = 0;
   for (size_t at = open; at < tokens.size(); ++at) {

@@ -134,7 +134,7 @@ TEST(Fuzz, LabelMaps) {
         [](const std::string& folder, const Files&) { read_label_map(folder + "/list"); }});
 }
 
-// Boxes of COCO, in one file, and of YOLO, beside the pictures.
+// Boxes of COCO, in one file, and of YOLO, next to the pictures.
 TEST(Fuzz, BoxesOfCocoAndYolo) {
   fuzz({"boxes",
         [] {

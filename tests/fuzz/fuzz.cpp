@@ -25,10 +25,10 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int kMaxFailures = 20, kCpuSeconds = 10, kSeconds = 120;
 constexpr size_t kMaxBytes = size_t{32} << 20;     // of an input
-constexpr size_t kMaxMemory = size_t{1536} << 20;  // that a small file may make a reader take
+constexpr size_t kMaxMemory = size_t{1536} << 20;  // memory limit for a reader of a small file
 enum Code { kDone = 0, kFailed = 3 };
 
-// What a worker says, and what it is reading, where the test finds it when the worker has died.
+// A worker's messages, and its current input, which the test can find after the worker has died.
 struct Shared {
   uint64_t number, accepted, refused;
   char said[8192];
@@ -88,7 +88,7 @@ void write_files(const std::string& folder, const Files& files) {
     std::ofstream(folder + "/" + name, std::ios::binary) << content;
 }
 
-// A process ends where a reader takes more.
+// Ends the process of a reader that allocates more.
 void limit_memory() {
   mallopt(M_ARENA_MAX, 2);
 #ifdef _OPENMP
@@ -164,7 +164,7 @@ class Run {
  private:
   Files input(const std::vector<Files>& corpus, uint64_t number) const {
     constexpr uint64_t kWhole =
-        16;  // one of so many is whole: what is damaged might all be refused
+        16;  // one in this many is intact: all damaged ones might be refused
     if (number % kWhole == 0) return corpus[number / kWhole % corpus.size()];
     uint64_t who = 0;
     for (const char* c = target_.name; *c; ++c) who = mix(who, static_cast<uint64_t>(*c));

@@ -1,5 +1,5 @@
-// Readers are given damaged files, one after another, in a process of their own: each must be read,
-// or be refused with an Error, in bounded time and memory.
+// Gives readers damaged files, one after another, in a separate process: each must be read, or be
+// refused with an Error, in bounded time and memory.
 #pragma once
 
 #include <functional>
@@ -11,29 +11,28 @@
 
 namespace crema::tests {
 
-// What a reader is given: contents by file name.
+// A reader's input: contents by file name.
 using Files = std::map<std::string, std::string>;
 
 struct Target {
   const char* name;
-  // Whole inputs, of which at least one must be accepted as it is. Called once.
+  // Intact inputs, at least one of which must be accepted. Called once.
   std::function<std::vector<Files>()> corpus;
   // Changes one of them; `other` is a second one.
   std::function<void(Dice& dice, Files& files, const Files& other)> damage;
-  // Reads it; the files lie in `folder`, which is the working directory too.
+  // Reads it; the files are in `folder`, which is also the working directory.
   std::function<void(const std::string& folder, const Files& files)> read;
 };
 
-// As many inputs as the time allows: this target's part of CREMA_FUZZ_SECONDS (16), which all
-// targets that run share. Inputs are a function of CREMA_FUZZ_SEED (1) and their number
-// (CREMA_FUZZ_FIRST: of the first). Those that are not read as they should be fail the test and
-// stay in CREMA_FUZZ_FAILURES (fuzz_failures); CREMA_FUZZ_REPLAY names one of them, which is then
-// read in this process, under a debugger for example.
+// As many inputs as the time allows: this target's part of CREMA_FUZZ_SECONDS (16), shared by all
+// targets. Inputs are a function of CREMA_FUZZ_SEED (1) and their number (CREMA_FUZZ_FIRST: of the
+// first). Failing inputs stay in CREMA_FUZZ_FAILURES (fuzz_failures); CREMA_FUZZ_REPLAY names one
+// of them, which is then read in this process, under a debugger for example.
 void fuzz(const Target& target);
 
 // A file in tests/goldens.
 std::string golden(const std::string& name);
-// All files of a folder in the repository whose names end so, in order.
+// All files of a folder in the repository with this suffix, in order.
 std::vector<std::string> contents(const std::string& folder, const std::string& extension);
 
 }  // namespace crema::tests

@@ -1,6 +1,6 @@
-// Memory has a bound here, however much the machine would give: what a damaged file claims is no
-// reason to take it. In a file of its own, so that the compiler does not pair one half of this with
-// the standard library's other half. All forms, as AddressSanitizer brings its own of each.
+// Memory is limited here, however much the machine has: a damaged file must not make a reader
+// allocate it. In a separate file, so that the compiler does not pair one half of this with the
+// standard library's other half. All forms, because AddressSanitizer has its own of each.
 #include <cstdlib>
 #include <new>
 

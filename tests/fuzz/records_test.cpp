@@ -1,4 +1,4 @@
-// Records as databases hold them, and the databases.
+// Records of databases, and the databases.
 #include "data/databases/records.h"
 
 #include <google/protobuf/text_format.h>
@@ -37,7 +37,7 @@ TransformationParameter transform_of(const Files& files) {
   return parameter;
 }
 
-// What a loader does with a sample, without its threads.
+// A loader's work on a sample, without its threads.
 void draw(const Dataset& samples) {
   Sample sample;
   for (uint64_t stream = 0; stream < 3; ++stream) {
@@ -188,7 +188,7 @@ TEST(Fuzz, SparseDatums) {
         }});
 }
 
-// As the reader wants a database: every file of its folder under its own name.
+// A database for the reader: every file of its folder under its own name.
 Files files_of(const std::string& folder) {
   Files files;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
@@ -204,7 +204,7 @@ std::vector<Files> databases(Backend backend) {
   const std::string kind = name_of(backend);
   for (const char* name : {"_raw", "_encoded", "_gray"})
     corpus.push_back(files_of(cat(CREMA_TEST_DATA, "/goldens/formats/", kind, name)));
-  // One of many pages, and one whose records do not fit into one.
+  // One with many pages, and one whose records do not fit into one.
   for (const int side : {3, 90}) {
     const Folder folder;
     const auto writer = create_database(folder.file("db"), backend);
@@ -216,7 +216,7 @@ std::vector<Files> databases(Backend backend) {
   return corpus;
 }
 
-// Every record, also behind one that cannot be read.
+// Every record, also after one that cannot be read.
 void read_database(const std::string& folder, Backend backend) {
   const std::unique_ptr<Source> source = open_database(folder, backend);
   std::string problem;

@@ -1,4 +1,4 @@
-// What a run leaves and is started with: metrics, run.json, logs, and texts with flags.
+// The files of a run: metrics, run.json, logs, and texts with flags.
 #include <sstream>
 
 #include "base/error.h"
@@ -18,7 +18,7 @@ std::vector<Files> texts(const std::vector<std::string>& contents) {
   return corpus;
 }
 
-// Bytes as well as words: these files are not written by people only.
+// Bytes as well as words: programs also write these files.
 std::function<void(Dice&, Files&, const Files&)> damage(std::vector<std::string> words) {
   return [words = std::move(words)](Dice& dice, Files& files, const Files& other) {
     if (dice.one_in(4)) return damage_bytes(dice, files["text"], other.at("text"));

@@ -1,4 +1,4 @@
-// What a training leaves: weights, solver states and means, binary and HDF5.
+// The results of a run: weights, solver states and means, binary and HDF5.
 #include <functional>
 
 #include "data/transforms/mean.h"
@@ -138,7 +138,7 @@ TEST(Fuzz, SafeTensors) {
        }});
 }
 
-// The whole way of -snapshot.
+// The whole path of -snapshot.
 void resume(const std::string& folder, const Files& files) {
   std::string state;
   for (const auto& [name, content] : files)
@@ -158,7 +158,7 @@ std::string& state_of(Files& files) {
   fail("the snapshot has no state");
 }
 
-// A state that says what it never says, with a checksum that agrees.
+// A state with impossible values, with a matching checksum.
 bool damage_state(Dice& dice, std::string& bytes, bool hdf5) {
   const Folder folder;
   folder.write("s", bytes);

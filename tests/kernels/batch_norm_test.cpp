@@ -66,7 +66,7 @@ std::vector<double> sums_of(const Shape& shape, const std::vector<double>& x) {
   return sums;
 }
 
-// signs, parts: use them where the kernel takes them. given: the sums of x.
+// signs, parts: uses them if the kernel takes them. given: the sums of x.
 void check_against_chain(Device device, bool signs, bool parts, bool given = false) {
   Context context(device);
   const Case cases[] = {{{8, 64, 14, 13}, true, true, 0},    {{8, 3, 40, 41}, false, true, 0},
@@ -122,7 +122,7 @@ void check_against_chain(Device device, bool signs, bool parts, bool given = fal
 
       BatchNormGradients gradients{dx, c.added ? fresh() : Tensor(), Tensor(context, per_channel),
                                    Tensor(context, per_channel)};
-      // Forward's y is not read where there are signs of it.
+      // Forward's y is not read if its signs are available.
       std::vector<double> first = dy, second = dy;
       const bool halves = parts && packs && c.relu && (saved.signs || !c.added);
       for (size_t i = 0; halves && i < dy.size(); ++i) {
@@ -154,7 +154,7 @@ TEST(BatchNorm, AffineGivesTheSameTopOnTheGpu) {
   if (gpu_count() == 0) GTEST_SKIP() << "no GPU here";
   Context context(Device::gpu);
   const Shape shape{8, 64, 9, 7}, per_channel{64};
-  // Values that float16 holds.
+  // Values that float16 can represent.
   std::vector<double> x = random_values(shape.count(), 1, 3, 2);
   for (double& value : x) value = std::round(value * 64) / 64;
   const std::vector<double> scale = random_values(64, 4, 1, 0.3), shift = random_values(64, 5);
@@ -184,7 +184,7 @@ TEST(BatchNorm, AffineGivesTheSameTopOnTheGpu) {
   }
 }
 
-// Of an empty batch the gradients of scale and shift are 0, and added where they accumulate.
+// With an empty batch the gradients of scale and shift are 0, and added if they accumulate.
 void check_empty_batch(Device device) {
   Context context(device);
   const Shape shape{0, 16, 3, 3}, per_channel{16};

@@ -55,7 +55,7 @@ TEST(Boxes, EncodeUndoesDecode) {
 }
 
 TEST(Boxes, SuppressionKeepsTheBest) {
-  // 1 overlaps 0 by 2/3, 2 overlaps 1 by 2/3 and 0 by 3/7, 3 stands alone.
+  // 1 overlaps 0 by 2/3, 2 overlaps 1 by 2/3 and 0 by 3/7, 3 overlaps none.
   const std::vector<Box> boxes{{0, 0, 10, 1}, {2, 0, 12, 1}, {4, 0, 14, 1}, {50, 0, 60, 1}};
   const std::vector<int> order{0, 1, 2, 3};
   using Kept = std::vector<int>;

@@ -1,5 +1,5 @@
 // Convolutions on a GPU against the plain one in float64. Numbers are small multiples of 1/8, which
-// 16 bits hold exactly.
+// are exact in 16 bits.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -38,7 +38,7 @@ inline ConvCase case_of(const Row& row, DType dtype, bool bias, bool relu) {
   c.dtype = dtype;
   if (!is_half(dtype)) return c;
   c.order = Order::channels_last;
-  // As the layer asks for them.
+  // As the layer requests them.
   const bool wide = dtype == DType::bf16 && c.stride == std::vector<int64_t>{1, 1};
   if (row.groups == 1 && row.x[1] < 4) c.x_channels = wide ? 8 : 4;
   return c;

@@ -1,6 +1,6 @@
 // Kernels of our own for first layers, the other ways to use cuDNN, on blocks of an image's pixels
-// and group by group, and what chooses between them, against the plain convolution in float64.
-// Numbers are small multiples of 1/8, which 16 bits hold exactly.
+// and group by group, and the choice between them, against the plain convolution in float64.
+// Numbers are small multiples of 1/8, which are exact in 16 bits.
 #include <gtest/gtest.h>
 
 #include "device/capture.h"
@@ -71,7 +71,7 @@ TEST(ConvPerGroup, AgreesWithThePlainConvolution) {
   check(kPerGroup, {"per_group", "autotuned"});
 }
 
-// What takes the place of cuDNN in a build without it, padded channels and groups included.
+// Replacements for cuDNN in a build without it, including padded channels and groups.
 TEST(ConvIm2col, AgreesWithThePlainConvolution) {
   if (gpu_count() == 0) GTEST_SKIP() << "no GPU here";
   for (const std::vector<Row>& rows : {kSpaceToDepth, kStem3x3, kPerGroup}) check(rows, {"im2col"});
@@ -109,7 +109,7 @@ TEST(ConvStem7x7s2, GivesTheSumsOfItsChannels) {
           sums(context, {2, c.y[1]}, DType::f32);
       conv->forward(context, x, w, Tensor(), y, Tensor());
       const std::vector<double> values = to_doubles(context, y);
-      // Twice: nothing of the first call stays.
+      // Twice: nothing of the first call remains.
       for (int i = 0; i < 2; ++i) {
         conv->forward_with_statistics(context, x, Tensor(), w, with, sums, Tensor());
         EXPECT_EQ(to_doubles(context, with), values);
@@ -119,8 +119,8 @@ TEST(ConvStem7x7s2, GivesTheSumsOfItsChannels) {
   }
 }
 
-// The sums that come along are those of y, and y is the same; from x, and from what is before a
-// scale, a shift and a ReLU. So is the gradient of the weights.
+// The fused sums are those of y, and y is the same; from x, and from what is before a scale, a
+// shift and a ReLU. So is the gradient of the weights.
 TEST(ConvSums, AreThoseOfTheChannels) {
   if (gpu_count() == 0) GTEST_SKIP() << "no GPU here";
   if (!has_cudnn()) GTEST_SKIP() << "no cuDNN in this build";
@@ -161,7 +161,7 @@ TEST(ConvSums, AreThoseOfTheChannels) {
         conv->forward(context, given ? made : x, w, Tensor(), y, workspace);
         const std::vector<double> values = to_doubles(context, y);
         const std::vector<double> expected = channel_sums_of(values, c.y);
-        // Twice: nothing of the first call stays.
+        // Twice: nothing of the first call remains.
         for (int i = 0; i < 2; ++i) {
           conv->forward_with_statistics(context, x, given ? affine : Tensor(), w, with, sums,
                                         workspace);
@@ -182,7 +182,7 @@ TEST(ConvSums, AreThoseOfTheChannels) {
   }
 }
 
-// The images that the kernels make, not what is computed from them.
+// The images that the kernels make, not the results computed from them.
 TEST(ConvSpaceToDepth, ExtentsOfTheBlockImage) {
   const SpaceToDepthCase small(case_of(kSpaceToDepth[0], DType::f16, true, true));
   EXPECT_EQ(small.overlap, 2);  // 2 x 2 x 4 channels are too few

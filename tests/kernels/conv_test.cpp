@@ -187,7 +187,7 @@ TEST(Conv, AgreesOnTheGpu) {
                              {"plain", DType::f64}});
 }
 
-// What GPUs call im2col is one text for both devices: all images at a time, and one by one.
+// im2col for GPUs is one source for both devices: all images together, and one by one.
 TEST(Conv, BatchedIm2colAgrees) {
   int made = 0;
   for (const Row& row : kRows) {
@@ -283,7 +283,7 @@ TEST(Conv, PlainGradientsAreTransposes) {
   }
 }
 
-// oneDNN divides by zero when it rounds so many up to whole blocks.
+// oneDNN divides by zero when it rounds this many up to whole blocks.
 TEST(Conv, MoreChannelsThan32BitsCount) {
   Context context(Device::cpu);
   const Row row = {"", {1, int64_t{1} << 31, 6, 6}, 3, {3, 3}, {1, 1}, {0, 0}, {1, 1}};
@@ -312,8 +312,8 @@ TEST(Conv, TakesWeightsInAnyFormat) {
   }
 }
 
-// A library that counts in 32 bits would divide by zero, or leave its memory, or generate code for
-// minutes; ours take them. Nothing here takes memory.
+// A library that counts in 32 bits would divide by zero, or access memory out of bounds, or
+// generate code for minutes; our kernels work. Nothing here allocates memory.
 TEST(Conv, SizesForNoLibraryGoToOurOwnBodies) {
   const std::vector<Row> rows = {
       {"wide", {1, 3, 16, int64_t{1} << 28}, 2, {3, 3}, {1, 1}, {1, 1}, {1, 1}},

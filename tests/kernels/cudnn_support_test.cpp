@@ -1,6 +1,6 @@
-// Whether cuDNN has engines for the graphs that convolutions ask it for, on a card that need not be
-// here: cuDNN answers from a description of the card (h200.json). So this runs without a GPU, where
-// a new version of cuDNN would otherwise take a fused pattern away unseen.
+// Whether cuDNN has engines for the graphs of our convolutions, on a card that need not be present:
+// cuDNN answers from a description of the card (h200.json). So this runs without a GPU, and notices
+// if a new version of cuDNN drops a fused pattern.
 #include "kernels/conv/cudnn_support.h"
 
 #include <gtest/gtest.h>
@@ -131,7 +131,7 @@ class CudnnSupported : public testing::TestWithParam<Precision> {
   std::string card_;
 };
 
-// What serves 16 bits only.
+// Only for 16 bits.
 class CudnnSupportedInHalf : public CudnnSupported {};
 
 TEST_P(CudnnSupported, EveryCallOfTheBenchNets) {
@@ -154,7 +154,7 @@ TEST_P(CudnnSupported, EveryCallOfTheBenchNets) {
   }
 }
 
-// What "space_to_depth" asks for in the place of a first convolution with a stride.
+// Graphs for "space_to_depth", which replaces a first convolution with a stride.
 TEST_P(CudnnSupportedInHalf, BlocksOfTheFirstConvolutions) {
   int chosen = 0;
   for (const ConvRow& row : kRows) {
@@ -172,8 +172,8 @@ TEST_P(CudnnSupportedInHalf, BlocksOfTheFirstConvolutions) {
   EXPECT_EQ(chosen, 3);
 }
 
-// What batch normalization behind a convolution asks for; where a case has a first layer, bias or
-// ReLU nobody does.
+// Graphs for batch normalization after a convolution; cases with a first layer, bias or ReLU do not
+// use them.
 TEST_P(CudnnSupportedInHalf, SumsOfChannels) {
   int asked = 0;
   for (const ConvRow& row : kRows) {
@@ -191,7 +191,7 @@ TEST_P(CudnnSupportedInHalf, SumsOfChannels) {
   EXPECT_EQ(asked, 22);
 }
 
-// What "per_group" asks for.
+// Graphs for "per_group".
 TEST_P(CudnnSupportedInHalf, GroupsOneByOne) {
   int chosen = 0;
   for (const ConvRow& row : kRows) {

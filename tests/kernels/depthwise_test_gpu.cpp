@@ -51,7 +51,7 @@ TEST(ConvDepthwise, AgreesWithThePlainConvolution) {
   }
 }
 
-// So that gradients are cleared before, whoever was faster.
+// So that gradients are cleared before, whichever was faster.
 TEST(ConvDepthwise, AddsToGradientsWhereResultsNeedNotRepeat) {
   if (gpu_count() == 0) GTEST_SKIP() << "no GPU here";
   for (const char* implementation : {"depthwise", "depthwise_tensor", "autotuned"}) {
@@ -63,8 +63,8 @@ TEST(ConvDepthwise, AddsToGradientsWhereResultsNeedNotRepeat) {
   }
 }
 
-// Kernels that start while the one before ends read what that one writes, also where a graph is
-// recorded, whose first node is none of theirs.
+// Kernels that start while the previous one ends read its output, also if a graph is recorded whose
+// first node is not ours.
 TEST(ConvDepthwise, ReadsWhatTheKernelBeforeWrites) {
   if (gpu_count() == 0) GTEST_SKIP() << "no GPU here";
   for (const char* implementation : {"depthwise", "depthwise_tensor"}) {

@@ -1,4 +1,4 @@
-// Dropout of a part of a batch: the mask is that of the whole batch at its place.
+// Dropout of a part of a batch: the mask is that part of the whole batch's mask.
 #include "kernels/core/dropout.h"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@ namespace dropout_test {
 
 constexpr DropoutMask kMask{{{7, 9}}, 1u << 31, 2};
 
-// What is left of ones.
+// The remaining ones.
 std::vector<float> dropped(Context& context, const Shape& shape, const Format& format,
                            const BatchShare& samples = {}) {
   const Tensor x(context, shape, DType::f32, format);
@@ -52,7 +52,7 @@ TEST_P(DropoutOfParts, IsThatOfTheWhole) {
   }
 }
 
-// As a kernel asks that drops what it has computed.
+// As a kernel calls it that drops its own results.
 TEST(DropoutMask, KeepsWhatDropoutKeeps) {
   Context context(Device::cpu);
   for (const Shape& whole : {Shape{6, 37}, Shape{6, 7, 3, 2}}) {

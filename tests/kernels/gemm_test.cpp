@@ -13,7 +13,7 @@ struct Row {
   int64_t batch = 1;
 };
 
-// Around the sizes of tiles and blocks, and the shapes that get a body of their own.
+// Around the sizes of tiles and blocks, and the shapes with a special body.
 const std::vector<Row> kRows = {{1, 1, 1},       {1, 10, 64},   {3, 5, 7},    {12, 32, 256},
                                 {13, 33, 257},   {16, 70, 300}, {33, 40, 65}, {64, 10, 500},
                                 {200, 130, 300}, {7, 1100, 90}, {500, 9, 20}, {5, 6, 4, 3},

@@ -1,5 +1,5 @@
 // Every shape of blocks of the products that gather their operands, against the plain convolution
-// in float64. Numbers are small multiples of 1/8, which 16 bits hold exactly.
+// in float64. Numbers are small multiples of 1/8, which are exact in 16 bits.
 #include <gtest/gtest.h>
 
 #include "kernels/conv/implicit_gemm/implicit_gemm.h"
@@ -165,7 +165,7 @@ TEST(ImplicitGemm, AgreesWithThePlainConvolution) {
   }
 }
 
-// A fully connected layer with ReLU and dropout: what is dropped is what dropout() drops, backward
+// A fully connected layer with ReLU and dropout: it drops the same as dropout(), backward
 // multiplies by its factor, and each choice gives the same bits again.
 void check_dropping(Context& context, int64_t rows, int64_t inputs, int64_t outputs, bool bias,
                     const BatchShare& samples = {}) {

@@ -1,4 +1,4 @@
-// The filter of points that are nowhere; what it gives others is in
+// The filter for points without position; its results for others are in
 // rows/multi_stage_meanfield.rows.
 #include "kernels/crf/permutohedral.h"
 
@@ -17,7 +17,7 @@ TEST(Permutohedral, PointsThatAreNowhereGetNan) {
   const float nowhere = std::numeric_limits<float>::quiet_NaN(),
               far = std::numeric_limits<float>::infinity();
   for (const int dimensions : {2, 5}) {
-    // The first two lie together and far away from the corner 0, the others nowhere.
+    // The first two are close together and far away from the corner 0, the others have no position.
     std::vector<float> features(kPoints * dimensions, 70);
     features[0] = 70.01f;
     features[2 * dimensions] = nowhere;

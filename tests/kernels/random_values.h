@@ -12,7 +12,7 @@
 
 namespace crema {
 
-// N(mean, deviation) in plain order, as float32 holds them.
+// N(mean, deviation) in plain order, rounded to float32.
 inline std::vector<double> random_values(int64_t count, uint64_t stream, double mean = 0,
                                          double deviation = 1) {
   const Random random{42, stream};
@@ -29,7 +29,7 @@ inline Tensor tensor_of(Context& context, const std::vector<double>& values, con
   return tensor;
 }
 
-// Multiples of 1/8 from -1 to 1, which 16 bits hold exactly.
+// Multiples of 1/8 from -1 to 1, which are exact in 16 bits.
 inline Tensor tensor_of_eighths(Context& context, const Shape& shape, DType dtype,
                                 const Format& format, uint64_t stream) {
   const Random random{1, stream};

@@ -9,7 +9,7 @@
 namespace crema {
 namespace reorder_test {
 
-// Weights in blocks of 16 outputs and 8 inputs, as a library might want them.
+// Weights in blocks of 16 outputs and 8 inputs, as a library might use them.
 Format blocked(const Shape& shape) {
   Blocking blocking;
   const int64_t outputs = (shape[0] + 15) / 16, inputs = (shape[1] + 7) / 8;
@@ -38,7 +38,7 @@ void check(Device device, const Shape& shape, DType dtype) {
   }
   std::vector<Format> formats = {Format::row_major(), Format::channels_last()};
   if (shape.axes() >= 3) formats.push_back(blocked(shape));
-  if (shape.axes() == 2 && shape[1] % 6 == 0) {  // columns that lie as channels-last images
+  if (shape.axes() == 2 && shape[1] % 6 == 0) {  // columns in the order of channels-last images
     formats.push_back({Order::channels_last, nullptr, 0, 6});
     formats.push_back({Order::channels_last, nullptr, 0, shape[1]});
   }
@@ -96,8 +96,7 @@ TEST(Reorder, AnyFormatOnTheGpu) {
   check_device(Device::gpu);
 }
 
-// Images as convolutions in 16 bits want them: of 4 or 8 channels in memory, zeros behind their
-// own.
+// Images for convolutions in 16 bits: 4 or 8 channels in memory, with zeros after their own.
 TEST(Reorder, ImagesIntoPaddedPixelsOnTheGpu) {
   if (gpu_count() == 0) GTEST_SKIP() << "no GPU here";
   Context context(Device::gpu);

@@ -1,4 +1,4 @@
-// What Scale and Bias are made of: one value a channel, in every view of a tensor.
+// Kernels of Scale and Bias: one value per channel, in every view of a tensor.
 #include "kernels/core/channel.h"
 #include "kernels/random_values.h"
 

@@ -1,4 +1,4 @@
-// Softmax and its cross-entropy: row by row, by blocks and plain, against float64; and what is said
+// Softmax and its cross-entropy: row by row, by blocks and plain, against float64; and messages
 // about bad labels.
 #include "base/error.h"
 #include "kernels/random_values.h"
@@ -53,7 +53,7 @@ TEST(Softmax, ForwardAndBackward) {
   }
 }
 
-// Scores far below what a mask would add.
+// Scores far below those of a mask.
 void check_low_scores(Device device) {
   Context context(device);
   AttentionRows rows;

@@ -1,4 +1,4 @@
-// Where ranks share a batch, layers that draw random numbers draw those of a sample's place in it: a
+// If ranks share a batch, layers that draw random numbers use those of a sample's position in it: a
 // batch of 6 against its parts.
 #include <gtest/gtest.h>
 
@@ -84,7 +84,7 @@ const DrawingRow kRows[] = {
      {{{6, 7}}}},
 };
 
-// Of values of the whole batch, those of this part of its samples.
+// The values of this part's samples out of the whole batch.
 std::vector<double> part_of(const std::vector<double>& whole, const BatchShare& samples) {
   const auto each = static_cast<int64_t>(whole.size()) / samples.all;
   return {whole.begin() + samples.first * each,

@@ -1,4 +1,4 @@
-// Mean and variance of the batch, which SegNet's program asks of BN as tops.
+// Mean and variance of the batch, which SegNet's program reads as tops of BN.
 #include <gtest/gtest.h>
 
 #include "layers/layer_run.h"

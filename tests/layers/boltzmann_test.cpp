@@ -1,4 +1,4 @@
-// RBM: contrastive divergence against values worked out by NumPy, against the exact gradient of the
+// RBM: contrastive divergence against values computed with NumPy, against the exact gradient of the
 // likelihood of a machine whose states can be enumerated, and in parts, as ranks compute it.
 #include <gtest/gtest.h>
 
@@ -105,7 +105,7 @@ std::vector<double> difference(const std::vector<double>& a, const std::vector<d
   return result;
 }
 
-// Many steps of many chains sample what the model expects: the gradient is that of the negative
+// Many steps of many chains sample the model's expectation: the gradient is that of the negative
 // mean log-likelihood. Each of 4,000 chains is another sample, so four standard deviations of their
 // mean are about 0.03, and of a Gaussian unit's 0.1.
 TEST(Boltzmann, LongChainsGiveTheGradientOfTheLikelihood) {
@@ -138,8 +138,8 @@ void add(const std::vector<double>& values, std::vector<double>* sums) {
   for (size_t i = 0; i < values.size(); ++i) (*sums)[i] += values[i];
 }
 
-// Three ranks of a batch: their gradients add up to that of the whole, and so do their chains, of
-// which the ranks have the mean when they go on.
+// Three ranks share a batch: their gradients add up to that of the whole, and so do their chains,
+// whose mean over the ranks continues.
 TEST(Boltzmann, PartsOfABatchAddUp) {
   for (const char* more : {"cd_steps: 2 sampling: ALL", "visible: GAUSSIAN sampling: ALL",
                            "persistent_chains: 7 cd_steps: 2", "persistent_chains: 2"}) {

@@ -1,5 +1,5 @@
-// What is registered must be tested and documented: a row, an opening comment. (tests/proto holds
-// that fields are commented.)
+// Everything registered must be tested and documented: a row, an opening comment. (tests/proto
+// checks that fields have comments.)
 #include <gtest/gtest.h>
 
 #include <set>
@@ -28,7 +28,7 @@ bool is_in_the_library(const std::string& type) {
 TEST(CompleteTest, EveryLayerHasARow) {
   std::set<std::string> tested;
   for (const Row& row : read_rows(CREMA_TEST_DATA "/layers/rows")) tested.insert(type_of(row));
-  // They read or write databases and files: tests/data holds them against the reference's.
+  // They read or write databases and files: tests/data compares them with the reference.
   tested.insert({"AnnotatedData", "BboxData", "CoSData", "Data", "DenseImageData", "MatRead",
                  "MatWrite", "HDF5Data", "HDF5Output", "ImageData", "ImageFloatData", "ImageGtData",
                  "ImageLabelmapData", "ImageSegData", "McWindowData", "SegData", "SparseData",

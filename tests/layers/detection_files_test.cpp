@@ -1,4 +1,4 @@
-// What DetectionOutput writes for VOC, COCO and ILSVRC.
+// Files of DetectionOutput for VOC, COCO and ILSVRC.
 #include "layers/detection/detection_files.h"
 
 #include <gtest/gtest.h>

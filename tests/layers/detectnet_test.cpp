@@ -82,7 +82,7 @@ TEST(DetectNet, TheCoveredAreaHasLimits) {
                  {0, 1, 1, 0, 0, 0, 0, 0});
 }
 
-// Half of the box is outside: what is covered is the middle of the rest, or of the whole.
+// Half of the box is outside: the covered area is the middle of the rest, or of the whole.
 TEST(DetectNet, BoxesAreCutAtTheBorder) {
   const std::vector<std::vector<double>> box = {{4, 0, 8, 4, 1}};
   const Outcome cut = run(box, "scale_cvg: 0.5"),

@@ -307,7 +307,7 @@ void LayerRun::run_forward(const Start& start) {
   if (layer_->dynamic()) take_shapes();
 }
 
-// As in a plan: what was written, and its gradients, are tensors of the shapes that came out.
+// As in a plan: the written values, and their gradients, are tensors of the resulting shapes.
 void LayerRun::take_shapes() {
   const std::vector<Shape> shapes = layer_->dynamic_tops();
   require(shapes.size() == inference_.tops.size(), "dynamic_tops gives ", shapes.size(),
@@ -362,7 +362,7 @@ void LayerRun::check_recompute(const Outcome& outcome) {
           "recompute() changed parameters");
 }
 
-// In parts: 2, -2, 2, ... times the gradient, and the last so that it is the sum: exact in 16 bits.
+// In parts: 2, -2, 2, ... times the gradient, and the last to make the sum right: exact in 16 bits.
 void LayerRun::write_top_diffs(const Start& start) {
   const size_t more = backward_.top_edge.gradient_parts.size();
   for (size_t i = 0; i < backward_.top_diff.size(); ++i) {

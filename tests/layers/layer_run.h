@@ -1,6 +1,5 @@
-// LayerRun: one layer of a row made ready on one device, in one dtype and order, with memory that
-// is watched: everything that the layer must write starts as NaN, and every tensor lies between
-// guard bytes.
+// LayerRun: one layer of a row prepared on one device, in one dtype and order, with checked memory:
+// everything that the layer must write starts as NaN, and every tensor is between guard bytes.
 #pragma once
 
 #include <functional>
@@ -23,14 +22,14 @@ struct Setting {
   bool in_place =
       false;  // top[0] in the memory of bottom[0], bottom_diff[0] in that of top_diff[0]
   bool backward = true;
-  // Which gradients backward is asked for: bit i stands for bottom i.
+  // Which gradients backward must compute: bit i is for bottom i.
   uint32_t bottoms_wanted = ~0u;
   bool parameters_wanted = true;
   // The gradient of top 0 in as many parts as Prepared::top_edge allows.
   bool parts = false;
   bool padded = false;     // bottom 0 has in memory the channels that padded_channels() asks for
   bool repeatable = true;  // Context::repeatable
-  // Where it runs, of that device; none: a context of its own. Opening a GPU takes longer than a
+  // The context to run in, on that device; none: a new one. Opening a GPU takes longer than a
   // layer.
   std::shared_ptr<Context> context = nullptr;
 
@@ -43,7 +42,7 @@ struct Start {
       top_diff;  // top_diff: empty for a top without gradient
 };
 
-// What came out, in plain order; empty where nothing was asked for.
+// The results, in plain order; empty if they were not requested.
 struct Outcome {
   std::vector<std::vector<double>> top, bottom_diff, parameter, parameter_diff;
   std::vector<std::vector<double>> parameter_after;  // backward, which moves some measured ones
@@ -57,7 +56,7 @@ class LayerRun {
   const Layer& layer() const { return *layer_; }
   Layer& layer() { return *layer_; }
   Context& context() { return *context_; }
-  // What forward and backward are called with; after backward() it is content as in training.
+  // The arguments of forward and backward; after backward() it is content as in training.
   const Preparation& preparation() const { return preparation_; }
   const Forward& forward_arguments() const { return forward_; }
   const Backward& backward_arguments() const { return backward_; }
@@ -69,14 +68,15 @@ class LayerRun {
   bool top_has_gradient(int top) const;
   // The batch is this part of one that several ranks have together.
   void set_samples(const BatchShare& samples) { forward_.share = backward_.share = samples; }
-  // How many parts of the gradient of top 0 the layer takes.
+  // The number of parts that the layer takes of the gradient of top 0.
   int gradient_parts() const { return prepared_.top_edge.gradient_parts; }
   bool adds_gradients() const { return prepared_.adds_gradients; }
   // Bottoms as the row says; parameters by their fillers, or near them where a filler is constant;
   // random top gradients.
   Start make_start() const;
 
-  // Writes the start values, runs forward, reads the tops and the parameters.
+  // Bottoms as in the row; parameters by their fillers, or close to them if a filler is constant;
+  // random top gradients.
   Outcome forward(const Start& start);
   // The same and then backward, `times` times: all but the first add to the parameter gradients.
   // between: called after each forward.

@@ -1,5 +1,6 @@
-// Where ranks share a batch, each computes the loss of its part: every loss says how these and their
-// gradients become those of the whole batch (Layer::loss_parts). A batch of 7 against its parts.
+// If ranks share a batch, each computes the loss of its part: every loss declares how these and
+// their gradients combine to those of the whole batch (Layer::loss_parts). A batch of 7 against its
+// parts.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -81,7 +82,7 @@ double distance(const std::vector<double>& a, const std::vector<double>& b) {
   return largest;
 }
 
-// What changes a parameter: its gradient, or what the layer itself did to centres.
+// The change of a parameter: its gradient, or the layer's own update of centres.
 std::vector<double> change_of(const LossRow& row, const Outcome& outcome, const Start& start,
                               size_t parameter) {
   if (std::string(row.name) != "CenterThatMoves") return outcome.parameter_diff[parameter];
@@ -129,7 +130,7 @@ class LossParts : public testing::TestWithParam<LossCase> {
     return outcome;
   }
 
-  // The whole batch, and the parts of so many ranks combined.
+  // The whole batch, and the combined parts of several ranks.
   void compute(int ranks, PartsRule loss_rule, PartsRule gradient_rule, Result* want,
                Result* got) const {
     const Row row = this->row();

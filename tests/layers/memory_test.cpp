@@ -44,7 +44,7 @@ TEST(Memory, UnlabeledMatchingFillsAQueue) {
   Outcome outcome = run.backward(start);
   expect_values({3, 20, 1}, outcome.parameter_after[0]);
   expect_values({1}, outcome.parameter_after[1]);
-  // More than it holds: the first one's place is taken by the last.
+  // More than it can store: the last one replaces the first.
   start.bottom[1] = {-1, -1, -1, -1};
   outcome = run.backward(start);
   expect_values({2, 3, 4}, outcome.parameter_after[0]);

@@ -1,4 +1,4 @@
-// Layers whose gradients are no slopes of what they compute: values worked out by hand.
+// Layers whose gradients are not the derivatives of their results: values worked out by hand.
 #include <gtest/gtest.h>
 
 #include "layers/hand_row.h"
@@ -6,7 +6,7 @@
 namespace crema {
 namespace own_gradients_test {
 
-// Where the values stand here with six or seven digits.
+// Used for values that are given here with six or seven digits.
 constexpr double kFewDigits = 1e-5;
 
 TEST(OwnGradients, CentresMoveToTheMeanOfTheirVectorsAndThemselves) {
@@ -71,7 +71,7 @@ TEST(OwnGradients, DetectionLossGivesThatOfItsFirstNumber) {
   expect_values({1.5, -1.5, 0.75, -0.375, 0, 0}, outcome.bottom_diff[0]);
 }
 
-// Two objects with anchors of their own: p's gradient has neither lambda_conf nor the number of
+// Two objects with separate anchors: p's gradient has neither lambda_conf nor the number of
 // objects, c is drawn to its overlap as positive and as negative for the other object.
 TEST(OwnGradients, SqueezeDetLossPullsTheAnchorsOfObjects) {
   const Row row = row_of(

@@ -1,5 +1,6 @@
-// Type "Python" with objects that this test makes in place of an interpreter's: memory that such an
-// object can use itself (float32 on a CPU), and memory of which it gets copies (float64, a GPU).
+// Type "Python" with objects that this test creates instead of an interpreter's: memory that such
+// an object can access directly (float32 on a CPU), and memory of which it gets copies (float64, a
+// GPU).
 #include <gtest/gtest.h>
 
 #include "base/error.h"
@@ -9,7 +10,7 @@
 namespace crema {
 namespace python_layer_test {
 
-// y = param_str * x + p; like most such classes it knows nothing of where its blobs are.
+// y = param_str * x + p; like most such classes it does not know where its blobs are.
 class Line : public PythonObject {
  public:
   explicit Line(const PythonClass& wanted)

@@ -165,7 +165,7 @@ std::vector<double> make_values(const Row& row, int index) {
     const std::vector<double> numbers = arguments(fill);
     each([&](int64_t i) { return numbers.at(i % numbers.size()); });
   } else if (fill == "spaced") {
-    // A shuffled ladder; bottoms of one row stand on different fractions of a rung, so that they do
+    // A shuffled ladder; bottoms of one row are at different fractions of a rung, so that they do
     // not tie either.
     std::vector<int64_t> position(count);
     std::iota(position.begin(), position.end(), 0);

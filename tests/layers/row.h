@@ -61,7 +61,7 @@ struct Row {
 // All rows of all files in the folder; Error with file and line for a row that cannot be read.
 std::vector<Row> read_rows(const std::string& folder);
 
-// The content of bottom `index`, the same for every call; numbers that float32 holds exactly.
+// The content of bottom `index`, the same for every call; numbers that are exact in float32.
 std::vector<double> make_values(const Row& row, int index);
 
 }  // namespace crema

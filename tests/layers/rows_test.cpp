@@ -89,7 +89,7 @@ void check_slopes(LayerRun& layer_run, const Row& row, const Start& start,
                   std::vector<double>& values, const std::vector<double>& gradient,
                   const std::string& what) {
   const int64_t count = static_cast<int64_t>(values.size());
-  // 200 values are enough, and fewer where a forward pass is long.
+  // 200 values are enough, and fewer if a forward pass is long.
   const int64_t samples = std::clamp<int64_t>(400000 / (count + 1), 20, 200);
   const int64_t stride = std::max<int64_t>(1, count / samples);
   const double scale = std::max(1.0, largest(gradient));
@@ -192,7 +192,7 @@ void RowTest::check_variants(const Row& row, const Layer& layer, const Start& st
   }
 }
 
-// What 16 bits leave of the values: then the reference and the run start alike, and the sides of a
+// The values rounded to 16 bits: then the reference and the run start alike, and the sides of a
 // ReLU or the winners of a maximum are the same.
 Start rounded(const Start& start, DType type) {
   Start result = start;
@@ -306,7 +306,7 @@ TEST_P(RowTest, Works) {
   check_precisions(row, layer_run.layer(), start);
 }
 
-// Those that src/layers/README.md and fused/README.md show are among them.
+// Including the rows in src/layers/README.md and fused/README.md.
 std::vector<Row> all_rows() {
   std::vector<Row> rows = read_rows(CREMA_TEST_DATA "/layers/rows");
   const std::vector<Row> shown = read_rows(CREMA_SHOWN_ROWS);

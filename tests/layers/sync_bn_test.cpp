@@ -235,7 +235,7 @@ TEST_P(SyncBnOnGpu, PartsOfABatchAreLikeTheWhole) {
 
 INSTANTIATE_TEST_SUITE_P(All, SyncBnOnGpu, testing::ValuesIn(kGpuCases), name_of_case);
 
-// Where nothing of the other ranks is needed, they are not asked: OnlyRank would throw.
+// If nothing of the other ranks is needed, no exchange happens: OnlyRank would throw.
 struct Quiet {
   const char* name;
   const char* text;

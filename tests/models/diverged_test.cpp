@@ -1,5 +1,5 @@
-// Where the nets of models/ become nan or infinite: a layer in the middle gets weights whose products
-// overflow, and the log must name it, whatever ReLU or normalization comes after it.
+// Where the nets of models/ become nan or infinite: a layer in the middle gets weights whose
+// products overflow, and the log must name it, whatever ReLU or normalization follows.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -45,7 +45,7 @@ TEST_P(Diverged, NamesTheLayerWhereItBegins) {
   for (const char* precision : {"fp32", "tf32", "bf16"}) {
     SCOPED_TRACE(precision);
     const std::string log = run_shell(folder, cat(command, " -gpu 0 -precision ", precision)).err;
-    // Where a library's ReLU hides it, the weights tell at the next look at the loss.
+    // If a library's ReLU hides it, the weights show it at the next check of the loss.
     if (log.find("the update left weights that are not finite") == std::string::npos)
       expect_named(log);
   }

@@ -1,4 +1,4 @@
-// What becomes of nets that are trained when they are made ready for use.
+// Training nets and their deploy nets.
 #include "net/deploy.h"
 
 #include <cstring>
@@ -288,7 +288,7 @@ const ShapeRow kShapes[] = {
      "-assume: no data layer has a top \"z\" (did you mean \"x\"?); the tops are x, label"},
 };
 
-// The fillers go, and with them what they alone have said.
+// The fillers are removed, with the variables that only they used.
 TEST(Deploy, KeepsTheBlobsThatFillersImply) {
   const DeployedNet made = deployed(
       cat(kData,
@@ -338,7 +338,7 @@ TEST(Deploy, MadeUpNumbersStayBesideData) {
   EXPECT_EQ(outline(deployed(kData + noise + rest, {}).net),
             "x Input > x 1 3 6 6\nn DummyData > n\nip InnerProduct x > ip\nsum Eltwise ip n > sum\n"
             "out InnerProduct sum > out\nprob Softmax out > prob\n");
-  // Beside labels alone they stand for data.
+  // With labels only they act as data.
   const std::string labels =
       "layer { name: 'l' type: 'Input' top: 'label' input_param { shape { dim: 8 } } }\n";
   EXPECT_EQ(outline(deployed(noise + labels +
@@ -349,7 +349,7 @@ TEST(Deploy, MadeUpNumbersStayBesideData) {
             "n Input > n 1 4\nip InnerProduct n > ip\nprob Softmax ip > prob\n");
 }
 
-// Sequences stay as long as they are, and what is made up beside data gets their batch.
+// Sequences keep their length, and generated values next to data get their batch.
 TEST(Deploy, KeepsStepsOfTimeAndFollowsTheBatch) {
   const std::string text =
       "layer { name: 'l' type: 'Input' top: 'x' top: 'label' input_param { shape { dim: 5 dim: 2 "

@@ -92,8 +92,8 @@ TEST(DiffParts, OfALossWithReaders) {
   expect_gradient(weighted + readers({3, 5, 7}), 52);
 }
 
-// A layer that works in place must not overwrite what it still reads as another of its bottoms, here
-// by way of a view.
+// An in-place layer must not overwrite memory that it still reads as another of its bottoms, here
+// through a view.
 TEST(DiffParts, OfABlobAndAViewOfIt) {
   const std::string view =
       "layer { name: 'view' type: 'Reshape' bottom: 'v' top: 'view' reshape_param { shape { dim: 0 "
@@ -118,8 +118,8 @@ TEST(DiffParts, OfABlobAndAViewOfIt) {
   }
 }
 
-// A fused ReLU's backward masks the gradient of its top where it is: the loss weight, which no reader
-// adds to, must be whole again in the next pass.
+// A fused ReLU's backward masks the gradient of its top in place: the loss weight, which no reader
+// adds to, must be restored in the next pass.
 TEST(DiffParts, OfALossWithoutReaders) {
   const std::string weights = "num_output: 4 weight_filler { type: 'gaussian' std: 1 } } }\n";
   const std::string image =
@@ -172,7 +172,7 @@ TEST(DiffParts, OfViewsAndInPlaceLayers) {
                   28);
 }
 
-// What debug_info shows when the layer that made the blob begins.
+// debug_info's value when the layer that made the blob begins.
 TEST(DiffParts, AreAddedUpBeforeTheirLayersBackward) {
   NetParameter net;
   ASSERT_TRUE(

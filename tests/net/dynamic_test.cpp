@@ -1,5 +1,5 @@
-// Nets whose shapes depend on data: a Filter chooses some of a batch's items, and what follows
-// computes what it would on a batch of these.
+// Nets whose shapes depend on data: a Filter chooses some of a batch's items, and later layers
+// compute the same as on a batch of these.
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 

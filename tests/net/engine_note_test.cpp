@@ -1,4 +1,4 @@
-// "engine: CUDNN" where there is no cuDNN.
+// "engine: CUDNN" in a build without cuDNN.
 #include "net/engine_note.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// include, variables, repeat and if in prototxt files: what they become, and what is said about
-// mistakes in them.
+// include, variables, repeat and if in prototxt files: their expansion, and messages about mistakes
+// in them.
 #include "net/expand/expand.h"
 
 #include <gtest/gtest.h>
@@ -248,7 +248,7 @@ TEST_F(ExpandFiles, Mistakes) {
       {"\ninclude: \"blocks/block.prototxt\" { name: 1 }",
        "blocks/block.prototxt:6:17 (included at net.prototxt:2:1): there is no variable $width"},
       {"include: \"self.prototxt\"", "files that include each other in a circle: "},
-      // What is wrong with the plain text is found where it was written.
+      // Errors in the plain text are reported where it was written.
       {"repeat $i = 5..6 {\n  include: \"typo.prototxt\"\n}",
        "typo.prototxt:2:3 (included at net.prototxt:2:3, $i = 5): LayerParameter has no field "
        "\"nam\""},

@@ -1,4 +1,4 @@
-// Which layers take part, and the log lines that say why others do not.
+// Which layers are included, and the log lines that give the reason for others.
 #include "net/filter.h"
 
 #include "net/prototxt/prototxt.h"
@@ -36,14 +36,14 @@ const Case kCases[] = {
     {"include { not_stage: \"a\" }", "stage: \"a\"", false,
      "The NetState contained a not_stage 'a' specified by a rule in layer x"},
     {"include { not_stage: \"a\" }", "stage: \"b\"", true, ""},
-    // Any rule of several is enough, and all parts of one rule must hold.
+    // One matching rule of several is enough, and all parts of one rule must match.
     {"include { phase: TRAIN } include { stage: \"a\" }", "phase: TEST stage: \"a\"", true,
      "The NetState phase (1) differed from the phase (0) specified by a rule in layer x"},
     {"include { phase: TRAIN stage: \"a\" }", "phase: TRAIN", false,
      "The NetState did not contain stage 'a' specified by a rule in layer x"},
     {"exclude { phase: TRAIN } exclude { stage: \"a\" }", "phase: TEST stage: \"a\"", false,
      "The NetState phase (1) differed from the phase (0) specified by a rule in layer x"},
-    // An empty rule always holds.
+    // An empty rule always matches.
     {"include { }", "", true, ""},
     {"exclude { }", "", false, ""},
     // A fork's phase never is.

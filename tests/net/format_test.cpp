@@ -8,7 +8,7 @@
 namespace crema::tests {
 namespace format_test {
 
-// A convolution makes c channels-last; `layer` asks for plain order, or for that of x.
+// A convolution makes c channels-last; `layer` requires plain order, or that of x.
 std::string dump_of(const std::string& layer) {
   const NetFile file = parse_net_text(
       cat(R"(layer { name: "data" type: "Input" top: "x" input_param { shape { dim: 2 dim: 8 dim: 6 dim: 6 } } }
@@ -40,7 +40,7 @@ TEST(Format, ABottomOfWhichOnlyTheShapeCountsStaysAsItIs) {
   EXPECT_EQ(reorders_of_c(R"(layer { name: "s" type: "Silence" bottom: "x" bottom: "c" })"), 0);
 }
 
-// What a program gives a net is converted once, when it is given; not where its gradient is wanted.
+// A program's input is converted once, when it is set; not if its gradient is requested.
 TEST(Format, AnInputLiesInTheFormatOfItsReader) {
   for (const bool gradient : {false, true}) {
     NetFile file = parse_net_text(

@@ -161,7 +161,7 @@ TEST(GivenBlobs, GiveWayToWeightsAndAreThoseOfTheTestNet) {
   EXPECT_EQ(values(*test), "5 6, 7");
 }
 
-// What becomes of them in nets that are written.
+// These fields in nets that are written.
 TEST(GivenBlobs, AreInDeployedNetsAndBecomeThoseOfConvolutions) {
   Context context(Device::cpu);
   for (const bool turned : {false, true}) {

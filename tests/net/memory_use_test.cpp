@@ -1,5 +1,4 @@
-// How much memory a net takes, on a net whose sums are known; and what happens when it is not
-// there.
+// The memory of a net, for a net with known sums; and what happens if it is not available.
 #include "net/memory_use.h"
 
 #include <google/protobuf/text_format.h>

@@ -1,4 +1,4 @@
-// Fields that a file holds for other programs' sake are told once each, with their place.
+// Fields that a file has for other programs are reported once each, with their position.
 #include <gtest/gtest.h>
 
 #include "net/prototxt/prototxt.h"

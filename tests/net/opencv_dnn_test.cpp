@@ -1,4 +1,4 @@
-// What we write, others read: OpenCV's dnn module loads a net and the weights that we saved, and
+// Others can read our files: OpenCV's dnn module loads a net and the weights that we saved, and
 // computes the same.
 #include <gtest/gtest.h>
 

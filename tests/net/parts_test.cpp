@@ -1,5 +1,5 @@
 // Nets that a program looks into: parts of a pass, blobs that are kept from some pass on, row-major
-// blobs and parameters, several inputs reshaped at once.
+// blobs and parameters, several inputs reshaped together.
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 

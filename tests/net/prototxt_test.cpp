@@ -1,5 +1,5 @@
-// The reader of net and solver files: what it accepts, what it says about mistakes, and where each
-// layer was written.
+// The reader of net and solver files: accepted texts, messages about mistakes, and the position of
+// each layer.
 #include "net/prototxt/prototxt.h"
 
 #include <gtest/gtest.h>
@@ -138,7 +138,7 @@ const Mistake kMistakes[] = {
     {"layer { name: }", "f:1:15: \"name\" expects a text in quotes, found }"},
     {"layer { name:", "\"name\" expects a text in quotes, and the file ends here"},
     {"layer { top: [\"a\" ; \"b\"] }", "the list of \"top\" goes on with \",\" or ends with \"]\""},
-    // A field that may stand once.
+    // A field that may occur once.
     {"@display: 0\n\ndisplay: 1", "f:3:1: \"display\" is given twice; the first one is in line 1"},
     {"layer { name: \"p\" pooling_param { } pooling_param { } }",
      "f:1:37: layer \"p\": \"pooling_param\" is given twice"},
@@ -300,7 +300,7 @@ TEST(Prototxt, EveryNumberOfASolverIsFinite) {
     ++fields;
   }
   EXPECT_GT(fields, 30);
-  // A layer may have a limit that never holds.
+  // A layer may have a limit that never applies.
   EXPECT_NO_THROW(parse_net_text("layer { clip_param { min: -inf max: inf } }", "f"));
 }
 
@@ -309,7 +309,7 @@ TEST(Prototxt, NamesAFileThatIsNotThere) {
   EXPECT_THROW(read_solver_file("no/such/solver.prototxt"), Error);
 }
 
-// Whatever a text holds, the reader ends with a message or an Error.
+// Whatever a text contains, the reader ends with a message or an Error.
 TEST(Prototxt, SurvivesCutAndScrambledTexts) {
   const std::string text =
       "name: \"n\" layer { name: \"a\" type: 'T' top: [\"x\", \"y\"] # c\n"

@@ -37,7 +37,7 @@ std::string normalized(const std::string& blob, const std::string& sum = "") {
 }
 
 // Two residual blocks: a, sum_c and sum_e are read by convolutions; b and d within the blocks. Then
-// `more` convolutions, none of whose results can be written again.
+// `more` convolutions, none of whose results can be recomputed.
 NetParameter blocks(int batch, int side, int more = 0) {
   NetParameter net;
   std::string last = "sum_e", convolutions;
@@ -122,7 +122,7 @@ TEST(Recompute, ValuesLiveOnlyWhereTheyAreRead) {
     EXPECT_EQ(plan.storages[value.recomputed_storage].last, plan.backward_step(reader));
     ASSERT_EQ(plan.nodes[reader].recomputations.size(), 1u);
     EXPECT_EQ(plan.nodes[reader].recomputations[0].node, static_cast<int>(i));
-    // What it is written from is there.
+    // Its source is available.
     EXPECT_GE(plan.storages[plan.values[node.bottoms[0]].storage].last, plan.backward_step(reader));
     return;
   }

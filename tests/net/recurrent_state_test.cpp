@@ -25,7 +25,7 @@ std::unique_ptr<Net> make_net(Context& context, const std::string& type, int ste
   return std::make_unique<Net>(context, text, options);
 }
 
-// Steps `from` to `to` of sequences that all go on, but the second ones begin at step 3.
+// Steps `from` to `to` of sequences that all continue, except that the second ones begin at step 3.
 std::vector<float> run(Context& context, Net& net, int from, int to, uint64_t pass) {
   std::vector<float> x, cont;
   for (int t = from; t < to; ++t) {

@@ -1,5 +1,5 @@
-// Which ReLUs' gradients a max pooling takes along, and how long the ReLUs' outputs live then. That
-// gradients stay the same is held by plan_test.cpp and solver/passes_test.cpp.
+// Which ReLUs' gradients a max pooling handles, and how long the ReLUs' outputs live then.
+// plan_test.cpp and solver/passes_test.cpp check that gradients stay the same.
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 
@@ -34,7 +34,7 @@ bool taken(const std::string& dump) {
   return dump.find("its gradient comes through the ReLU") != std::string::npos;
 }
 
-// Of the convolution's top after the ReLU: the last step that it lives in.
+// For the convolution's top after the ReLU: the last step of its lifetime.
 int last_step_of_c(const std::string& dump) {
   const size_t value = dump.rfind(":c 2x4x6x6"), steps = dump.find(" steps ", value),
                dash = dump.find('-', steps);
@@ -59,7 +59,7 @@ TEST(ReluOnward, ThroughConcatAndSeveralPoolings) {
 
 TEST(ReluOnward, OnlyWhereAllOfItsGradientIsTakenThrough) {
   const char* others[] = {
-      // Another reader, another pooling, a pooling of what is not a ReLU's alone.
+      // Another reader, another pooling, a pooling of something other than a ReLU's output only.
       R"(layer { name: "o" type: "Power" bottom: "c" top: "o" loss_weight: 1 })",
       R"(layer { name: "o" type: "Pooling" bottom: "c" top: "o" loss_weight: 1 pooling_param { pool: AVE kernel_size: 2 } })",
       R"(layer { name: "n" type: "Convolution" bottom: "x" top: "n" convolution_param { num_output: 4 kernel_size: 3 } }
@@ -75,7 +75,7 @@ TEST(ReluOnward, OnlyWhereAllOfItsGradientIsTakenThrough) {
       cat(R"(layer { name: "r" type: "ReLU" bottom: "c" top: "c" loss_weight: 1 })", kPool))));
 }
 
-// The end of a classifier takes a dropout's factor, too, when nobody else sends a gradient back.
+// The end of a classifier also takes a dropout's factor, if nothing else sends a gradient back.
 TEST(ReluOnward, IntoTheEndOfAClassifier) {
   if (gpu_count() == 0) GTEST_SKIP() << "no GPU here";
   const std::string end = R"(

@@ -1,4 +1,4 @@
-// Safetensors files: values of every type that is read, and what is said of damaged ones.
+// Safetensors files: values of every supported type, and messages about damaged ones.
 #include "net/weights/safetensors.h"
 
 #include <cstring>

@@ -1,4 +1,4 @@
-// Fields and variables set from outside, as by -set: what they do and what is said about mistakes.
+// Fields and variables set from outside, as by -set: their effect and messages about mistakes.
 #include "net/prototxt/settings.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ struct Row {
   std::string setting, text, log;
 };
 
-// A part of the solver or net after a setting, and what the log says.
+// A part of the solver or net after a setting, and the log line.
 const Row kSolverRows[] = {
     {"base_lr=0.02", "base_lr: 0.02", "Set base_lr: 0.02 (was 0.01)"},
     {"base_lr = 2e-2", "base_lr: 0.02", ""},
@@ -40,7 +40,7 @@ const Row kSolverRows[] = {
     {"train_state.level=3", "level: 3", "Set train_state.level: 3 (was 0)"},
     {"debug_info=true", "debug_info: true", ""},
     {"base_lr=1/8", "base_lr: 0.125", ""},
-    // What the file says in another form goes.
+    // The file's own setting in another form is removed.
     {"stepvalue_epoch=2", "stepvalue_epoch: 2",
      "Set stepvalue_epoch: 2 (was []) in place of stepvalue"},
     {"train_net=t.prototxt", "train_net: \"t.prototxt\"",
@@ -100,7 +100,7 @@ TEST(Settings, OfANet) {
   }
 }
 
-// Pairs of which a file may have one: what is set replaces the other.
+// Pairs of which a file may have one: the new setting replaces the other.
 TEST(Settings, ReplaceWhatSaysTheSame) {
   struct Pair {
     const char *file, *setting, *after;

@@ -12,7 +12,7 @@
 namespace crema::tests {
 namespace sums_test {
 
-// The first BatchNorm has stored statistics, the second does not follow a convolution at once, the
+// The first BatchNorm has stored statistics, the second does not follow a convolution directly, the
 // third shares one with the fourth.
 const char* kNet = R"(
   layer { name: "in" type: "DummyData" top: "x" top: "label" dummy_data_param {

@@ -1,6 +1,6 @@
 // What public prototxt files use, and how Crema treats it here: the table tests/compat/support.md.
-// It is made from the registry and the schema; the test fails when it is out of date, and writes it
-// anew with CREMA_UPDATE=1.
+// It is made from the registry and the schema; the test fails if it is out of date, and rewrites it
+// with CREMA_UPDATE=1.
 #include "support.h"
 
 #include <google/protobuf/descriptor.h>
@@ -36,7 +36,7 @@ std::vector<std::pair<std::string, std::string>> table(const std::string& name) 
   return rows;
 }
 
-// What the upgrade makes of a type; "V1:POOLING3D" is one of an older generation's files.
+// The upgraded type; "V1:POOLING3D" is one of an older generation's files.
 std::string upgraded(const std::string& type) {
   if (type == "Pad(V0)") return "Convolution";
   const size_t colon = type.find(':');
@@ -93,7 +93,7 @@ class Support : public testing::Test {
     return reason == refused_.end() ? "?" : "not here: " + reason->second;
   }
 
-  // The layer types that a family's field is for stand at the start of its comment.
+  // The layer types of a family's field are at the start of its comment.
   bool supports_a_layer(const std::string& field) {
     const pb::FieldDescriptor* found =
         pool_.FindMessageTypeByName("crema.LayerParameter")->FindFieldByName(field);

@@ -1,5 +1,5 @@
-// Nets that are made fully convolutional: they compute what they did, and on a larger image what the
-// given net computes on each part of it.
+// Fully convolutional nets: they compute the same as before, and on a larger image what the given
+// net computes on each part of it.
 #include "net/surgery.h"
 
 #include <cmath>
@@ -193,7 +193,7 @@ TEST_F(SurgeryOfNets, ComputesTheSame) {
   }
 }
 
-// Without padding each place of the map is what the given net computes from a part of the image.
+// Without padding each position of the map is what the given net computes from a part of the image.
 TEST_F(SurgeryOfNets, GivesAMapOfALargerImage) {
   const Surgery surgery = operate(parse_net_text(kLenet, "net.prototxt"));
   const auto made = net_of(surgery.net);

@@ -1,4 +1,4 @@
-// Files of torch.save: tensors of every type and layout that is read, and what is said of damaged and
+// Files of torch.save: tensors of every supported type and layout, and messages about damaged and
 // hostile ones.
 #include "net/weights/torch_file.h"
 
@@ -15,7 +15,7 @@ std::string golden_file(const char* name) { return cat(CREMA_TEST_DATA, "/golden
 #define NEEDS_LIBZIP() \
   if (!ZipFile::available()) GTEST_SKIP() << "this build has no libzip"
 
-// What tests/goldens/README.md says is in state_dict.pth and legacy.pth.
+// The content of state_dict.pth and legacy.pth, from tests/goldens/README.md.
 void expect_tensors(const std::string& path) {
   const struct {
     const char *name, *dtype;
@@ -191,8 +191,8 @@ TEST(TorchFile, SaysWhatIsDamagedInTheZip) {
   const Folder folder;
   const std::string whole = read_file(golden_file("state_dict.pth"));
   const std::string pickle = "state_dict/data.pkl", storage = "state_dict/data/0";
-  // The fields of an entry stand before its name, the first time in front of its bytes, the second
-  // time in the directory: method at 36, sizes at 26 and 22, place of the bytes at 4.
+  // The fields of an entry are before its name, the first time in front of its bytes, the second
+  // time in the directory: method at 36, sizes at 26 and 22, position of the bytes at 4.
   const auto directory = [&](const std::string& name, size_t before, const std::string& bytes) {
     std::string changed = whole;
     const size_t at = changed.find(name, changed.find("PK\x01\x02"));

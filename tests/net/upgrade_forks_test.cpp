@@ -8,7 +8,7 @@
 namespace crema::tests {
 namespace upgrade_forks_test {
 
-// What forks say with fields of their own, and Caffe's words for it.
+// Forks' own fields, and Caffe's words for them.
 TEST(UpgradeForks, ReadsWhatTheyNameOtherwise) {
   struct Row {
     const char *fork, *caffe;  // or the problem

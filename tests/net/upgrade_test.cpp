@@ -28,8 +28,8 @@ template <typename Message>
   return ::testing::AssertionFailure() << difference;
 }
 
-// What Caffe's tool logged about a file, without time stamps; of its warnings we say the same in
-// our own words.
+// Lines that Caffe's tool logged about a file, without time stamps; our warnings have our own
+// words.
 std::vector<std::string> caffe_lines(const std::string& file) {
   std::ifstream log(kFolder + "upgrade_logs.txt");
   std::vector<std::string> lines;
@@ -96,7 +96,7 @@ TEST_P(SolverGolden, BecomesWhatCaffeMakesOfIt) {
   const std::string name = GetParam();
   SolverFile ours = parse_solver_text(read_file(kFolder + name + ".prototxt"), name + ".prototxt");
   SolverFile caffes = read_solver_file(kFolder + name + ".upgraded.prototxt");
-  // The reader goes on to complete the prefix, as a run does; the tool does not.
+  // The reader also completes the prefix, as a run does; the tool does not.
   if (ours.solver.snapshot_prefix() == name) {
     ours.solver.clear_snapshot_prefix();
     caffes.solver.clear_snapshot_prefix();

@@ -1,5 +1,5 @@
-// Weights: what Caffe wrote is read, what we write is what Caffe would have written, and what does
-// not fit is said.
+// Weights: files from Caffe are read, ours match what Caffe would have written, and mismatches are
+// reported.
 #include "net/weights/weights.h"
 
 #include "data/databases/hdf5_file.h"

@@ -1,4 +1,4 @@
-// Messages whose blobs are written from where their values are: the bytes that protobuf writes.
+// Messages whose blobs are written directly from their memory: the same bytes as protobuf's.
 #include "net/weights/wire_writer.h"
 
 #include <gtest/gtest.h>

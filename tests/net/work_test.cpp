@@ -57,7 +57,7 @@ TEST_P(WorkTest, CountsOperationsAndBytes) {
   EXPECT_EQ(forward.operations, 2 * c.multiply_adds);
   EXPECT_EQ(forward.bytes, 4.0 * static_cast<double>(x + w + y));
   EXPECT_EQ(backward.operations, 2 * c.multiply_adds * (1 + weights));
-  // Both gradients of blobs, the parameters and theirs, and x where it is read again.
+  // Both gradients of blobs, the parameters and theirs, and x if it is read again.
   EXPECT_EQ(backward.bytes, 4.0 * static_cast<double>(x + y + 2 * w + (c.keeps_bottom ? x : 0)));
 }
 

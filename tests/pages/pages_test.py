@@ -31,7 +31,8 @@ except ImportError as missing:
     print(f"skipped: {missing} (apt-get install python3-numpy python3-pil)")
     sys.exit(77)
 
-# What scripts that download, or that render for long, are here. $cache: fixtures.make_cache's folder.
+# Replacements for scripts that download, or that render for long. $cache: fixtures.make_cache's
+# folder.
 STUBS = {
     "get_mnist.sh": 'mkdir -p "${1:-$top/data/mnist}" && cp "$cache"/digits/* "${1:-$top/data/mnist}"',
     "get_cifar10.sh": 'mkdir -p "${1:-$top/data/cifar10}" && cp "$cache"/cifar10/* "${1:-$top/data/cifar10}"',

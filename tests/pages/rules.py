@@ -2,7 +2,7 @@
 import re
 import shutil
 
-# Pages whose commands are run, besides models/*/README.md and models/articles/*/README.md.
+# Pages whose commands are run, in addition to models/*/README.md and models/articles/*/README.md.
 PAGES = ["README.md", "tools/*.md", "tools/cluster/*.md", "data_scripts/*.md", "models/README.md", "proto/*.md"]
 
 # Not run here: the whole command, as a pattern, and why. (The scripts among them must exist and be right for bash.)
@@ -22,7 +22,7 @@ NOT_RUN = [
 if not shutil.which("mpirun"):
     NOT_RUN.append((r"mpirun -n 2 build/tools/train .*", "there is no mpirun here"))
 
-# Indented or fenced text that is no command: how it begins, and what holds it.
+# Indented or fenced text that is not a command: how it begins, and what tests it.
 NOT_COMMANDS = [
     ("epoch 3.20/8.00 ", "a status line, which tests/solver holds"),
     ("node1 slots=8", "mpirun's list of machines"),
@@ -31,11 +31,11 @@ NOT_COMMANDS = [
 # Fenced blocks by language: who tests them. "" in proto/README.md is prototxt and is expanded here.
 FENCES = {"cpp": "tests/consumer.sh", "cmake": "tests/consumer.sh"}
 
-# What a command may begin with besides build/tools/VERB and data_scripts/SCRIPT.
+# What a command may begin with in addition to build/tools/VERB and data_scripts/SCRIPT.
 SHELL = {"ls", "awk", "cd", "bash", "mkdir", "export", "sed", "mpirun"}
 
-# Files that no command on the page and no script here makes, and where they come from. A verb that is given one must end with one
-# error that names such a file; a training goes on without it.
+# Files that no command on the page and no script here makes, and where they come from. A verb that gets one must end with one
+# error that names such a file; `train` continues without it.
 FROM_ELSEWHERE = [
     (r"(bvlc_|VGG_|VOC0712|squeezenet_v1\.1|SE-ResNet|ResNet-)[\w.-]*\.caffemodel", "their authors' pages"),
     (r"models/\w+/(?!.*_iter_)[\w.-]+\.caffemodel", "get_weights.sh, which downloads"),
@@ -51,7 +51,7 @@ FROM_ELSEWHERE = [
 WITH_DATA = {"lenet", "pictures", "finetune_digits", "siamese", "mnist_autoencoder", "face_center_loss", "face_triplet", "cifar10_quick",
              "cifar10_full", "cifar10_full_sigmoid", "cifar10_full_sigmoid_bn", "faster_rcnn", "rfcn"}
 
-# What else is set in a training of a folder's net, to save time: most of its weights are of one layer, or tests are long.
+# Further settings when training a folder's net, to save time: most of its weights are in one layer, or tests are long.
 SMALLER = {"fcn": ["layer[fc6].convolution_param.num_output=64"], "caffenet": ["layer[fc6].inner_product_param.num_output=64"],
            "alexnet": ["layer[fc6].inner_product_param.num_output=64"], "unet": ["width=8"],
            "faster_rcnn": ["test_iter=3"], "rfcn": ["test_iter=3"],

@@ -29,7 +29,7 @@ import types
 MODULES = ['crema', 'crema._crema', 'crema.io', 'crema.net_spec', 'crema.coord_map', 'crema.draw', 'crema.classifier',
            'crema.detector', 'crema.learn', 'crema.learn_nets', 'crema.learn_inputs', 'crema.lone_layer', 'crema.plot',
            'crema.display', 'crema.pycaffe', 'crema.solvers', 'crema.preparation', 'crema.model_libs', 'crema.learner']
-# What is not called, and why.
+# Names that are not called, and why.
 EXCLUDED = {
     '_forget_other_threads': 'is true in a forked process only',
     'pybind11_object': 'is pybind11\'s, and aborts when it is called',
@@ -214,7 +214,7 @@ class Caller:
             thread.start()
             self.timed(call)
             faulthandler.dump_traceback_later(HANGS, exit=True)
-            thread.join(5)  # or it goes on beside what follows
+            thread.join(5)  # or it runs in parallel with the next calls
             faulthandler.cancel_dump_traceback_later()
         else:
             self.timed(call)

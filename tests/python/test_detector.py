@@ -72,7 +72,7 @@ def test_context(files):
     crop = detector.crop(image, (8, 10, 11, 13))
     assert crop.shape == (8, 8, 3)
     np.testing.assert_allclose(detector.crop_mean, np.broadcast_to(MEAN[::-1] / 255, (8, 8, 3)), rtol=1e-6)
-    # The box is from centre - 4 to centre + 4: 9 pixels by the same count, which 8 x 8 pixels stand for.
+    # The box is from centre - 4 to centre + 4: 9 pixels by the same count, which represent 8 x 8 pixels.
     np.testing.assert_allclose(crop, crema.io.resize_image(image[6:14, 8:16], (8, 8)), atol=1e-6)
 
 

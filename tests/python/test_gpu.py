@@ -115,7 +115,7 @@ def test_what_is_written_counts(make):
     expected = np.exp(np.arange(10)) / np.exp(np.arange(10)).sum()
     close(net.forward()["prob"], np.tile(expected, (4, 1)))
     assert not np.allclose(first, expected)
-    # A part of a pass reads what was put between.
+    # A part of a pass reads values that were put in between.
     net.blobs["ip1"].data[...] = np.arange(10)[::-1]
     close(net.forward(start="prob")["prob"][:, ::-1], np.tile(expected, (4, 1)))
 
@@ -205,7 +205,7 @@ def test_memory_is_shared(make, library):
         array = take(blob)
         assert pointer(array) == blob._gpu_data_ptr
         assert np.array_equal(to_numpy(array), blob.data)
-    # What the library writes, on a stream of its own, the next pass reads.
+    # The next pass reads what the library writes on its own stream.
     data, prob = take(net.blobs["data"]), take(net.blobs["prob"])
     reference = make(DEPLOY, cpu=True, weights=net)
     for scale in (0.5, 2):

@@ -470,7 +470,7 @@ def test_live_plot(tmp_path, shown):
 def test_live_plot_in_a_notebook(tmp_path, monkeypatch):
     """With a stand-in for IPython: one picture that is drawn over and over."""
     pyplot = pytest.importorskip("matplotlib.pyplot")
-    pyplot.close(pyplot.figure())  # the first one would ask the stand-in for events
+    pyplot.close(pyplot.figure())  # the first one would ask the fake IPython for events
     shown, updated = [], []
 
     class Handle:

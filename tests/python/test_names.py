@@ -121,7 +121,7 @@ def test_unknown_names():
         importlib.import_module('caffe.nothing')
 
 
-# Each in an interpreter of its own: the order of imports must not matter.
+# Each in a separate interpreter: the order of imports must not matter.
 @pytest.mark.parametrize('code', [
     'import caffe.io; import crema; print(caffe.io is crema.io)',
     'import crema as caffe; print(caffe.io.caffe_pb2 is caffe.proto.caffe_pb2)',

@@ -188,7 +188,7 @@ def found_anchors(net):
     (4, 5, {"rpn_clobber_positives": True}), (3, 6, {"rpn_bbox_inside_weights": (1, 2, 0.5, 1)})])
 def test_anchor_targets(tmp_path, count, seed, settings):
     inputs = anchor_inputs(np.random.default_rng(seed), count)
-    # So many that nothing is drawn.
+    # So many that none are drawn at random.
     net = anchor_net(tmp_path, inputs, rpn_batchsize=100000, **settings)
     run(net, inputs)
     labels, targets, inside, outside = found_anchors(net)
@@ -387,7 +387,7 @@ def test_trains_from_the_shell(shapes, tmp_path, model):
         command += ["-set", f"{name}={value}"]
     done = subprocess.run(command, cwd=TOP, text=True, capture_output=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
-    assert " nan of " not in done.stderr  # nothing is said of memory that the data do not reach
+    assert " nan of " not in done.stderr  # no error about memory that the data do not reach
     losses = [float(loss) for loss in re.findall(r"Iteration \d+ .*, loss = (\S+)", done.stderr)]
     assert len(losses) == 400
     assert losses[-1] < 0.4 * losses[20]

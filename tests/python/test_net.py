@@ -168,7 +168,7 @@ def test_parts_of_a_forward_pass_see_blobs_as_caffe_does(make):
     assert list(out) == ['ip1']
     np.testing.assert_allclose(view, before, **close)  # not rectified yet
     np.testing.assert_allclose(net.forward(start='relu1', end='relu1')['ip1'], after, **close)
-    # An in-place layer takes what is in the blob.
+    # An in-place layer reads the current content of the blob.
     view[...] = -2
     net.forward(start='relu1', end='relu1')
     np.testing.assert_array_equal(view, np.full((4, 5), -1))

@@ -7,7 +7,7 @@ import pytest
 
 import crema
 
-# Fully connected at the end, so it takes one size; two convolutions of googlenet's kind before it.
+# Fully connected at the end, so it takes one size; before that two convolutions like googlenet's.
 DREAM = """name: "dream" {0}
 layer {{ name: "in" type: "Input" top: "data" input_param {{ shape {{ dim: 1 dim: 3 dim: 12 dim: 12 }} }} }}
 layer {{ name: "conv1" type: "Convolution" bottom: "data" top: "conv1" convolution_param {{ num_output: 8 kernel_size: 3
@@ -62,7 +62,7 @@ def test_a_part_reaches_only_its_layers(make, size):
     objective = images(2, 1, 12, size, size)
     net.blobs['mixed'].diff[...] = objective
     gradient = net.backward(start='mixed')['data'].copy()
-    # By differences, and as a net without the classifier has it.
+    # By differences, and as in a net without the classifier.
     small = make(True, text=DREAM[:DREAM.index('layer {{ name: "pool"')].replace('12', str(size), 2))
     for name, blobs in small.params.items():
         for mine, theirs in zip(blobs, net.params[name]):
@@ -142,7 +142,7 @@ def test_deep_visualization(make):
         net.blobs['ip'].diff[...] = 1
         found[kind] = net.deconv_from_layer('mixed', diff, diffs=['conv1'], zero_higher=True, deconv_type=kind)
         assert not net.blobs['ip'].diff.any()
-        # What arrives below a ReLU is rectified; in guided backpropagation only where the ReLU was active.
+        # The gradient below a ReLU is rectified; in guided backpropagation only where the ReLU was active.
         below = found[kind]['conv1']
         assert below.min() >= 0 and below.max() > 0
         active = net.blobs['conv1'].data > 0
@@ -182,7 +182,7 @@ def test_a_look_shows_the_last_pass(pair, order):
     x, other = images(0, 1, 3, 12, 12), images(1, 1, 3, 12, 12)
     net, kept = pair
     close(*both(pair, lambda net: net.forward(data=x)['prob'].copy()))
-    # Neither inputs nor weights that are written later count before the next pass.
+    # Inputs and weights written later do not count before the next pass.
     for each in pair:
         each.blobs['data'].data[...] = other
         each.params['conv1'][0].data[...] *= 2
@@ -342,7 +342,7 @@ def test_whole_backward_passes_stay_planned(make):
         each.backward()
     same_gradients(net, kept)
     assert not net._keeps_blobs
-    # A second backward pass of the same forward pass reads what the first one has left of its blobs.
+    # A second backward pass of the same forward pass reads its blobs as the first one left them.
     for each in (net, kept):
         each.blobs['prob'].diff[...] = images(10, 2, 5)
         each.backward()

@@ -9,7 +9,7 @@ from google.protobuf import text_format
 import crema
 from crema.proto import caffe_pb2
 
-# What scripts for Caffe take from the module.
+# Names that Caffe scripts use from the module.
 MESSAGES = [
     'BlobProto', 'BlobProtoVector', 'BlobShape', 'ConvolutionParameter', 'DataParameter', 'Datum', 'EltwiseParameter',
     'FillerParameter', 'InnerProductParameter', 'LayerParameter', 'LRNParameter', 'NetParameter', 'NetState',

@@ -802,7 +802,7 @@ def test_example_of_the_page(folder):
     assert abs(half - native / 2) < 1e-5 and np.allclose(half_diff, native_diff / 2, atol=1e-6)
 
 
-# How the losses of ranks that share a batch combine: tests/solver/rank_losses_test.cpp has what they learn.
+# How the losses of ranks that share a batch combine: tests/solver/rank_losses_test.cpp tests the results.
 def test_loss_parts():
     text = "bottom: 'x0' bottom: 'x1' top: 'loss' loss_weight: 1"
     assert net_of(layer('it', 'Mean', text), crema.TRAIN, ((4, 3), (4, 3))).forward()['loss'] == 0

@@ -1,4 +1,5 @@
-// Gradient centralization: rows that lie together, with padding between, and in a library's blocks.
+// Gradient centralization: rows that are contiguous, with padding between, and in a library's
+// blocks.
 #include "kernels/optim/centralize.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// A run that is resumed with another solver than the one that wrote the snapshot: what the file says now
-// holds, and what has changed is said.
+// A run resumed with another solver than the one that wrote the snapshot: the current file applies,
+// and changes are reported.
 #include <filesystem>
 
 #include "fixtures.h"

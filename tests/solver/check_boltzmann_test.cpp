@@ -1,4 +1,4 @@
-// The checks before a training of restricted Boltzmann machines.
+// `crema check` for restricted Boltzmann machines.
 #include "data/databases/database_writer.h"
 #include "fixtures.h"
 #include "solver/check/check.h"

@@ -1,5 +1,5 @@
-// The checks before a training of what makes a net learn nothing or the wrong thing: for each a text
-// that has it and one that has not; and of sources that fall out of step.
+// `crema check` for mistakes that keep a net from learning or make it learn the wrong thing: for
+// each a text that has it and one that has not; and for sources that get out of step.
 #include "data/databases/database_writer.h"
 #include "fixtures.h"
 #include "solver/check/check.h"
@@ -200,7 +200,7 @@ TEST(CheckObjects, OutsideOfTheirImagesOrWithoutAClass) {
   }
 }
 
-// Label images of these records beside images of 20; their keys are those of a list.
+// Label images of these records next to images of 20; their keys are those of a list.
 std::string database_of(const Folder& folder, const std::string& name, int records, int size,
                         int first = 0) {
   const std::string path = folder.file(name);

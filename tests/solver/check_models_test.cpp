@@ -1,4 +1,4 @@
-// What the checks before a training say of the nets in models/ and of the corpus.
+// Findings of `crema check` for the nets in models/ and in the corpus.
 #include <algorithm>
 #include <filesystem>
 #include <set>
@@ -29,7 +29,7 @@ std::vector<std::string> prototxts_in(const std::string& folder) {
   return paths;
 }
 
-// What is said of a file that people use, and why that is right.
+// Findings about a file that people use, and why they are right.
 struct Accepted {
   const char *file, *said, *why;
   bool needs_data = false;
@@ -45,7 +45,7 @@ const std::vector<Accepted> kAccepted = {
      "as in Caffe: a part of the training set", true},
 };
 
-// Everything that is said, without sources that are not on this machine.
+// All findings, without sources that are not on this machine.
 std::vector<std::string> told(const SolverFile& file) {
   std::vector<std::string> lines;
   for (const Finding& finding : check_training(file, {})) {

@@ -1,4 +1,4 @@
-// The checks before a training: for each finding a text that has it and one that has not.
+// `crema check`: for each finding a text that has it and one that has not.
 #include "solver/check/check.h"
 
 #include <limits>

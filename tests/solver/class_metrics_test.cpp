@@ -1,5 +1,5 @@
-// The metrics of a classifier whose net has nothing but a loss. The values were computed by hand, and
-// with scikit-learn's definitions: f1_score(average="macro"), roc_auc_score(multi_class="ovr"),
+// The metrics of a classifier whose net has only a loss. The values were computed by hand, and with
+// scikit-learn's definitions: f1_score(average="macro"), roc_auc_score(multi_class="ovr"),
 // average_precision_score(average="macro").
 #include "solver/test/class_metrics.h"
 
@@ -224,7 +224,7 @@ TEST(ClassMetrics, SayWhichLabelsAreNoClass) {
   EXPECT_EQ(unasked.confusion("")->counts, (std::vector<int64_t>{0, 1, 0, 0}));
 }
 
-// The net of a row of classes, and whether its confusion is counted without being asked.
+// The net of a row of classes, and whether its confusion is counted by default.
 TEST(ClassMetrics, CountUnaskedForUpTo100ClassesOnly) {
   Context context(Device::cpu);
   for (const auto& [shape, counted] : {std::pair(std::vector<int64_t>{2, 100}, true),
@@ -249,7 +249,7 @@ TEST(ClassMetrics, RefuseWhatTheyCannotMeasure) {
               "net \"small\" has no Accuracy or SoftmaxWithLoss layer");
 }
 
-// The tests of a training: log lines in Caffe's manner, and something to stop by.
+// The tests of a run: log lines in Caffe's style, and a value for early stopping.
 TEST(ClassMetrics, AreOutputsOfATrainingsTests) {
   Context context(Device::cpu);
   Lines log;

@@ -1,4 +1,4 @@
-// eval_type: "detection": average precision, and what the log says of it.
+// eval_type: "detection": average precision, and its log lines.
 #include <gtest/gtest.h>
 
 #include "solver/fixtures.h"

@@ -1,4 +1,4 @@
-// Losses and weights that are not finite: where the run ends, what it says, and that no snapshot of
+// Losses and weights that are not finite: where the run ends, its message, and that no snapshot of
 // them is written.
 #include <gtest/gtest.h>
 
@@ -151,7 +151,7 @@ INSTANTIATE_TEST_SUITE_P(
                  "the layer's filler"}),
     [](const auto& info) { return std::string(info.param.name); });
 
-// What is to blame before the first update, by the net and the weights that it starts from.
+// The cause before the first update, found in the net and its initial weights.
 struct Cause {
   const char *what, *layers, *advice;
   bool from_file;

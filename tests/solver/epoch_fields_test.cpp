@@ -1,4 +1,4 @@
-// Fields that count epochs: what they are in iterations, what is due when, and what is refused.
+// Fields that count epochs: their values in iterations, what is due when, and what is refused.
 #include "solver/fields/epoch_fields.h"
 
 #include <gtest/gtest.h>
@@ -190,7 +190,7 @@ TEST_P(EpochRuns, TestAndKeepAndSlowDownWhenEpochsSay) {
   EXPECT_EQ(smaller.snapshots, (std::vector<int64_t>{5, 10, 15, 20}));
 }
 
-// Two ranks read twice as much: an epoch is 1.25 updates. Where they share batches it is 2.5.
+// Two ranks read twice as much: an epoch is 1.25 updates. If they share batches it is 2.5.
 TEST(EpochFields, CountTheSamplesOfAllRanks) {
   const Folder folder;
   const std::string source = image_database(folder, kRecords, {1, 2, 2},

@@ -1,4 +1,4 @@
-// Reads what the readers of events have written, with code of its own: TensorBoard's files and PNG.
+// Reads the files of event readers with independent code: TensorBoard's files and PNG.
 #pragma once
 
 #include <zlib.h>

@@ -45,8 +45,8 @@ constexpr const char* kImages = R"(
   layer { name: "loss" type: "EuclideanLoss" bottom: "z" bottom: "y" top: "loss" }
 )";
 
-// In 16 bits: images that a view makes of rows, which are not channels-last; a loss_weight on a layer
-// that is no loss; a loss from which nothing learns.
+// In 16 bits: images that a view makes of rows, which are not channels-last; a loss_weight on a
+// layer that is not a loss; a loss from which nothing learns.
 constexpr const char* kViews = R"(
   layer { name: "data" type: "DummyData" top: "x" top: "y" top: "z"
     dummy_data_param { shape { dim: 6 dim: 30 } shape { dim: 6 dim: 4 } shape { dim: 6 dim: 4 }
@@ -133,8 +133,8 @@ INSTANTIATE_TEST_SUITE_P(Views, GpuIterations,
                                           testing::Values(Precision::bf16, Precision::fp16),
                                           testing::Values(kViews)));
 
-// Gradients that kernels add to what is there begin at zero in each iteration, with weights that
-// two layers share and with several batches an iteration.
+// Gradients that kernels add to existing values start at zero in each iteration, with weights that
+// two layers share and with several batches per iteration.
 TEST_P(GpuIterations, SumsInAnyOrderAreNearThoseInOne) {
   if (gpu_count() == 0) GTEST_SKIP() << "no GPU here";
   const auto& [text, precision, net] = GetParam();
@@ -240,7 +240,7 @@ TEST(GpuIteration, TheLossScaleFallsAtInfinities) {
 // A label that is no class is reported however late the loss is read: on a GPU at the end, with the
 // pass that had it first.
 TEST(GpuIteration, ABadLabelIsReportedLater) {
-  // That of Accuracy stands before the loss, which therefore is not asked.
+  // That of Accuracy comes before the loss, which therefore is not asked.
   const std::pair<const char*, const char*> layers[] = {{"loss", R"(type: "SoftmaxWithLoss")"},
                                                         {"loss", R"(type: "HingeLoss")"},
                                                         {"hits", R"(type: "Accuracy")"}};

@@ -121,8 +121,8 @@ constexpr const char* kNet = R"(
     inner_product_param { num_output: 100 weight_filler { type: "xavier" } } }
   layer { name: "loss" type: "SoftmaxWithLoss" bottom: "d" bottom: "y" top: "loss" })";
 
-// What backward has written when a bucket is said to be final must not change any more, and all
-// that it writes must be in a bucket.
+// Gradients in a final bucket must not change any more, and everything that backward writes must be
+// in a bucket.
 TEST(GradientBuckets, FinalWhenTheNetSaysSo) {
   for (const DType dtype : {DType::f32, DType::f64}) {
     NetParameter text;

@@ -1,5 +1,5 @@
-// What a training does by itself: going back and skipping updates when it diverges, stopping and
-// lowering the rate when its tests get no better.
+// Automatic decisions of a run: going back and skipping updates when it diverges, stopping and
+// lowering the rate when its tests no longer improve.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -139,7 +139,7 @@ struct Rule {
 
 class Skip : public testing::TestWithParam<Rule> {};
 
-// Weights and everything beside them are those from before.
+// Weights and all other state are those from before.
 TEST_P(Skip, LeavesTheUpdateOfABadBatchOut) {
   for (const Device device : devices()) {
     const Folder folder;

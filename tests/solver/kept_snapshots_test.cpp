@@ -1,4 +1,4 @@
-// Which snapshots stay, the weights of the best test, and a training that is ended by the clock.
+// Which snapshots are kept, the weights of the best test, and a run that is ended by the clock.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
@@ -87,7 +87,7 @@ TEST(KeptSnapshots, RestartsGoOnCounting) {
     EXPECT_EQ(folder.names(), (std::vector<std::string>{
                                   "net_iter_10.caffemodel" + end, "net_iter_10.solverstate" + end,
                                   "net_iter_8.caffemodel" + end, "net_iter_8.solverstate" + end}));
-    // Another prefix, whose files of the same iterations are another run's.
+    // Another prefix, with files of the same iterations from another run.
     const Folder other;
     other.write("net_iter_8.caffemodel" + end, "another run's");
     SolverOptions options;
@@ -139,7 +139,7 @@ TEST(KeptSnapshots, TheNewestWholeOne) {
   expect_part(error_of([&] { newest_snapshots(file.solver, log); }), "none of the 6 snapshots");
 }
 
-// A training that takes them for absent would begin anew, and overwrite them.
+// A run that treats them as absent would start over, and overwrite them.
 TEST(KeptSnapshots, WhatCannotBeLookedAtIsNotAbsent) {
   const Folder folder;
   Context context(Device::cpu);

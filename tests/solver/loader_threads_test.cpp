@@ -1,5 +1,5 @@
-// The number of threads that load data decides nothing: not the order of the samples, nor what is
-// drawn for them; and a training may be resumed with another one.
+// The number of loader threads affects nothing: neither the order of the samples, nor their random
+// numbers; and a run may be resumed with another one.
 #include <gtest/gtest.h>
 
 #include "fixtures.h"
@@ -10,7 +10,7 @@ namespace loader_threads_test {
 
 constexpr const char* kFields = "batch_size: 7 shuffle: true";
 
-// `source`: what the data layer says but for its threads.
+// `source`: the data layer without its threads.
 SolverFile training(const Folder& folder, const std::string& source, int threads) {
   return parse_solver_text(
       cat("net_param { layer { name: \"data\" top: \"data\" top: \"label\" ", source,

@@ -1,5 +1,5 @@
-// The displayed mean of losses: which losses are read, what the mean is, and that a resume goes on
-// with it.
+// The displayed mean of losses: which losses are read, their mean, and that it continues after a
+// resume.
 #include "solver/rates/loss_window.h"
 
 #include <gtest/gtest.h>

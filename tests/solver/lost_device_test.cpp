@@ -1,5 +1,5 @@
-// A device that is lost while a net trains: one message that says how to go on, and the snapshot
-// before it as it was.
+// A device that is lost during training: one message that says how to continue, and the previous
+// snapshot unchanged.
 #include <gtest/gtest.h>
 
 #include "fixtures.h"

@@ -1,4 +1,4 @@
-// The memory of a training: what its nets and its optimizer take together, and a limit on it.
+// The memory of a run: its nets and its optimizer together, and a limit on it.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// metrics.csv beside metrics.jsonl.
+// metrics.csv next to metrics.jsonl.
 #include "solver/readers/metrics_table.h"
 
 #include <gtest/gtest.h>
@@ -77,7 +77,7 @@ TEST(MetricsTable, IsOneCurveWhateverHappens) {
   EXPECT_EQ(read_runs(folder.file("metrics.jsonl")).size(), 1u);
 }
 
-// What a training of 1000 tests writes of its confusions.
+// The confusions of a run with 1000 tests.
 struct WrittenConfusions {
   std::vector<int64_t> iterations;
   size_t bytes = 0;
@@ -115,7 +115,7 @@ WrittenConfusions confusions_of(int64_t classes, bool asked, bool ends) {
 }
 
 TEST(MetricsFile, HasTheLastConfusionAndStaysSmall) {
-  for (const bool ends : {true, false}) {  // an error ends a training without an "end"
+  for (const bool ends : {true, false}) {  // an error ends a run without an "end"
     const WrittenConfusions few = confusions_of(3, false, ends),
                             asked = confusions_of(3, true, true),
                             many = confusions_of(100, false, ends);
@@ -124,7 +124,7 @@ TEST(MetricsFile, HasTheLastConfusionAndStaysSmall) {
     EXPECT_EQ(many.iterations.back(), 500000);
     EXPECT_LT(many.iterations.size(), 40u);
     EXPECT_LT(many.bytes, size_t{800} << 10);
-    for (size_t i = 2; i < many.iterations.size(); ++i)  // what a page shows meanwhile is not old
+    for (size_t i = 2; i < many.iterations.size(); ++i)  // a page meanwhile shows current values
       EXPECT_LE(many.iterations[i], 3 * many.iterations[i - 1] / 2 + 500);
   }
 }

@@ -58,7 +58,7 @@ TEST(NetSlips, BottomsInTheWrongOrder) {
     expect_part(error, "its bottoms are \"y\" 6");
     expect_part(error, in_order + row.said);
   }
-  // Nothing is said where no order fits.
+  // No message if no order fits.
   const std::string error =
       error_of_net(cat(data("x=6x5;y=7"), scores("z", 3),
                        "layer { name: \"loss\" type: \"SoftmaxWithLoss\" bottom: \"z\" bottom: "

@@ -69,8 +69,8 @@ class HistogramEvents : public EventReader {
   std::vector<event::NetGraph> nets;
 };
 
-// SGD takes rate times gradient from each weight, whose mean over iter_size batches the histogram
-// shows; and looking at it changes nothing.
+// SGD subtracts rate times gradient from each weight, whose mean over iter_size batches the
+// histogram shows; and reading it changes nothing.
 TEST(Histograms, AreOfTheGradientsBeforeTheUpdate) {
   std::vector<float> weights[2];
   for (const bool asked : {false, true}) {

@@ -1,6 +1,5 @@
-// What -off switches off changes how fast a net trains and how much memory it takes, not what it
-// learns: the losses of 30 iterations with each switch, and with all of them, against those with
-// none.
+// -off switches change how fast a net trains and how much memory it needs, not the results: the
+// losses of 30 iterations with each switch, and with all of them, against those with none.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -10,7 +9,7 @@
 namespace crema::tests {
 namespace passes_test {
 
-// Of every kind that a pass treats in its own way.
+// One of every kind that a pass treats differently.
 const char* kLayers = R"(
   layer { name: "c1" type: "Convolution" bottom: "x" top: "c1" convolution_param { num_output: 8 kernel_size: 3 pad: 1 weight_filler { type: "xavier" } } }
   layer { name: "r1" type: "ReLU" bottom: "c1" top: "c1" }
@@ -136,7 +135,7 @@ TEST_P(Switches, KeepWhatIsLearned) {
   }
 }
 
-// The normalized "a" and "cat", whose bottoms are all kept, are written again.
+// The normalized "a" and "cat", whose bottoms are all kept, are recomputed.
 TEST_P(Switches, RecomputeKeepsEveryBit) {
   const Where& where = GetParam();
   if (where.device == Device::gpu && gpu_count() == 0) GTEST_SKIP() << "no GPU here";

@@ -1,4 +1,4 @@
-// Pictures: filters and mistakes of a net, their PNG files, and what the readers make of them.
+// Pictures: filters and mistakes of a net, their PNG files, and what readers do with them.
 #include "solver/test/pictures.h"
 
 #include <gtest/gtest.h>

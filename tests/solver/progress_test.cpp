@@ -1,4 +1,4 @@
-// The speed of a run between two displays, and when it counts as one that waits for its data.
+// When a run counts as waiting for its data.
 #include "solver/events/progress.h"
 
 #include <gtest/gtest.h>

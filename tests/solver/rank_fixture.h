@@ -1,4 +1,4 @@
-// A small training by several ranks, for tests of what it learns.
+// A small run with several ranks, for tests of its results.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ namespace crema::tests {
 
 inline constexpr int64_t kRecords = 50;
 
-// Of 12 samples a batch; `more` are further layers behind "h".
+// With 12 samples per batch; `more` are further layers after "h".
 inline std::string net_of(const std::string& source, const std::string& more = "") {
   return cat(R"(name: "ranks"
     layer { name: "data" type: "Data" top: "x" top: "y" transform_param { scale: 0.0078 mean_value: 128 mirror: true

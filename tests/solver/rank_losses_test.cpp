@@ -1,4 +1,4 @@
-// Losses of several ranks: what they learn where ranks share a batch, and what is refused.
+// Losses with several ranks: the results if ranks share a batch, and what is refused.
 #include <gtest/gtest.h>
 
 #include "layers/python_hook.h"
@@ -127,7 +127,7 @@ TEST_F(RankLosses, LossesThatHaveNoParts) {
       {R"(layer { name: "turned" type: "Reverse" bottom: "y" top: "r" }
           layer { name: "sum" type: "SoftmaxWithLoss" bottom: "g" bottom: "r" top: "l" })",
        {"layer \"sum\"", "its bottom \"r\" is computed from several samples"}},
-      // The batch is what the layer takes for the steps of a sequence.
+      // The layer treats the batch as the steps of a sequence.
       {R"(layer { name: "cont" type: "DummyData" top: "c" dummy_data_param { shape { dim: 12 dim: 4 }
           data_filler { value: 1 } } }
           layer { name: "steps" type: "LSTM" bottom: "h" bottom: "c" top: "s" recurrent_param {
@@ -180,7 +180,7 @@ TEST_F(RankLosses, SamplesAlongAnotherAxis) {
   expect_near(train(file, 5), one);
 }
 
-// Each rank has batches of its own, and their losses become the sums over the ranks in place.
+// Each rank has its own batches, and their losses become the sums over the ranks in place.
 TEST_F(RankLosses, BackwardReadsNoSums) {
   const SolverFile file = this->file(
       "", R"(layer { name: "bounded" type: "TanH" bottom: "h" top: "t" loss_weight: 0.01 })");

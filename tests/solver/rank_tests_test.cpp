@@ -1,5 +1,5 @@
-// Tests whose batches are run by several ranks: each rank has the results of one that runs them
-// all, in the same bits on every rank.
+// Tests whose batches several ranks share: each rank has the results of one that runs them all,
+// with the same bits on every rank.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -17,7 +17,7 @@ namespace rank_tests_test {
 constexpr int kRecords = 61;
 constexpr const char* kMetrics = "confusion,per_class,top1,top2,auc,map,f1,iou";
 
-// What one rank has been told.
+// The events that one rank received.
 class Told : public EventReader {
  public:
   void read(const Event& event) override {
@@ -105,8 +105,8 @@ void expect_results(const Told& told, const Told& expected, double tolerance) {
   }
 }
 
-// Compares several ranks with one, and returns what they were told. The sums of a rank are added up
-// before those of the next, so means may differ in the last digits.
+// Compares several ranks with one, and returns their events. The sums of a rank are added up before
+// those of the next, so means may differ in the last digits.
 std::vector<Told> expect_as_one(const Training& training, int ranks, double tolerance = 1e-6) {
   const std::vector<Told> one = tests_of(training, 1), all = tests_of(training, ranks);
   for (int rank = 0; rank < ranks; ++rank) {

@@ -1,5 +1,5 @@
-// Trainings by several ranks: with the same batches they go the way of one rank, whatever the update
-// rule; each rank ends with the same weights; and snapshots go on with any number of ranks.
+// Training with several ranks: with the same batches they match one rank, whatever the update rule;
+// each rank ends with the same weights; and any number of ranks can resume a snapshot.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -76,7 +76,7 @@ TEST_F(RankTraining, LocalBatchNorm) {
   for (const double value : several.values) EXPECT_TRUE(std::isfinite(value));
 }
 
-// Each rank has a batch of its own: as one rank with a batch of both.
+// Each rank has its own batch: equivalent to one rank with a batch of both.
 TEST_F(RankTraining, BatchesOfTheirOwn) {
   SolverFile file = this->file("momentum: 0.9"), larger = file;
   larger.solver.mutable_net_param()->mutable_layer(0)->mutable_data_param()->set_batch_size(24);
@@ -85,7 +85,7 @@ TEST_F(RankTraining, BatchesOfTheirOwn) {
   for (size_t i = 0; i < one.weights.size(); ++i) EXPECT_NEAR(one.weights[i], two.weights[i], 2e-4);
 }
 
-// 2 ranks until iteration 5, then `ranks`: the samples and the weights go on.
+// 2 ranks until iteration 5, then `ranks`: the samples and the weights continue.
 TEST_F(RankTraining, ASnapshotGoesOnWithAnyNumberOfRanks) {
   const std::string more =
       cat("momentum: 0.9 snapshot: 5 snapshot_prefix: \"", folder_.file("net"), "\"");
@@ -104,8 +104,8 @@ TEST_F(RankTraining, ASnapshotGoesOnWithAnyNumberOfRanks) {
   }
 }
 
-// With batches of their own the position in the data is counted in samples: 5 passes of `before`
-// ranks, then one of `after`.
+// With separate batches the position in the data is counted in samples: 5 passes of `before` ranks,
+// then one of `after`.
 TEST_F(RankTraining, TheDataGoOnWithAnotherNumberOfRanks) {
   struct Row {
     int before, after;
@@ -163,7 +163,7 @@ TEST_F(RankTraining, RanksThatDifferAreNamed) {
       "rank 1");
 }
 
-// A request that only one rank has got reaches all, and they end in the same iteration.
+// A request to only one rank reaches all, and they end in the same iteration.
 TEST_F(RankTraining, ARequestOfOneRankIsObeyedByAll) {
   SolverFile file = this->file(cat("snapshot_prefix: \"", folder_.file("stop"), "\""));
   file.solver.set_max_iter(100000);

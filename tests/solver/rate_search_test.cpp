@@ -1,4 +1,4 @@
-// RateSearch on losses with known curves, and a training whose rate it watches.
+// RateSearch on losses with known curves, and a run whose rate it watches.
 #include "solver/readers/rate_search.h"
 
 #include <cmath>

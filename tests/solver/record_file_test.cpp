@@ -1,4 +1,4 @@
-// Files of a training whose disk is full for some time.
+// Files of a run whose disk is full for some time.
 #include "solver/readers/record_file.h"
 
 #include <gtest/gtest.h>
@@ -90,7 +90,7 @@ TEST(RecordFile, KeepsWhatFitsAndSaysWhatIsMissing) {
   EXPECT_EQ(log.warnings[1], folder.file("b") + ": 3 records are missing at its end.");
 }
 
-// A training. For some of its events no file may be larger than this one is, "": none.
+// A run. During some of its events no file may be larger than this one, "": none.
 void train(Log& log, const Folder& folder, const std::string& full, size_t room = 0) {
   MetricsReader metrics(log, MetricsReader::OneRun{folder.path()});
   TensorboardReader board(log, folder.file("board"));
@@ -120,7 +120,7 @@ void train(Log& log, const Folder& folder, const std::string& full, size_t room 
   send(event::End{6, false});
 }
 
-// What differs between two runs of the same events: names and times.
+// Differences between two runs of the same events: names and times.
 std::vector<std::string> lines_of(const Folder& folder) {
   std::vector<std::string> lines;
   for (const Run& run : read_runs(folder.file("metrics.jsonl"))) {

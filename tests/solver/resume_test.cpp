@@ -10,7 +10,7 @@ namespace resume_test {
 
 const char* const kStep = "lr_policy: \"step\" gamma: 0.5 stepsize: 3 ";
 
-// Learned too where the momentum has steps; its chains go on from one iteration to the next.
+// Also learned if the momentum has steps; its chains continue from one iteration to the next.
 const char* const kMachine = R"(
   layer { name: "rbm" type: "RBM" bottom: "x" top: "error" top: "units" loss_weight: [0.1, 0]
     rbm_param { num_output: 4 visible: GAUSSIAN persistent_chains: 5 sampling: ALL } })";

@@ -10,7 +10,7 @@
 namespace crema::tests {
 namespace rules_test {
 
-// A convolution, so that weights lie in orders of their own, and data that can be learned.
+// A convolution, so that weights have different orders, and learnable data.
 const char* const kLearnable = R"(
   name: "learnable"
   layer { name: "data" type: "DummyData" top: "x" dummy_data_param { shape { dim: 8 dim: 3 dim: 6 dim: 6 }

@@ -1,5 +1,5 @@
-// Ranks that divide the optimizer's state (-shard) learn the same as ranks that each keep all of
-// it, and their snapshots go on with any number of ranks.
+// Ranks that divide the optimizer's state (-shard) get the same results as ranks that each keep all
+// of it, and any number of ranks can resume their snapshots.
 #include "solver/ranks/shard.h"
 
 #include <google/protobuf/text_format.h>
@@ -40,7 +40,7 @@ SolverParameter solver_of(const std::string& text) {
   return solver;
 }
 
-// A training without a Solver, so that the ranks' calls stand here.
+// Training without a Solver, so that the ranks' calls are here.
 class Training {
  public:
   Training(const std::string& net, const SolverParameter& solver, Communicator* world, bool shard)
@@ -221,7 +221,7 @@ TEST_F(ShardTest, WeightsAndTheirAverageAreSwappedAndBack) {
   for (int rank = 0; rank < 3; ++rank) EXPECT_EQ(averages[3 + rank], averages[rank]);
 }
 
-// Statistics differ between ranks, and so would what they learn: without the BatchNorm.
+// Without the BatchNorm, whose statistics differ between ranks, and so would the results.
 TEST_F(ShardTest, SnapshotsGoOnWithAnyNumberOfRanks) {
   const std::string solver = "type: 'Adam' momentum: 0.9 ema_decay: 0.8 lookahead: true";
   std::string net = net_of(source_);

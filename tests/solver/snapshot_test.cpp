@@ -1,6 +1,6 @@
 // Snapshots: damaged, foreign and missing files are refused; a full disk and a kill at any moment
-// leave the snapshots before whole. That a resumed run goes on as if nothing had been:
-// resume_test.cpp.
+// leave earlier snapshots intact. resume_test.cpp checks that a resumed run continues as if
+// uninterrupted.
 #include "solver/snapshot/snapshot.h"
 
 #include <sys/resource.h>
@@ -155,7 +155,7 @@ TEST(Snapshot, WeightsBesideTheStateAreFound) {
                           moved.file("net_iter_4.caffemodel"));
   Solver second(context, solver_file(text), options);
   EXPECT_EQ(parameters_of(first), parameters_of(second));
-  // The weights' own name does as well.
+  // The weights' own name works as well.
   options.snapshot = moved.file("net_iter_4.caffemodel");
   Solver third(context, solver_file(text), options);
   EXPECT_EQ(third.iteration(), 4);
@@ -185,7 +185,7 @@ TEST(Snapshot, ASnapshotBringsItsOwnWeights) {
               "give one of them");
 }
 
-// No file may grow beyond `bytes` while this lives: what a full disk does to writers.
+// No file may grow beyond `bytes` while this lives, as on a full disk.
 class FullDisk {
  public:
   explicit FullDisk(rlim_t bytes) {
@@ -238,8 +238,8 @@ TEST_P(OnAFullDisk, TrainingGoesOnAndOldSnapshotsStay) {
 INSTANTIATE_TEST_SUITE_P(All, OnAFullDisk,
                          testing::Combine(testing::Values("BINARYPROTO", "HDF5"), testing::Bool()));
 
-// The child writes snapshots of growing iterations over and over; whenever it dies, what lies there
-// is whole.
+// The child writes snapshots of growing iterations over and over; whenever it dies, the files there
+// are complete.
 TEST(Snapshot, KilledWhileWriting) {
   Trained trained;
   const std::string path = trained.folder.file("killed.solverstate");
@@ -263,7 +263,7 @@ TEST(Snapshot, KilledWhileWriting) {
     ASSERT_GE(child, 0);
     if (child == 0) {
       for (int i = 1;; ++i) {
-        state.set_iter(10 + i);  // the losses that it holds are of iterations before
+        state.set_iter(10 + i);  // its losses are of iterations before
         write_solver_state(state, path, round % 2 == 1);
       }
     }
@@ -279,7 +279,7 @@ TEST(Snapshot, KilledWhileWriting) {
   EXPECT_GT(written, 20);
 }
 
-// What a binary file cannot hold is said before the training.
+// Contents that a binary file cannot store are reported before training.
 TEST(Snapshot, TooLargeForItsFormat) {
   const auto error = [](const std::string& more, uint64_t limit,
                         const std::string& format = "BINARYPROTO") {

@@ -1,6 +1,5 @@
-// Snapshots that are written while the training goes on: they are of the iteration that they name,
-// are reported in order, and are finished whatever ends the training. What cannot be written harms
-// nothing that is there.
+// Snapshots written during training: they belong to the iteration in their name, are reported in
+// order, and are finished however the run ends. A failed write harms no existing file.
 #include "solver/snapshot/snapshot_writer.h"
 
 #include <sys/stat.h>
@@ -35,7 +34,7 @@ class AtStep : public EventReader {
   std::function<void(int64_t)> at_;
 };
 
-// The steps and what is said of snapshots, as "4", "weights 4", "state 4", "done 4", "failed 4".
+// The steps and the snapshot events, as "4", "weights 4", "state 4", "done 4", "failed 4".
 class Order : public EventReader {
  public:
   void read(const Event& event) override {
@@ -83,8 +82,7 @@ std::vector<std::string> without_done(const std::vector<std::string>& all) {
   return rest;
 }
 
-// While the test holds an HDF5 file open, no other thread writes one: the training goes on
-// meanwhile.
+// While the test holds an HDF5 file open, no other thread writes one: training continues meanwhile.
 TEST(SnapshotWriter, TrainingGoesOnMeanwhile) {
   std::unique_ptr<Hdf5Writer> held;
   Training training("snapshot: 4 snapshot_format: HDF5 ", [&](int64_t iteration) {
@@ -106,7 +104,8 @@ TEST(SnapshotWriter, TrainingGoesOnMeanwhile) {
   EXPECT_EQ(all.back(), "done 8");
 }
 
-// Everything in the files is of their iteration, in both formats and with all that may be in them.
+// Everything in the files belongs to their iteration, in both formats and with all possible
+// contents.
 TEST(SnapshotWriter, WritesWhatWasThenNotWhatIsNow) {
   for (const std::string format : {"BINARYPROTO", "HDF5"}) {
     SCOPED_TRACE(format);
@@ -156,7 +155,7 @@ TEST(SnapshotWriter, InATestWithTheAverage) {
     EXPECT_EQ(in_test.average(i).SerializeAsString(), before.average(i).SerializeAsString()) << i;
 }
 
-// What ends a training, and what is said of the snapshot that was being written.
+// How a run may end, and the messages about the snapshot that was being written.
 TEST(SnapshotWriter, WhateverEndsTheTraining) {
   const auto is_whole = [](const Training& training) {
     return read_solver_state(training.folder.file("net_iter_4.solverstate")).iter() == 4;
@@ -198,8 +197,8 @@ TEST(SnapshotWriter, WhateverEndsTheTraining) {
   }
 }
 
-// A folder in which nothing can be written, from iteration 5 on: what is there stays, each snapshot
-// that is due has one message, and the training ends with an error when the last one fails too.
+// A folder that becomes read-only at iteration 5: existing files stay, each due snapshot has one
+// message, and the run ends with an error if the last one fails too.
 struct Hindrance {
   const char* name;
   std::function<void(const std::string&folder)> begin, end;

@@ -1,5 +1,5 @@
-// The training loop: what it says and when, requests to stop, and the errors of solvers that cannot
-// run.
+// The training loop: its messages and their times, requests to stop, and the errors of solvers that
+// cannot run.
 #include <cmath>
 
 #include "fixtures.h"
@@ -20,7 +20,7 @@ struct Session {
   std::optional<Solver> solver;
 };
 
-// The line without what is measured.
+// The line without measured values.
 std::string shape_of(const std::string& line) {
   std::string shape;
   bool first = true;

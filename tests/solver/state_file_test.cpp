@@ -1,5 +1,5 @@
-// What a .solverstate claims: checksums in both formats, states of Caffe and of the time before
-// there were checksums, and contents that no training has written.
+// Contents of a .solverstate: checksums in both formats, states of Caffe and from before there were
+// checksums, and contents that no run has written.
 #include "solver/snapshot/state_file.h"
 
 #include <climits>
@@ -102,7 +102,7 @@ TEST_F(StateFile, HdfStatesHaveAChecksum) {
   const std::string path = trained("HDF5"), whole = read_file(path);
   const SolverState state = read_solver_state(path);
   EXPECT_TRUE(state.has_checksum());
-  // Values lie in the file as they are.
+  // Values are stored unchanged in the file.
   const auto flipped = [&](const void* value, size_t size) {
     const size_t at = whole.find(std::string(static_cast<const char*>(value), size));
     EXPECT_NE(at, std::string::npos);
@@ -167,7 +167,7 @@ TEST_F(StateFile, NumbersThatNoTrainingWrites) {
       const std::string path = folder_.file(hdf5 ? "bad.h5" : "bad.solverstate");
       write_solver_state(state, path, hdf5);
       const std::string said = error_of([&] { read_solver_state(path); });
-      // What HDF5 stores without a sign comes back as a large number.
+      // A value that HDF5 stores without a sign comes back as a large number.
       const bool wraps = hdf5 && std::string(message).find("tests_without") == 0;
       expect_part(said, wraps ? "tests_without_better is 1.84" : message);
       expect_part(said, "the file is damaged");

@@ -15,7 +15,7 @@ float value_of(int64_t record, int64_t pixel) {
   return static_cast<float>((record * 37 + pixel * 11) % 256);
 }
 
-// The records in each of the sources: what the layer says of them.
+// The records in each of the sources, as reported by the layer.
 std::string database(const Folder& folder, DataParameter::DB backend) {
   const std::string path = folder.file("db");
   const std::unique_ptr<DatabaseWriter> writer = create_database(path, backend);
@@ -220,7 +220,7 @@ TEST(TestEpochOutputs, BeginAnewAfterAnInterruption) {
   EXPECT_EQ(reader.value(0, 1), reader.value(1, 1));
 }
 
-// The plans for both sizes stay: neither a test nor a training makes a layer anew.
+// The plans for both sizes stay: neither a test nor a training step creates a layer again.
 TEST(TestEpochOutputs, ComeFromPlansThatStay) {
   const Folder folder;
   Context context(Device::cpu);
@@ -245,7 +245,7 @@ TEST(TestEpochOutputs, ComeFromPlansThatStay) {
       << "of the training net and of the test net";
 }
 
-// A recurrent layer goes on from batch to batch, but no test goes on from the one before.
+// A recurrent layer continues from batch to batch, but no test continues from the previous one.
 TEST(TestEpochOutputs, DoNotDependOnTheTestBefore) {
   const Folder folder;
   const std::string net =

@@ -1,4 +1,5 @@
-// Batches of 5 samples that 3 ranks divide into 2, 2 and 1: what they learn and show is what one rank does.
+// Batches of 5 samples that 3 ranks divide into 2, 2 and 1: their results and output match one
+// rank.
 #include <gtest/gtest.h>
 
 #include <filesystem>

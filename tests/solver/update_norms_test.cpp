@@ -1,5 +1,5 @@
-// Updates that look at whole blobs: rates and clipping from norms, LAMB, Muon's orthogonal steps;
-// the average of the weights. Against formulas in double precision.
+// Updates that use whole blobs: rates and clipping from norms, LAMB, Muon's orthogonal steps; the
+// average of the weights. Against formulas in double precision.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -207,7 +207,7 @@ Numbers orthogonal(Numbers x, int64_t rows, int64_t columns, const MuonOptions& 
   return x;
 }
 
-// What Muon may do otherwise; the first is its default. With a limit on blobs, which both read.
+// Muon's options; the first is its default. With a limit on blobs, which both read.
 const std::pair<MuonOptions, float> kMuons[] = {
     {{}, -1},
     {{.steps = 2, .adam_scale = false}, -1},

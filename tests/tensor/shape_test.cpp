@@ -32,7 +32,7 @@ std::string what_of(const Shape& shape) {
   }
 }
 
-// Products that 64 bits do not hold would come out small, or negative.
+// Products that overflow 64 bits would come out small, or negative.
 TEST(ShapeTest, CountsOfClaimsDoNotOverflow) {
   struct Row {
     Shape shape;

@@ -38,7 +38,7 @@ TEST(BatchFind, MeasuresPowersOfTwoAndTheLargestThatFits) {
   EXPECT_LT(largest, 900) << outcome.out;
 }
 
-// The batch is a field of the source, which -set sets; nothing of the training stays.
+// The batch is a field of the source, which -set sets; the run leaves no files.
 TEST(BatchFind, SaysWhichSettingChangesTheBatch) {
   const Folder folder;
   folder.copy_golden("train", "train");

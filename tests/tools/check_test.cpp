@@ -1,4 +1,4 @@
-// `crema check`: what it prints and returns, and that a training says the same before it begins.
+// `crema check`: its output and exit code, and that training reports the same before it begins.
 #include "tools/program.h"
 
 namespace crema::tests {
@@ -36,7 +36,7 @@ TEST(CheckVerb, WarnsAsTheTrainingDoesBeforeItBegins) {
   const Outcome check = run(folder, "crema check -solver s.prototxt");
   EXPECT_EQ(check.code, 0) << check.err;
   expect_part(check.out, cat(said, "warning: ", what));
-  // What the training warns of itself.
+  // Warnings of the training itself.
   expect_part(check.out, "s.prototxt:7:1: warning: type is \"Adam\", but momentum is missing");
   EXPECT_TRUE(ends_with(check.out, "\n2 warnings\n")) << check.out;
 
@@ -59,7 +59,7 @@ TEST(CheckVerb, ReturnsOneWithErrors) {
   expect_part(missing.out, "net.prototxt:1:55: error: layer \"in\": none: no such database");
   EXPECT_TRUE(ends_with(missing.out, "\n1 warning, 1 error\n")) << missing.out;
 
-  // What only making the net shows.
+  // Findings that require making the net.
   std::string net = kNet;
   net.replace(net.find("xavier"), 6, "xaver");
   folder.write("net.prototxt", net);

@@ -1,4 +1,4 @@
-// What the tests of classify share: small nets, and the CSV files that it writes.
+// Common code of the tests of classify: small nets, and the CSV files that it writes.
 #pragma once
 
 #include <map>

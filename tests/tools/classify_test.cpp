@@ -119,10 +119,10 @@ TEST(Classify, NamesClassesAndPrintsTheBest) {
   expect_part(csv, ",0,\"n01 zero, one\",0.");
   expect_part(csv, ",1,\"n02 \"\"two\"\"\",0.");
 
-  // Names of something else, beside the net.
+  // Unrelated names, next to the net.
   folder.write("labels.txt", "apple\nbanana\ncherry\n");
   EXPECT_EQ(first_line("-top 1"), cat(start, row.best));
-  // Those of the database that the net learned from, also from the net for use.
+  // Those of the net's training database, also for the deploy net.
   folder.write("lmdb/labels.txt", "cat\ndog\nowl\n");
   const std::string named =
       cat(start, "\"", std::vector<std::string>{"cat", "dog", "owl"}[row.best], "\"");
@@ -139,7 +139,7 @@ TEST(Classify, NamesClassesAndPrintsTheBest) {
                                "one name a line, the first for class 0"});
 }
 
-// A deploy file of somebody else says nothing of images.
+// A foreign deploy file has no image preparation.
 TEST(Classify, SaysWhatItAssumes) {
   const Folder folder;
   make_trained_net(folder);

@@ -1,4 +1,4 @@
-// `crema compare`: trainings, weights, and a net with itself.
+// `crema compare`: runs, weights, and a net with itself.
 #include "tools/program.h"
 
 namespace crema::tests {

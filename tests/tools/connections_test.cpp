@@ -1,4 +1,5 @@
-// Clients that are slow, greedy or silent, and addresses: what the server of `crema watch` stands on.
+// Clients that are slow, greedy or silent, and addresses: the connections of `crema watch`'s
+// server.
 #include "tools/pages/connections.h"
 
 #include <gtest/gtest.h>
@@ -53,7 +54,7 @@ class Client {
   int socket_;
 };
 
-// Answers with the request, or with what the test wants.
+// Answers with the request, or as the test requests.
 class Served {
  public:
   explicit Served(
@@ -90,8 +91,8 @@ TEST(Connections, AnswersWholeRequests) {
   }
 }
 
-// A request byte by byte, a body that does not come, a connection without a word: all of them at once
-// delay nobody, and none stays.
+// A request byte by byte, a body that does not come, a connection without data: all of them
+// together delay no client, and none stays.
 TEST(Connections, SlowClientsDelayNobody) {
   const Served served({.connections = 200, .to_ask = milliseconds(400), .threads = 2});
   std::vector<std::unique_ptr<Client>> slow;

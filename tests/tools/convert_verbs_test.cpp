@@ -1,5 +1,5 @@
-// The converters of images as scripts call them: exit codes, last lines, full disks, and what is
-// given in place of a file.
+// The converters of images as scripts call them: exit codes, last lines, full disks, and wrong
+// inputs.
 #include <gtest/gtest.h>
 
 #include "data/images/image.h"
@@ -101,8 +101,7 @@ TEST(ConvertVerbs, LabelMapsAndBoxesOfOtherFormats) {
   }
 }
 
-// Whether the signal of such a limit is deadly is the program's choice, so the limit is the
-// shell's.
+// The program decides whether such a limit's signal kills it, so the shell sets the limit.
 TEST(ConvertVerbs, AFullDiskIsOneError) {
   NEEDS_IMAGES();
   const Pictures folder;
@@ -113,7 +112,7 @@ TEST(ConvertVerbs, AFullDiskIsOneError) {
 #ifndef CREMA_LEVELDB
     if (backend == "leveldb") continue;
 #endif
-    // 64 KiB; what lies in the folder of the log may grow no larger either.
+    // 64 KiB; nothing in the log's folder may grow larger either.
     const Outcome full = run_shell(
         folder,
         cat("ulimit -f 128; \"$TOOLS\"/convert_imageset -backend ", backend, " '' many db"));

@@ -1,5 +1,5 @@
 // `crema convert_weights`: PyTorch's weights under the names of a map, in the units of the net, and
-// what is said of files that do not fit.
+// messages about files that do not fit.
 #include <gtest/gtest.h>
 
 #include <cstring>

@@ -1,4 +1,4 @@
-// What becomes of files while a program works with them, seen from the outside.
+// Files that change while a program works with them, seen from the outside.
 #include <gtest/gtest.h>
 
 #include "data/databases/database_writer.h"
@@ -23,7 +23,7 @@ void prepare(const Folder& folder, const std::string& backend, const std::string
                    more);
   const std::unique_ptr<DatabaseWriter> writer = create_database(
       folder.file("records"), backend == "LMDB" ? DataParameter::LMDB : DataParameter::LEVELDB);
-  // More than LevelDB keeps in memory: what was read before is not read from the file again.
+  // More than LevelDB keeps in memory: earlier data are not read from the file again.
   for (int i = 0; i < 30000; ++i) {
     Datum datum;
     datum.set_channels(1);

@@ -1,4 +1,4 @@
-// `crema db` as it is called: what it prints, exit codes, and sheets of what a net gets.
+// `crema db` from the command line: its output, exit codes, and sheets of a net's input.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -160,7 +160,7 @@ TEST(DbVerbs, ReadTarFiles) {
   expect_part(refused.err, "unknown database backend \"tar\"");
 }
 
-// Names belong to a database: what lies beside it does not count, what is in it moves with it.
+// Names belong to a database: files next to it do not count, those in it move with it.
 TEST(DbVerbs, TakeTheNamesOfTheDatabase) {
   NEEDS_IMAGES();
   const Numbers folder;
@@ -181,7 +181,7 @@ TEST(DbVerbs, TakeTheNamesOfTheDatabase) {
   folder.write("own", "ant\nbee\ncow\n");
   const std::string named = picture("-labels own x_lmdb");
   EXPECT_NE(named, plain);
-  folder.write("x_lmdb.labels.txt", "ant\nbee\ncow\n");  // beside it, by its name
+  folder.write("x_lmdb.labels.txt", "ant\nbee\ncow\n");  // next to it, by its name
   EXPECT_EQ(picture("x_lmdb"), named);
   for (const char* command : {"copy x_lmdb y", "copy -backend hdf5 x_lmdb h", "shuffle y z",
                               "split -split 0.5 z two", "merge y z all"})
@@ -226,7 +226,7 @@ TEST(DbVerbs, PeekDrawsRecordsAndBatches) {
   vectors->put("a", vector);
   vectors->finish();
   const std::tuple<std::string, int, int> rows[] = {
-      // What a net gets, its pictures, and the shade of the first.
+      // A net's input, its pictures, and the shade of the first.
       {"-model plain", 3, 0},         {"-model scaled", 3, 0},
       {"-model scaled other", 3, 40}, {"-model scaled -batch 5 other", 5, 40},
       {"-batch 2 other", 2, 40},      {"vectors", 1, 0},

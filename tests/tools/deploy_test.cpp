@@ -100,7 +100,7 @@ TEST(DeployVerb, WritesLenet) {
   EXPECT_EQ(folder.read("net.prototxt"), shown.out);
 }
 
-// Preparation of images: flags go into the file, and stay there whatever rewrites it.
+// Image preparation: flags go into the file, and stay there whatever rewrites it.
 TEST(DeployVerb, KeepsThePreparationOfImages) {
   const Folder folder;
   folder.write("data/names", "cat\ndog\n");
@@ -220,7 +220,7 @@ TEST(DeployVerb, LeavesNothingAfterAMistake) {
   EXPECT_FALSE(folder.has("net.prototxt"));
 }
 
-// Nets whose layers state sizes of their own that only their batch in training fits.
+// Nets whose layers have sizes that fit only their batch in training.
 const std::set<std::string> kOneBatchOnly = {"clips_segments"};
 
 // With the phase that has the data: many nets are written for one.
@@ -255,7 +255,7 @@ TEST(DeployVerb, MakesNetsThatRun) {
   }
 }
 
-// What `crema test` prints of a blob's values.
+// A blob's values as `crema test` prints them.
 std::vector<std::string> printed(const Outcome& outcome, const std::string& blob) {
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   std::vector<std::string> lines;

@@ -34,7 +34,7 @@ constexpr const char* kCommands[] = {
     "test -model net.prototxt -weights net_iter_1.caffemodel -iterations 1",
     "extract_features net_iter_1.caffemodel net.prototxt z z_db 1 lmdb"};
 
-// A message of this form follows Caffe's own, before anything is said of the net.
+// A message of this form follows Caffe's own, before any about the net.
 void expect_line(const Outcome& outcome, const std::string& caffes, const std::string& line) {
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const std::vector<std::string> messages = outcome.messages();

@@ -1,5 +1,5 @@
-// `crema draw`: what the picture of a net says, that any name in it is only a name, and what it
-// does without data.
+// `crema draw`: the content of a net's picture, that any name in it is only a name, and the result
+// without data.
 #include <gtest/gtest.h>
 
 #include <regex>

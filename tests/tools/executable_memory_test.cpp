@@ -21,7 +21,7 @@
 namespace crema::tests {
 namespace executable_memory_test {
 
-// From now on this process and its children cannot make memory executable that they have written to.
+// From now on this process and its children cannot make written memory executable.
 bool deny_generated_code() {
   constexpr auto kArgument = offsetof(seccomp_data, args) + 2 * sizeof(uint64_t);
   sock_filter rules[] = {

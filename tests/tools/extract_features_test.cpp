@@ -1,4 +1,4 @@
-// extract_features: what it writes is what the net computes, and a Data layer reads it.
+// extract_features: it writes what the net computes, and a Data layer can read it.
 #include <gtest/gtest.h>
 
 #include "data/databases/hdf5_file.h"
@@ -37,7 +37,7 @@ void make_trained_net(const Folder& folder) {
   ASSERT_EQ(run(folder, "train -solver solver.prototxt").code, 0);
 }
 
-// What `crema test` prints of a blob: "Batch 0, ip = 0.5" without the blob's name.
+// A blob as `crema test` prints it: "Batch 0, ip = 0.5" without the blob's name.
 std::vector<double> values_of(const Outcome& outcome, const std::string& blob) {
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   std::vector<double> values;
@@ -52,7 +52,7 @@ std::vector<double> values_of(const Outcome& outcome, const std::string& blob) {
 TEST(ExtractFeatures, WritesWhatADataLayerReads) {
   const Folder folder;
   make_trained_net(folder);
-  // `test` prints what no layer reads: the convolution's top without the layer behind it.
+  // `test` prints blobs that no layer reads: the convolution's top without the layer after it.
   const std::string text = folder.read("net.prototxt");
   folder.write("conv.prototxt", text.substr(0, text.find("layer { name: \"ip\"")));
   const char* const weights = "trained_iter_2.caffemodel";
@@ -91,7 +91,7 @@ TEST(ExtractFeatures, WritesWhatADataLayerReads) {
   }
 }
 
-// HDF5 files have the labels of the net beside the data, so a net that reads them can be trained.
+// HDF5 files also have the labels of the net, so a net that reads them can be trained.
 TEST(ExtractFeatures, WritesHdf5ThatIsTrainedFrom) {
   const Folder folder;
   make_trained_net(folder);
@@ -145,7 +145,7 @@ TEST(ExtractFeatures, WritesNumpyFiles) {
   EXPECT_EQ(array.substr(array.size() - bytes.size()), bytes);
 }
 
-// What is there is replaced by -overwrite alone, and only by its like.
+// Only -overwrite replaces existing files, and only with the same kind.
 TEST(ExtractFeatures, ReplacesWhatItIsToldTo) {
   const Folder folder;
   make_trained_net(folder);

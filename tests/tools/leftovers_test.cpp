@@ -1,4 +1,4 @@
-// What a training leaves that is killed in the middle of a snapshot, and who clears it away.
+// Leftovers of a run that is killed in the middle of a snapshot, and what removes them.
 #include <gtest/gtest.h>
 
 #include "tools/program.h"
@@ -47,7 +47,7 @@ TEST(Leftovers, OfAKilledSnapshotGoWithTheNextStart) {
     for (int i = 0; i < 20 && temporary_files(folder).size() < 2; ++i)
       run_shell(folder, start + kill_while_writing);
     ASSERT_GE(temporary_files(folder).size(), 2u);  // the note and a leftover
-    // What a run that lives is about to write stays.
+    // Files that a live run is about to write stay.
     const Outcome outcome = run_shell(
         folder,
         "\"$TOOLS\"/crema train -solver next.prototxt; ls run > before; " + start +

@@ -1,6 +1,6 @@
-// Logs of ours through the expressions of the public parsers that people have: Caffe's
-// parse_log.py, parse_log.sh and extract_seconds.py, DIGITS and Intel's plots. Each must find the
-// numbers that metrics.jsonl has of the same training.
+// Our logs through the expressions of public parsers: Caffe's parse_log.py, parse_log.sh and
+// extract_seconds.py, DIGITS and Intel's plots. Each must find the numbers that metrics.jsonl has
+// for the same run.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -71,7 +71,7 @@ layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "y" top: "loss
   }
   static void TearDownTestSuite() { folder_.reset(); }
 
-  // What the metrics of the same training say: of "train.log" or "nan.log".
+  // The metrics of the same run: of "train.log" or "nan.log".
   static Tables truth(const std::string& log, bool with_nan = true) {
     Tables tables;
     const std::string path = folder_->file(log.substr(0, log.find('.')) + ".jsonl");
@@ -246,7 +246,7 @@ TEST_F(LogParsers, PipelinesFindTheirColumns) {
 }
 
 #ifdef CREMA_OPENCV
-// What people's expressions match as a whole is Caffe's, and what is ours has Caffe's words.
+// Lines that these expressions match as a whole are Caffe's, and ours have Caffe's words.
 TEST_F(LogParsers, LinesAreCaffesWhereTrainingWaits) {
   const std::string log = folder_->read("waiting.log");
   static const std::regex waits(R"(\]     Waiting for data: \d+ % of the time\n)"),

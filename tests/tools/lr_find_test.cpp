@@ -1,4 +1,4 @@
-// `crema lr_find`: what it prints and writes, and that nothing else of its training stays.
+// `crema lr_find`: its output and files, and that its run leaves nothing else.
 #include "tools/program.h"
 
 namespace crema::tests {

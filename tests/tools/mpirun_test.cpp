@@ -1,5 +1,5 @@
 // Ranks under mpirun, on CPUs, as a user starts them: the curve of one rank, the same bits when
-// repeated, snapshots that go on with another number of ranks, one log, one message.
+// repeated, snapshots that another number of ranks can resume, one log, one message.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -54,7 +54,7 @@ class Mpirun : public testing::Test {
                                  "\"$TOOLS\"/crema train -solver solver.prototxt ", flags));
   }
 
-  // What the log says of losses and test results, line by line.
+  // The log's losses and test results, line by line.
   static std::vector<double> numbers(const Outcome& outcome) {
     static const std::regex line("(?:loss|accuracy|lr) = ([-+.0-9e]+)");
     std::vector<double> found;

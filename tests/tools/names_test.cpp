@@ -61,7 +61,7 @@ TEST(Names, ThatAreNoLinesTrainAndForgeNone) {
   }
   EXPECT_EQ(values, 5);  // train at 0 and 2, tests at 0, 2 and 4
 
-  // The weights lie under the names as they are.
+  // The weights have these names unchanged.
   const Outcome resumed = run(folder,
                               "crema train -solver solver.prototxt -weights "
                               "a_iter_4.caffemodel");

@@ -1,5 +1,5 @@
-// Where the boxes of a drawing lie: what must hold of every layout, and the rows, columns and
-// upright chains of nets whose picture is known.
+// The positions of boxes in a drawing: invariants of every layout, and the rows, columns and
+// vertical chains of nets with a known picture.
 #include "tools/pages/net_layout.h"
 
 #include <gtest/gtest.h>
@@ -33,7 +33,7 @@ bool is_inside(const LayoutPoint& point, const LayoutBox& box) {
          point.y < box.y + box.height - 0.1;
 }
 
-// Boxes lie apart and inside the drawing; lines lead from box to box and through none.
+// Boxes do not overlap and are inside the drawing; lines lead from box to box and through none.
 void expect_readable(const Layout& layout) {
   for (size_t i = 0; i < layout.boxes.size(); ++i) {
     const LayoutBox& box = layout.boxes[i];
@@ -54,7 +54,7 @@ void expect_readable(const Layout& layout) {
     EXPECT_LT(line.points.back().x, to.x + to.width);
     for (size_t i = 1; i < line.points.size(); ++i) {
       const LayoutPoint a = line.points[i - 1], b = line.points[i];
-      // Curves run between rows, where no box is; what is upright or level could meet one.
+      // Curves run between rows, where no box is; vertical or horizontal ones could meet one.
       if (std::abs(a.x - b.x) > 0.05 && std::abs(a.y - b.y) > 0.05) continue;
       const LayoutPoint middle = {(a.x + b.x) / 2, (a.y + b.y) / 2};
       for (const LayoutBox& box : layout.boxes) {
@@ -126,7 +126,7 @@ TEST(NetLayout, ATallNetGoesOnInColumnsAfterABlock) {
 }
 
 TEST(NetLayout, ACrossingThatNeedNotBeIsRemoved) {
-  // Two chains whose boxes alternate in the second row, the other way round.
+  // Two chains whose boxes alternate in the second row, in reverse order.
   RowItems all;
   all.items.resize(4);
   all.rows = {{0, 1}, {2, 3}};

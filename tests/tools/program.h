@@ -1,4 +1,4 @@
-// Runs the program's verbs as a user does, each test in a folder of its own.
+// Runs the program's verbs as a user does, each test in a separate folder.
 #pragma once
 
 #include <string>
@@ -18,8 +18,7 @@ struct Outcome {
   std::vector<std::string> errors() const;
 };
 
-// Shell text that hides the flags of whoever runs the tests: the config file is .config/crema/flags
-// in `folder`.
+// Shell text that hides the user's own flags: the config file is .config/crema/flags in `folder`.
 std::string own_environment(const Folder& folder);
 
 // `command` is a shell line such as "crema train -solver solver.prototxt", run in `folder` or a
@@ -30,9 +29,8 @@ Outcome run(const Folder& folder, const std::string& command, const std::string&
 // while it runs.
 Outcome run_shell(const Folder& folder, const std::string& script, const std::string& within = ".");
 
-// Shell text after which programs may take about so much more than their libraries do. Address
-// space is what is limited: sanitizers map far more than that, so a test that needs this is skipped
-// there.
+// Shell text after which programs may use about this much more than their libraries do. It limits
+// the address space: sanitizers map far more than that, so a test that needs this is skipped there.
 std::string limit_memory(int megabytes);
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr bool memory_can_be_limited = false;

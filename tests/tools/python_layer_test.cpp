@@ -1,4 +1,5 @@
-// Layers written in Python where no Python can run them. tests/python/test_python_layer.py has the rest.
+// Layers written in Python if no Python can run them. tests/python/test_python_layer.py has the
+// rest.
 #include <gtest/gtest.h>
 
 #include "tools/program.h"
@@ -15,7 +16,7 @@ constexpr const char* kTime = "\"$TOOLS/crema\" time -model net.prototxt -iterat
 
 struct Absent {
   const char* name;
-  // What PYTHON names: a shell script.
+  // The program that PYTHON names: a shell script.
   const char* program;
   const char* error;
 };

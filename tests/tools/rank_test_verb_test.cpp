@@ -42,7 +42,8 @@ class TestVerbOfRanks : public testing::Test {
                                  "net.prototxt -weights small_iter_1.caffemodel ", flags));
   }
 
-  // What is said of the test, but for the records' starting over, which one rank may not notice.
+  // The messages about the test, except for the records' starting over, which one rank may not
+  // notice.
   static std::vector<std::string> said(const Outcome& outcome) {
     std::vector<std::string> all = outcome.messages();
     all.erase(all.begin(), std::find_if(all.begin(), all.end(), [](const std::string& line) {

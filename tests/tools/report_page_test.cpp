@@ -1,5 +1,4 @@
-// What pages show of recorded runs: several compared, long ones, and texts that would do harm in
-// HTML.
+// Pages of recorded runs: several compared, long ones, and texts that would do harm in HTML.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -238,7 +237,7 @@ TEST(ReportPage, KnowsTimeAndEpochsOfEachPoint) {
   const Folder folder;
   std::string text = metrics("aaaaaaaa", "0.9");
   text.insert(text.find("}\n"), ",\"values\":{\"epoch\":40}");
-  // A resumed run: its clock starts anew.
+  // A resumed run: its clock starts again.
   text = text.substr(0, text.find("{\"iteration\":200,\"kind\":\"train\""));
   text += R"({"iteration":101,"kind":"start","run":"aaaaaaaa","time":0,"values":{"epoch":40}}
 {"iteration":200,"kind":"train","run":"aaaaaaaa","time":1.5,"values":{"loss":0.5}}

@@ -1,5 +1,5 @@
-// What `crema test` prints where results grow, are not finite, or come from no data; and where
-// nobody fills a net's inputs.
+// Output of `crema test` if results grow, are not finite, or come from no data; and if a net's
+// inputs are unfilled.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -56,7 +56,7 @@ TEST(TestVerb, ResultsMayGrowFromBatchToBatch) {
   expect_part(outcome.err, " (* 2 = ");
 }
 
-// Asked for on the command line, with a net that has nothing but a loss.
+// Requested on the command line, with a net that has only a loss.
 TEST(TestVerb, MetricsOfAClassifierNeedNoChangeOfItsNet) {
   const Folder folder;
   folder.copy_golden("trainlog/init.caffemodel", "init.caffemodel");
@@ -71,7 +71,7 @@ TEST(TestVerb, MetricsOfAClassifierNeedNoChangeOfItsNet) {
   for (const char* part : {"] top3 = 1\n", "] accuracy_of_class_0 = nan\n",
                            "] Confusion (rows: labels, columns: what the net says):\n"})
     expect_part(good.err, part);
-  // Without being asked: the confusion, and each class, here with 32 records of class 1 and none else.
+  // By default: the confusion, and each class, here with 32 records of class 1 and no other.
   const Outcome plain = run(folder, std::string(kTest) + "-iterations 4");
   EXPECT_EQ(plain.code, 0) << plain.err;
   for (const char* part : {"] Confusion (rows: labels, columns: what the net says):\n",

@@ -20,7 +20,7 @@ constexpr const char* images =
     "layer { name: \"loss\" type: \"SoftmaxWithLoss\" bottom: \"ip\" bottom: \"label\" top: "
     "\"loss\" }\n";
 
-// Its LSTM goes on from one batch into the next.
+// Its LSTM continues from one batch into the next.
 constexpr const char* sequences =
     "layer { name: \"data\" type: \"DummyData\" top: \"x\" top: \"cont\" top: \"y\" "
     "dummy_data_param { shape { dim: 5 dim: 3 dim: 4 } shape { dim: 5 dim: 3 } shape { dim: 5 dim: "
@@ -76,13 +76,13 @@ TEST(ResumeCheck, SaysWhetherAResumedTrainingIsTheSame) {
     EXPECT_EQ(outcome.code, row.code) << outcome.err;
     expect_part(outcome.err, row.message);
     EXPECT_EQ(outcome.errors().size(), static_cast<size_t>(row.code));
-    // Nothing of it stays.
+    // It leaves no files.
     EXPECT_FALSE(folder.has("own"));
     EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.file("tmp")), {}), 1);
   }
 }
 
-// What a training has come to whose values are these.
+// The result of a run with these values.
 Training training(float weight, float history, float carried, int passes) {
   Training made;
   made.weights = {{"layer \"a\", blob 0", {1, weight}}, {"layer \"b\", blob 0", {0.5f}}};

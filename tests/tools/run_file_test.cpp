@@ -1,5 +1,5 @@
-// Run folders of somebody who wants to read, or to stop, what is not his: links, pipes, devices and
-// files without an end.
+// Run folders of an attacker who wants to read private files, or to stall the reader: links, pipes,
+// devices and endless files.
 #include "tools/pages/run_file.h"
 
 #include <fcntl.h>

@@ -9,7 +9,7 @@
 namespace crema::tests {
 namespace run_folder_test {
 
-// Data that lie beside the net, a variable, a layer of a stage, dropout.
+// Data next to the net, a variable, a layer of a stage, dropout.
 constexpr const char* net =
     "name: \"a net/of: mine\"\n"
     "$outputs ?= 4\n"
@@ -95,7 +95,7 @@ TEST(RunFolder, HoldsEverythingOfATraining) {
   EXPECT_NE(member(record, "seed"), "none");
   EXPECT_EQ(member(record, "resumptions"), "none");
   expect_part(record, "\"outputs=6\"");
-  // The -set of a variable is part of the net, and its data are named by where they lie.
+  // The -set of a variable is part of the net, and its data are named by their location.
   const std::string text = folder.read("all/mine/train_val.prototxt");
   expect_part(text, "num_output: 6");
   expect_part(text, "source: \"nets/records\"");
@@ -160,7 +160,7 @@ TEST(RunFolder, AResumedRunGoesOnInTheSameFiles) {
   EXPECT_LT(log.find("Iteration 12 "), log.rfind("Iteration 12 "));
   expect_part(member(record, "command"), "max_iter=13");
   expect_part(record, "\"iteration\": 8");
-  // Without a snapshot it begins anew, and still is the same run.
+  // Without a snapshot it starts over, and still is the same run.
   std::filesystem::remove_all(folder.file(half + "snapshots"));
   ASSERT_EQ(run(folder, start + seed + "-run auto -snapshot auto").code, 0);
   EXPECT_EQ(values_of(folder.read(half + "metrics.csv")),
@@ -219,7 +219,7 @@ TEST(RunFolder, TheMessageThatEndsItIsInItsLog) {
   EXPECT_EQ(outcome.code, 1);
   ASSERT_EQ(outcome.errors().size(), 1u) << outcome.err;
   expect_part(folder.read("r/train.log"), "] " + outcome.errors()[0] + "\n");
-  expect_part(outcome.errors()[0], "-run r ");  // the command to go on with
+  expect_part(outcome.errors()[0], "-run r ");  // the command to continue with
 }
 
 TEST(RunFolder, ALogThatCannotBeWrittenEndsNoTraining) {

@@ -106,7 +106,7 @@ TEST(Scale, IterationsEndWhenTheLastSumHasLanded) {
            IterationRow{"16 bits", 0.5e9, 2, 2, 1, false, 12, 4, 26},
            // Sums of parts take half, 20-32; then 1 ms of update and 12 ms to gather.
            IterationRow{"sharded", 0.5e9, 2, 4, 1, true, 24, 24, 45},
-           // Two passes of 20 ms; beside and after the last, 31-39, 39-47, 47-55.
+           // Two passes of 20 ms; during and after the last, 31-39, 39-47, 47-55.
            IterationRow{"iter_size", 0.5e9, 2, 4, 2, false, 24, 15, 57},
        }) {
     StepProfile profile = three_nodes();
@@ -142,7 +142,7 @@ TEST(Scale, LimitsAndRemediesGiveWhatTheySay) {
   EXPECT_EQ(text_of(remedies_of(profile, slow, three_buckets(), 2)),
             "a batch of 64, if it takes twice as long 50; 16 bits on the wire: -wire bf16 26; "
             "twice the bandwidth inside the host 26; iter_size: 2 57; ");
-  // What a single rank waits for is its update alone.
+  // A single rank waits only for its update.
   EXPECT_EQ(text_of(limits_of(profile, slow, three_buckets(), 1)), "the update 20; ");
 }
 
@@ -225,7 +225,7 @@ TEST(Scale, ProgramMeasuresAndItsFileGivesTheSameTable) {
   EXPECT_EQ(profile.gradient_elements(), 5100);
   const Outcome again = run(folder, "crema scale -times t.json" + flags);
   EXPECT_EQ(again.out, measured.out) << again.err;
-  // -model in place of the solver's net, with SGD.
+  // -model instead of the solver's net, with SGD.
   const Outcome plain =
       run(folder, "crema scale -model net.prototxt -batch 4 -gpus 8 -bandwidth 10 -iterations 5");
   EXPECT_EQ(plain.code, 0) << plain.err;

@@ -1,4 +1,4 @@
-// Flags that do not stand in the command: of the config file, of CREMA_FLAGS; and -set.
+// Flags from outside of the command: from the config file and CREMA_FLAGS; and -set.
 #include <gtest/gtest.h>
 
 #include "tools/program.h"
@@ -15,7 +15,7 @@ struct Shared {
   const char* file;
   const char* environment;
   const char* command;
-  const char* message;  // part of the log; of its one E line where the command fails
+  const char* message;  // part of the log; of its one E line if the command fails
 };
 
 void expect_shared(const Shared& row, int code) {
@@ -49,7 +49,7 @@ TEST(SharedFlags, TheLaterOneWins) {
            Shared{"-batch 4\n", "-batch=3", "crema summary -batch 2 -model 'a net.prototxt'",
                   two.c_str()},
            Shared{"", "-batch=3 --batch 2", show, two.c_str()},
-           // A flag file counts where it stands.
+           // A flag file counts at its position.
            Shared{"", "-batch 2 -flagfile flags.txt", show, "x 6x2 "},
            Shared{"", "-flagfile=flags.txt -batch 2", show, two.c_str()},
            Shared{"-flagfile flags.txt\n-batch 4\n", "", show, four.c_str()},
@@ -58,10 +58,10 @@ TEST(SharedFlags, TheLaterOneWins) {
            Shared{"", "  -model 'a net.prototxt'\t-batch  \"2\"", "crema summary", two.c_str()},
            Shared{"", "-model=\"a net.prototxt\" -batch 2", "crema summary", two.c_str()},
            Shared{"", "-model a\\ net.prototxt -batch \\2", "summary", two.c_str()},
-           // What only other verbs take is skipped.
+           // Flags that only other verbs take are skipped.
            Shared{"-solver x\n-gray\n", "-snapshot y -batch 2", show, two.c_str()},
            Shared{"", "-gpu 0 -batch 3", "crema layers ReLU", "negative_slope"},
-           // What is set out of sight is told, and nothing else.
+           // Flags set out of sight are logged, and nothing else.
            Shared{"-batch 3\n-solver x\n", "-off fuse", show, ".config/crema/flags: -batch=3\n"},
            Shared{"-solver x\n", "-gray -off 'fuse,format'", show,
                   "Flags from CREMA_FLAGS: -off=fuse,format\n"},
@@ -119,7 +119,7 @@ TEST(SharedFlags, TheConfigFileIsInTheHomeFolderByDefault) {
   EXPECT_EQ(run_shell(folder, "unset HOME XDG_CONFIG_HOME; $TOOLS/device_query").code, 0);
 }
 
-// Every -set counts. The message of a training that diverges repeats them.
+// Every -set counts. The message of a run that diverges repeats them.
 TEST(SharedFlags, SettingsAddUp) {
   const Folder folder;
   folder.write(

@@ -70,7 +70,7 @@ TEST(Signals, InterruptStopsWithASnapshot) {
   expect_part(resumed.err, "] Optimization Done.");
 }
 
-// Who presses Ctrl-C twice does not want to wait for the end of a step.
+// A user who presses Ctrl-C twice does not want to wait for the end of a step.
 TEST(Signals, ASecondInterruptEndsAtOnce) {
   const Folder folder;
   prepare(folder, endless);
@@ -138,7 +138,7 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& info) { return std::string(info.param.name); });
 
 // A handler that ran on a computing thread would write where the generated code of oneDNN keeps
-// data: a few of these were enough to end a training.
+// data: a few of these were enough to end a run.
 TEST(Signals, ManyDoNoHarm) {
   const Folder folder;
   prepare(folder, without_snapshot);

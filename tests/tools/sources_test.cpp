@@ -14,7 +14,7 @@ constexpr const char* loss =
     "layer { name: \"loss\" type: \"SoftmaxWithLoss\" bottom: \"ip\" bottom: \"label\" top: "
     "\"loss\" }\n";
 
-// What a layer that is no source says of the batch.
+// How a layer other than a source uses the batch.
 TEST(Batch, OfProposalsFollowsThatOfTheSource) {
   LayerParameter layer;
   layer.mutable_proposal_target_param()->set_num_img_per_batch(2);

@@ -1,5 +1,5 @@
-// Our own launcher. Its ranks are this test program once more, in which one test does what the
-// environment says.
+// Our own launcher. Its ranks are this test program once more, in which one test follows the
+// environment's instructions.
 #include <gtest/gtest.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -24,10 +24,10 @@ namespace start_ranks_test {
 
 void sleep(double count) { std::this_thread::sleep_for(std::chrono::duration<double>(count)); }
 
-// --- what a rank does ---
+// --- the work of a rank ---
 
 constexpr const char* kScript = "CREMA_TEST_RANKS";   // what each does, separated by '|'
-constexpr const char* kFolder = "CREMA_TEST_FOLDER";  // where it notes what it has seen
+constexpr const char* kFolder = "CREMA_TEST_FOLDER";  // where it records what it has seen
 
 void note(const std::string& name) {
   std::ofstream(cat(std::getenv(kFolder), "/", std::getenv("CREMA_RANK"), ".", name)) << getpid();
@@ -140,7 +140,7 @@ TEST(StartRanks, TheyMeet) {
   EXPECT_EQ(folder.names(), (std::vector<std::string>{"0.met", "1.met", "2.met", "3.met"}));
 }
 
-// Starts the launcher in a process of its own and waits until all ranks have noted "ready".
+// Starts the launcher in a separate process and waits until all ranks have recorded "ready".
 class LauncherProcess {
  public:
   LauncherProcess(const std::string& script, size_t ranks) {
@@ -179,7 +179,7 @@ TEST(StartRanks, ASignalGoesToRank0) {
   }
 }
 
-// Whatever ends the launcher, no rank is left behind.
+// However the launcher ends, no rank is left behind.
 TEST(StartRanks, EndWithTheirLauncher) {
   prctl(PR_SET_CHILD_SUBREAPER, 1);  // so that this process can wait for them
   LauncherProcess launcher("ignore 15;note ready;sleep 60|ignore 15;note ready;sleep 60", 2);

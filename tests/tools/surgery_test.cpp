@@ -1,4 +1,4 @@
-// `crema surgery`: the files that it writes, and what it leaves after a mistake.
+// `crema surgery`: its files, and what remains after a mistake.
 #include <gtest/gtest.h>
 
 #include "tools/program.h"

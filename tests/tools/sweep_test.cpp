@@ -1,4 +1,4 @@
-// `crema sweep`: which trainings run, what the table says of them, and how a sweep goes on.
+// `crema sweep`: which runs it starts, its table, and how a sweep continues.
 #include <nlohmann/json.hpp>
 
 #include "tools/program.h"
@@ -62,7 +62,7 @@ TEST(Sweep, TrainsEachCombinationAndSortsThem) {
               "accuracy best at,loss,");
   expect_part(csv, "\n4-base_lr=0.1-num_output=4,0.1,4,1,1,2,");
 
-  // Once more with values that are new: only these.
+  // Once more with new values: only these.
   const Outcome more = run(folder,
                            "crema sweep -solver s.prototxt -sweep base_lr=0.1,0.2 -sweep "
                            "'layer[ip].inner_product_param.num_output=4' -set momentum=0 "
@@ -70,7 +70,7 @@ TEST(Sweep, TrainsEachCombinationAndSortsThem) {
   EXPECT_EQ(more.code, 0) << more.err;
   EXPECT_EQ(count(more.err, " begins\n"), 1u) << more.err;
   expect_part(more.err, "Run 5-base_lr=0.2-num_output=4 begins");
-  // And what failed is tried again; where nothing succeeds, the exit code says so.
+  // Failed runs are tried again; if none succeeds, the exit code shows it.
   const Outcome again = run(folder,
                             "crema sweep -solver s.prototxt -sweep base_lr=0.1 -sweep "
                             "'layer[ip].inner_product_param.num_output=2' -set momentum=0 "

@@ -1,4 +1,4 @@
-// `crema train -tensorboard`: where its files go, and what a folder of a run has besides.
+// `crema train -tensorboard`: where its files go, and the other contents of a run folder.
 #include <gtest/gtest.h>
 
 #include "tools/program.h"

@@ -1,4 +1,4 @@
-// What a terminal gets: colours, messages without Caffe's prefix, one status line; and what stays
+// Output on a terminal: colours, messages without Caffe's prefix, one status line; and what stays
 // in pipes and log files.
 #include <gtest/gtest.h>
 #include <pty.h>
@@ -128,7 +128,7 @@ TEST(Terminal, QuietLeavesResultsWarningsAndTheLogFile) {
   EXPECT_EQ(refused.errors().size(), 1u) << refused.err;
 }
 
-// A stranger wants the answer, and the construction of the net only where something is wrong.
+// A new user wants the answer, and the construction of the net only if something is wrong.
 TEST(Terminal, VerbsWithAnAnswerDoNotLogTheNet) {
   const Folder folder;
   prepare(folder);

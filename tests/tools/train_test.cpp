@@ -187,7 +187,7 @@ TEST(Train, AssumeAsksForSourcesOfThePhasesInUse) {
   expect_part(wrong.errors()[0], "net.prototxt:5:1: layer \"loss\"");
 }
 
-// Runs a command on a terminal of its own and returns all that it wrote there.
+// Runs a command on a new terminal and returns all its output there.
 std::string on_a_terminal(const Folder& folder, const std::string& command) {
   int terminal = -1;
   const pid_t child = forkpty(&terminal, nullptr, nullptr, nullptr);
@@ -214,7 +214,7 @@ TEST(Train, StatusLineStandsBelowTheLogOfATerminalAndNeverTearsIt) {
   expect_part(text, " it/s");
   expect_part(text, " images/s");
   expect_part(text, " left");
-  // What the eye sees of a line is what follows its last erasure.
+  // The visible part of a line is what follows its last erasure.
   static const std::regex whole(
       R"([IWE]\d{4} \d\d:\d\d:\d\d\.\d{6} +\d+ [a-z_]+\.\w+:\d+\] Iteration \d+ \(.*\), loss = \S+)");
   std::istringstream lines(text);

@@ -57,7 +57,7 @@ class Trainlog : public testing::Test {
     folder_.copy_golden("trainlog", "trainlog");
   }
 
-  // Every golden message, in order; lines of our own may stand between them.
+  // Every golden message, in order; our own lines may come between them.
   void expect_log(const std::string& golden, const std::string& command) {
     Outcome outcome = run(folder_, command, "trainlog");
     EXPECT_EQ(outcome.code, 0) << outcome.err;

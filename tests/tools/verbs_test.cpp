@@ -59,7 +59,7 @@ TEST(UpgradeSolverProtoText, TurnsTheEnumIntoAName) {
   const std::string text = folder.read("new.prototxt");
   expect_part(text, "type: \"Adam\"");
   EXPECT_EQ(text.find("solver_type"), std::string::npos);
-  // What training adds at its start is not an upgrade of the file.
+  // Lines that training adds at its start are not upgrades of the file.
   EXPECT_EQ(text.find("snapshot_prefix"), std::string::npos);
   EXPECT_EQ(outcome.messages().back(), "Wrote upgraded SolverParameter text proto to new.prototxt");
 }

@@ -1,4 +1,4 @@
-// `crema watch`: its pages as a browser gets them, who may stop a training, and what it refuses.
+// `crema watch`: its pages in a browser, who may stop a run, and what it refuses.
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -47,7 +47,7 @@ int connected(int port) {
   return client;
 }
 
-// What a server answers to bytes that no client library would send.
+// A server's answer to bytes that no client library would send.
 std::string answer_to(int port, const std::string& request) {
   const int client = connected(port);
   send(client, request.data(), request.size(), MSG_NOSIGNAL);
@@ -59,7 +59,8 @@ std::string answer_to(int port, const std::string& request) {
   return answer;
 }
 
-// A folder with a run that runs, one that is over and one that has diverged; a server about it.
+// A folder with a run that is active, one that is over and one that has diverged; and a server for
+// it.
 class Watch : public testing::Test {
  protected:
   void SetUp() override {
@@ -166,7 +167,7 @@ TEST_F(Watch, ListsTheRuns) {
   expect_part(policy, "default-src 'none'; script-src 'self';");
   EXPECT_EQ(policy.find("http"), std::string::npos);
   EXPECT_EQ(policy.find("unsafe"), std::string::npos);
-  // New runs appear by themselves, and a file that is none of ours is named.
+  // New runs appear by themselves, and foreign files are named.
   folder_.write("runs/later/metrics.jsonl", metrics_of("eeeeeeee"));
   folder_.write("runs/odd/metrics.jsonl", "what?\n");
   std::string now;

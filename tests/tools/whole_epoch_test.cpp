@@ -1,4 +1,4 @@
-// `crema test -epoch`, and trainings whose solvers count epochs.
+// `crema test -epoch`, and runs whose solvers count epochs.
 #include <gtest/gtest.h>
 
 #include <map>

@@ -90,7 +90,7 @@ def compare(crema, name):
         with open(at("list.txt"), "w") as file:
             file.write(at("in.h5") + "\n")
         call("deploy", "-model", net, *settings, "-output", at("deploy.prototxt"))
-        # The images from HDF5 in place of the Input layer; the scores go to HDF5.
+        # The images from HDF5 instead of the Input layer; the scores go to HDF5.
         text = open(at("deploy.prototxt")).read()
         start = text.index("layer {")
         end = text.index("layer {", start + 1)
@@ -104,7 +104,7 @@ def compare(crema, name):
             found = file["data"][:].reshape(expected.shape)
     spread = abs(expected[0] - expected[1]).max()
     difference = abs(found - expected).max() / spread
-    # What float32 costs PyTorch itself: deep nets with weights that never learned amplify it.
+    # The error of float32 in PyTorch itself: deep nets with untrained weights amplify it.
     rounding = abs(single - expected).max() / spread
     ok = difference <= max(allowed, 4 * rounding)
     print(f"{name:14s} difference from float64: {difference:.1e}, PyTorch's float32: {rounding:.1e}, allowed: {allowed:.0e} or 4 times "

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# data_scripts/get_weights.sh with a table, a model and a server of its own: downloads that are interrupted, resumed, wrong and
-# refused; and the rows of data_scripts/weights.tsv.
+# data_scripts/get_weights.sh with a local table, model and server: downloads that are interrupted, resumed, wrong and refused;
+# and the rows of data_scripts/weights.tsv.
 #
 #   get_weights.sh [BUILD_FOLDER]        exit code 77: curl is missing
 set -euo pipefail
@@ -82,7 +82,7 @@ cmp "$tree/expected" "$tree/out/tiny.caffemodel"
 get 0 tiny "$tree/out"
 says "is there already"
 
-# Interrupted again and again, it goes on each time.
+# Interrupted again and again, it resumes each time.
 fresh
 get 0 tiny_cut "$tree/out"
 says "going on with $address/cut/$tiny at byte"
@@ -93,7 +93,7 @@ cmp "$tree/served/plain.caffemodel" "$tree/out/plain_cut.caffemodel"
 holds out plain_cut.caffemodel
 grep -q ' 50000$' "$tree/served/requests" || die "it did not go on at half"
 
-# A later run goes on with what an earlier one left, and asks for nothing where that is all.
+# A later run continues with the files of an earlier one, and requests nothing if they are complete.
 fresh
 head -c 70000 "$tree/served/plain.caffemodel" >"$tree/out/plain.caffemodel.part"
 get 0 plain_cut "$tree/out" --from "$address"

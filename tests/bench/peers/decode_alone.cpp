@@ -18,7 +18,7 @@
 
 namespace {
 
-// As blue, green, red: what OpenCV, and so Caffe, asks for.
+// In the order blue, green, red, as OpenCV and so Caffe request it.
 void decode(const std::vector<unsigned char>& file, std::vector<unsigned char>& pixels) {
   jpeg_decompress_struct decoder;
   jpeg_error_mgr errors;

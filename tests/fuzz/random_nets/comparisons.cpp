@@ -131,7 +131,7 @@ Judgement ranks(const RandomNet& net, Rounding& rounding) {
       if (world.rank == 0) first = std::move(mine);
     });
   } catch (const Error& error) {
-    // Set-up names a place in the file; whatever stops a training later is no refusal.
+    // Setup errors name a position in the file; an error during training is not a refusal.
     if (starts_with(error.what(), "solver.prototxt:")) return {Verdict::refused, error.what()};
     if (diverges(net)) return {Verdict::skipped, ""};
     throw;
@@ -165,7 +165,7 @@ Judgement on_gpu(const RandomNet& net, Rounding& rounding) {
   return near(net, rounding, way, unit);
 }
 
-// Nobody looks at blobs and gradients, so that iterations are recorded and replayed.
+// Blobs and gradients are not read, so that iterations are recorded and replayed.
 template <Precision kPrecision>
 Judgement captured(const RandomNet& net, Rounding&) {
   Way way;

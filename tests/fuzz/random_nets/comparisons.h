@@ -28,7 +28,7 @@ struct Comparison {
   Judgement (*judge)(const RandomNet& net, Rounding& rounding);
 };
 
-// Those that this machine can make.
+// Those that this machine supports.
 const std::vector<Comparison>& comparisons();
 Judgement judge(const Comparison& comparison, const RandomNet& net, Rounding& rounding);
 

@@ -1,5 +1,5 @@
-// What a random net consists of. Each function adds a layer, or a few that belong together, behind
-// blob `b` and returns the blobs that others may read; none: the kind does not suit this blob.
+// The parts of a random net. Each function adds a layer, or a few that belong together, after blob
+// `b` and returns the blobs that others may read; none: the kind does not fit this blob.
 #pragma once
 
 #include <string>
@@ -20,7 +20,7 @@ const std::vector<LayerKind>& vision_kinds();
 const std::vector<LayerKind>& norm_kinds();
 const std::vector<LayerKind>& shape_kinds();
 const std::vector<LayerKind>& sequence_kinds();
-// These return the loss, or what else they compute from b.
+// These return the loss, or other results computed from b.
 const std::vector<LayerKind>& loss_kinds();
 // Metrics and other readers without a gradient.
 const std::vector<LayerKind>& metric_kinds();

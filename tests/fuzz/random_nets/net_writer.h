@@ -35,7 +35,7 @@ class NetWriter {
           int tops = 1);
   // The same for a layer that may work in place, which is decided by the dice.
   int add_pointwise(const std::string& type, int bottom, const std::string& params = "");
-  // The same for a layer with parameters, which it may share with an earlier one, or not learn.
+  // The same for a layer with parameters, which may be shared with an earlier one, or frozen.
   int add_learned(const std::string& type, const std::vector<int>& bottoms,
                   const std::string& params, int parameters, bool may_work_in_place = false);
 
@@ -56,9 +56,9 @@ class NetWriter {
   const RandomBlob& blob(int index) const { return blobs_[index]; }
   const Shape& shape(int index) const { return blobs_[index].shape; }
   int blobs() const { return static_cast<int>(blobs_.size()); }
-  // Blobs that layers may read: values with a batch, neither labels nor what was written over.
+  // Blobs that layers may read: values with a batch, neither labels nor overwritten ones.
   std::vector<int> candidates;
-  // One of them for which `suits` holds, most often a recent one; -1: there is none.
+  // One of them for which `suits` is true, most often a recent one; -1: there is none.
   template <typename Suits>
   int find(const Suits& suits) {
     std::vector<int> found;
@@ -77,7 +77,7 @@ class NetWriter {
   Context context_;
   NetParameter net_;
   std::vector<RandomBlob> blobs_;
-  int frozen_ = 0;                             // the first layers, whose parameters do not learn
+  int frozen_ = 0;                             // the first layers, whose parameters are frozen
   std::vector<int> producers_;                 // the layer of each blob
   std::map<std::string, std::string> shared_;  // `param` texts by what the layer is
 };

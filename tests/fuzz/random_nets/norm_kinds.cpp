@@ -75,7 +75,7 @@ Blobs lrn(NetWriter& w, int b) {
 Blobs normalize(NetWriter& w, int b) {
   const Shape shape = w.shape(b);
   if (shape.axes() < 2 || shape[1] < 4) return {};
-  // Of values that may all be 0 the length has no gradient.
+  // The length of values that may all be 0 has no gradient.
   const int shifted = w.add("Power", {b}, "power_param { shift: 0.35 }");
   if (is_image(shape) && w.maybe(50))
     return {w.add_learned(

@@ -98,8 +98,8 @@ void add_weighted_value(NetWriter& w) {
   }
 }
 
-// Rules that go on smoothly where a gradient is 0 but for rounding: a small delta would make a whole
-// step of it.
+// Rules that are smooth where a gradient is 0 except for rounding: a small delta would turn it into
+// a whole step.
 std::string solver_rules(NetWriter& w) {
   std::string text = cat("base_lr: ", w.number(0.005, 0.05), " lr_policy: 'fixed' max_iter: 4 ",
                          "random_seed: ", w.between(1, 100000), " snapshot_after_train: false ");

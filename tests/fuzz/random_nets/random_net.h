@@ -23,7 +23,7 @@ RandomNet make_random_net(uint64_t seed, uint64_t number);
 // A solver's prototxt as text() writes it.
 RandomNet read_random_net(const std::string& path);
 
-// How many layers of each type these nets had.
+// The number of layers of each type in these nets.
 using TypeCounts = std::map<std::string, int64_t>;
 void count_types(const RandomNet& net, TypeCounts* counts);
 

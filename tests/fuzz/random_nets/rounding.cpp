@@ -8,15 +8,15 @@
 namespace crema::tests {
 namespace {
 
-// One run shows a part of what rounding can do. The first look is strict; where it finds something,
-// more runs tell, and their part is smaller.
+// One run shows only a part of what rounding can do. The first check is strict; if it finds
+// something, more runs decide, with a smaller part.
 constexpr double kFirstFactor = 8, kFactor = 32;
 // Some kernels add up a few hundred values one after another.
 constexpr double kTerms = 256;
-// Of float32: so large that what rounding may turn, noise turns too.
+// For float32: so large that noise changes every decision that rounding may change.
 constexpr double kNoise = 4e-6;
 constexpr int kDirections = 2;
-// What one decision may change in a blob, in terms of what those that noise turned have changed.
+// What one decision may change in a blob, relative to the changes by decisions that noise affected.
 constexpr double kJump = 5;
 
 const std::vector<double>* find(const Outcome& outcome, const std::string& name) {
@@ -140,8 +140,8 @@ std::vector<Mismatch> Rounding::all_too_far(const Outcome& seen, double unit, bo
           tolerance += kFactor * unit / kNoise * distance(*find(*outcome, values.name), *right);
       }
     } else if (with_noise) {
-      // What is zero but for rounding, such as the gradient of a bias before a BatchNorm, is not
-      // moved by noise in the data.
+      // Values that are zero except for rounding, such as the gradient of a bias before a
+      // BatchNorm, do not change with noise in the data.
       tolerance += kFirstFactor * unit / kFloat32 * distance(*plain, *right);
       for (const Outcome& outcome : noisy_by(unit))
         tolerance += kFactor * distance(*find(outcome, values.name), *right);

@@ -1,4 +1,4 @@
-// How far results may be apart. Nothing here is tuned: what rounding does to a net is measured.
+// How far results may be apart. Nothing here is tuned: the effect of rounding on a net is measured.
 #pragma once
 
 #include <optional>
@@ -18,7 +18,7 @@ struct Mismatch {
   std::string str() const;
 };
 
-// The first blob whose bits differ, of those that both have.
+// The first blob whose bits differ, among those that both have.
 std::optional<Mismatch> different_bits(const Outcome& seen, const Outcome& expected);
 
 class Rounding {
@@ -31,8 +31,8 @@ class Rounding {
   // exact ones than those of the plain kernels in float32, and than what noise of the size of the
   // unit in data and weights makes of the exact ones, but only by a factor.
   std::optional<Mismatch> too_far(const Outcome& seen, double unit);
-  // Whether all that is too far may be because a ReLU or a maximum has decided the other way: noise in
-  // data and weights makes the same blobs jump as far.
+  // Whether every excessive difference may be because a ReLU or a maximum has decided the other
+  // way: noise in data and weights makes the same blobs jump as far.
   bool explained_by_jumps(const Outcome& seen, double unit);
   static constexpr double kFloat32 = 1.0 / (1 << 24);
   TypeCounts planned;  // the layers of plans that were compared

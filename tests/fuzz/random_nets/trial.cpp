@@ -19,7 +19,8 @@ void use_threads([[maybe_unused]] int threads) {
 #endif
 }
 
-// Random values that others multiply; labels and indicators are made from others, which stay.
+// Random values that others multiply; labels and indicators are made from others, which do not
+// change.
 bool is_noisy(const NetParameter& net, const LayerParameter& layer) {
   if (layer.type() != "DummyData") return false;
   for (const LayerParameter& reader : net.layer()) {

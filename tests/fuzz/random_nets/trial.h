@@ -20,10 +20,10 @@ struct Way {
   bool repeatable = false;  // as in programs without -deterministic
   int threads = 1, iterations = 3;
   Communicator* world = nullptr;
-  // What is looked at besides the weights at the end.
+  // What is compared in addition to the weights at the end.
   enum class Look { nothing, losses, blobs } look = Look::blobs;  // each includes those before it
-  // What gradients are multiplied by while they are computed (fp16). The solver leaves out an update
-  // whose gradients have overflowed; from then on nothing is looked at.
+  // The factor of gradients while they are computed (fp16). The solver skips an update whose
+  // gradients have overflowed; from then on nothing is compared.
   double loss_scale = 1;
   // Random data and first weights are multiplied by 1 + noise * N(0, 1).
   double noise = 0;
