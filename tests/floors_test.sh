@@ -22,8 +22,8 @@ declare -A allowed=(
   [crema]="base device tensor net solver"
   [python]="base device comm tensor kernels data layers net solver proto"
 )
-# What each family of a floor may include of that floor besides itself and the files at its root. These include no family, unless
-# the_root says which.
+# What each family of a floor may include of that floor besides itself and the files at its root. These include no family, unless the
+# list has a row for them; the families in such a row do not include them.
 declare -A families=(
   [kernels/core]=""
   [kernels/gemm]="core"
@@ -55,10 +55,16 @@ declare -A families=(
   [layers/fused]="loss norm pointwise vision"
   [layers/forks]="data detection loss pointwise shape"
   [net/expand]=""
-  [net/prototxt]="expand"
-  [net/weights]="prototxt"
-  [net/passes]=""
-  [net/check]="prototxt weights"
+  [net/sources]=""
+  [net/graph]="sources"
+  [net/plan]="graph"
+  [net/passes]="graph plan"
+  [net/the_root]="graph plan sources"
+  [net/prototxt]="expand graph"
+  [net/weights]="prototxt graph"
+  [net/check]="prototxt weights graph sources"
+  [net/deploy]="graph sources"
+  [net/surgery]="graph"
   [solver/events]=""
   [solver/fields]="events"
   [solver/readers]="events"
@@ -96,9 +102,11 @@ for folder in src/*/; do
       if [[ $family != "$floor/$other" && -v families[$floor/$other] && " ${families[$family]:-} " != *" $other "* ]]; then
         complain "$file:$line: $family must not include $included (it may include: ${families[$family]:-})"
       fi
-    fi
-    if [[ $target == "$floor" && $included != */*/* && $file == src/*/*/* && -v families[$floor/the_root] ]]; then
-      complain "$file:$line: a family of $floor must not include $included, which is on top of the families"
+    elif [[ $target == "$floor" && $file == src/*/*/* ]]; then
+      family=${file#src/*/} family=${family%%/*}
+      if [[ " ${families[$floor/the_root]:-} " == *" $family "* ]]; then
+        complain "$file:$line: $floor/$family is below the files at the root of $floor and must not include $included"
+      fi
     fi
     if [[ $included == device/parallel.h && $file == *.cpp ]]; then
       complain "$file:$line: device/parallel.h belongs into .cu files"

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "base/files.h"
-#include "data/databases/hdf5_file.h"
+#include "data/databases/hdf5/hdf5_file.h"
 #include "golden.h"
 #include "net/net.h"
 #include "net/prototxt/prototxt.h"

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "base/files.h"
-#include "data/databases/hdf5_file.h"
+#include "data/databases/hdf5/hdf5_file.h"
 #include "golden.h"
 #include "solver/solver.h"
 

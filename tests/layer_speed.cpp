@@ -10,8 +10,8 @@
 #include "base/error.h"
 #include "device/stopwatch.h"
 #include "layers/layer_run.h"
-#include "net/work.h"
-#include "tools/limits.h"
+#include "net/plan/work.h"
+#include "tools/measure/limits.h"
 
 namespace crema {
 namespace {

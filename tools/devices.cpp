@@ -3,14 +3,14 @@
 #include <charconv>
 
 #include "base/error.h"
-#include "base/executable_memory.h"
+#include "base/system.h"
 #include "device/cudnn.h"
 #include "device/device_scope.h"
 #include "device/memory.h"
 #include "device/memory_account.h"
 #include "kernels/core/kernel_registry.h"
-#include "tools/flags.h"
-#include "tools/switches.h"
+#include "tools/flags/flags.h"
+#include "tools/flags/switches.h"
 #ifdef CREMA_CUDA
 #include "device/gpu.h"
 #endif
@@ -110,7 +110,7 @@ std::unique_ptr<Context> make_context(ProgramLog& log, int wanted) {
     }
     context = std::make_unique<Context>(Device::cpu);
   }
-  context->set_log(log);
+  context->set_log(log.library());
   context->implementation = FLAGS_implementation;
   context->tune(tune_mode_of_flag());
   context->repeatable = FLAGS_deterministic;

@@ -7,7 +7,7 @@
 
 #include "device/context.h"
 #include "tensor/precision.h"
-#include "tools/program_log.h"
+#include "tools/console/program_log.h"
 
 namespace crema {
 

@@ -13,8 +13,8 @@
 #include "base/error.h"
 #include "base/visible.h"
 #include "device/communicator.h"
-#include "tools/command_line.h"
-#include "tools/error_text.h"
+#include "tools/console/error_text.h"
+#include "tools/flags/command_line.h"
 #include "tools/python_start.h"
 #include "tools/verb.h"
 

@@ -14,7 +14,7 @@
 
 #include "base/error.h"
 #include "layers/python_hook.h"
-#include "tools/shell_words.h"
+#include "tools/flags/shell_words.h"
 
 namespace crema {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/registry.h"
-#include "tools/program_log.h"
+#include "tools/console/program_log.h"
 
 namespace crema {
 
@@ -23,8 +23,8 @@ struct Verb {
   const char* summary = "";          // one line for `crema` alone
   const char* usage = "";            // the text after the verb's name, such as "[flags] IN OUT"
   const char* example = "";          // one command, or several in lines
-  std::vector<std::string> flags{};  // the flags of tools/flags.h that it accepts
-  // Help for flags that mean something else here than in tools/flags.cpp.
+  std::vector<std::string> flags{};  // the flags of tools/flags/flags.h that it accepts
+  // Help for flags that mean something else here than in tools/flags/flags.cpp.
   std::map<std::string, std::string> meanings{};
   size_t min_arguments = 0, max_arguments = 0;
   LogStyle log = LogStyle::plain;

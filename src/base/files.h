@@ -26,6 +26,8 @@ std::vector<std::string> list_folder(const std::string& path);
 std::vector<std::string> list_folder_if_exists(const std::string& path);
 // The folder of a path: "a/b.txt" -> "a", "b.txt" -> ".".
 std::string folder_of(const std::string& path);
+// A path without the slashes at its end: "a/b//" -> "a/b"; "/" stays.
+std::string without_slash(std::string path);
 
 // The largest file, and the largest text, that is read as a whole. A damaged or hostile path must
 // not exhaust memory.

@@ -58,6 +58,12 @@ double replace_cost(char a, char b) {
 
 }  // namespace
 
+std::string hex_of(uint64_t number, int digits) {
+  char text[20];
+  std::snprintf(text, sizeof text, "%0*llx", digits, static_cast<unsigned long long>(number));
+  return text;
+}
+
 std::string size_text(size_t bytes) {
   if (bytes < 1024) return cat(bytes, " bytes");
   const char* const units[] = {"KiB", "MiB", "GiB", "TiB"};

@@ -1,6 +1,7 @@
 // Text helpers: concatenation, splitting, and "did you mean".
 #pragma once
 
+#include <cstdint>
 #include <limits>
 #include <sstream>
 #include <string>
@@ -36,6 +37,9 @@ std::string_view trim(std::string_view text);
 std::string lower_case(std::string text);
 bool starts_with(std::string_view text, std::string_view prefix);
 bool ends_with(std::string_view text, std::string_view suffix);
+
+// In hexadecimal digits, with zeros in front: "00000000000000ff".
+std::string hex_of(uint64_t number, int digits = 16);
 
 // "512 bytes", "3.2 KiB", "512.0 MiB", "11.4 GiB".
 std::string size_text(size_t bytes);

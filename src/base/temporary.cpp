@@ -14,7 +14,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
-#include "base/host_name.h"
+#include "base/system.h"
 
 namespace crema {
 namespace {
@@ -23,24 +23,17 @@ using Kind = TemporaryEntry::Kind;
 
 // TARGET.tmp.HOST-RANDOM, with HOST and RANDOM in hexadecimal digits.
 constexpr const char* kMark = ".tmp.";
-constexpr size_t kHostDigits = 8, kRandomDigits = 16;
+constexpr int kHostDigits = 8, kRandomDigits = 16;
 // Characters kept from the target's name, so that the whole name has at most 255 bytes.
 constexpr size_t kMaxOfGoal = 200;
 constexpr int kTries = 100;
 constexpr time_t kSeconds = 3600;
 
-std::string hex(uint64_t number, size_t digits) {
-  char text[20];
-  std::snprintf(text, sizeof text, "%0*llx", static_cast<int>(digits),
-                static_cast<unsigned long long>(number));
-  return text;
-}
-
 // A short hash of this machine's name.
 std::string host() {
   uint32_t hash = 0x811C9DC5u;
   for (const char c : host_name()) hash = (hash ^ static_cast<unsigned char>(c)) * 0x01000193u;
-  return hex(hash, kHostDigits);
+  return hex_of(hash, kHostDigits);
 }
 
 std::string new_path(const std::string& goal) {
@@ -49,7 +42,7 @@ std::string new_path(const std::string& goal) {
           ": cannot write: the system gives no random numbers");
   const size_t name = goal.rfind('/') + 1;  // npos + 1 is 0
   return cat(goal.substr(0, name), goal.substr(name, kMaxOfGoal), kMark, host(), "-",
-             hex(number, kRandomDigits));
+             hex_of(number, kRandomDigits));
 }
 
 enum class Locked { yes, no, impossible };

@@ -12,7 +12,7 @@
 #include <thread>
 
 #include "base/error.h"
-#include "base/host_name.h"
+#include "base/system.h"
 #include "comm/token_file.h"
 
 namespace crema {

@@ -5,8 +5,8 @@
 #include <fstream>
 
 #include "base/error.h"
-#include "base/host_name.h"
 #include "base/strings.h"
+#include "base/system.h"
 #include "comm/add_parts.h"
 #include "comm/copy_engines.h"
 #include "comm/engine.h"

@@ -11,8 +11,7 @@
 
 #include "base/error.h"
 #include "base/hmac.h"
-#include "base/host_name.h"
-#include "base/user_folders.h"
+#include "base/system.h"
 #include "comm/control_sockets.h"
 
 namespace crema {

@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "base/hmac.h"
-#include "base/host_name.h"
+#include "base/system.h"
 #include "comm/control.h"
 #include "comm/control_sockets.h"
 #include "comm/mpi_module.h"

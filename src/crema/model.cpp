@@ -3,9 +3,9 @@
 #include "base/error.h"
 #include "crema.h"
 #include "crema/session.h"
-#include "net/batch_size.h"
-#include "net/deploy.h"
+#include "net/deploy/deploy.h"
 #include "net/prototxt/net_input.h"
+#include "net/sources/batch_size.h"
 
 namespace crema {
 
@@ -21,6 +21,8 @@ void make_deployed(NetInput* input, const ModelOptions& options, Log& log) {
   how.where = input->options.where;
   how.preparation = input->preparation;
   const DeployedNet deployed = deploy(input->net, how, log);
+  for (const std::string& line : deployed.inputs) log.info(line);
+  for (const std::string& line : deployed.notes) log.info(line);
   input->net = deployed.net;
   input->options.where = [origins = deployed.origins, where = how.where](int layer) {
     return where(origins[layer]);

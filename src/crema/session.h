@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "base/log_text.h"
+#include "base/log.h"
 #include "crema.h"
 #include "device/context.h"
 #include "device/device_scope.h"

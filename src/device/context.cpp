@@ -4,7 +4,6 @@
 #include "device/communicator.h"
 #include "device/device_scope.h"
 #include "device/memory_account.h"
-#include "device/tuning_off.h"
 #ifdef CREMA_CUDA
 #include "device/gpu.h"
 #else

@@ -92,4 +92,17 @@ class Context {
   std::unique_ptr<Gpu> gpu_;
 };
 
+// While one lives, kernels are chosen without timing candidates.
+class TuningOff {
+ public:
+  explicit TuningOff(Context& context);
+  ~TuningOff();
+  TuningOff(const TuningOff&) = delete;
+  TuningOff& operator=(const TuningOff&) = delete;
+
+ private:
+  Context& context_;
+  TuneMode before_ = TuneMode::off;
+};
+
 }  // namespace crema

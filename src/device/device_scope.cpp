@@ -4,7 +4,7 @@
 #include <cstdlib>
 
 #include "device/device.h"
-#include "device/processors.h"
+#include "device/host_limits.h"
 #ifdef _OPENMP
 #include <omp.h>
 #endif

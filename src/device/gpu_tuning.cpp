@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "base/user_folders.h"
+#include "base/system.h"
 #include "device/capture.h"
 #include "device/gpu.h"
 #include "device/memory.h"

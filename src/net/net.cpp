@@ -2,16 +2,16 @@
 
 #include <algorithm>
 
-#include "base/log_text.h"
+#include "base/log.h"
 #include "device/cudnn.h"
 #include "device/range.h"
 #include "kernels/core/add.h"
-#include "net/arena.h"
-#include "net/engine_note.h"
-#include "net/filter.h"
-#include "net/graph_builder.h"
-#include "net/loss_parts.h"
-#include "net/plan.h"
+#include "net/graph/engine_note.h"
+#include "net/graph/filter.h"
+#include "net/graph/graph_builder.h"
+#include "net/graph/loss_parts.h"
+#include "net/plan/arena.h"
+#include "net/plan/plan.h"
 
 namespace crema {
 

@@ -9,20 +9,20 @@
 #include <utility>
 #include <vector>
 
-#include "net/graph.h"
-#include "net/memory_use.h"
+#include "net/graph/graph.h"
+#include "net/plan/memory_use.h"
 
 namespace crema {
 
-class ArenaPool;  // net/arena.h
-class Plan;       // net/plan.h
+class ArenaPool;  // net/plan/arena.h
+class Plan;       // net/plan/plan.h
 struct PlanNode;
 struct PlanOptions;
 
 struct NetOptions {
   DType dtype = DType::f32;
   Precision precision = Precision::fp32;  // 16 bits: on a GPU, with dtype float32
-  // Phase, level, stages; see net/filter.h for how the solver and the file's own state combine.
+  // Phase, level, stages; see net/graph/filter.h for how the solver and the file's own state combine.
   NetState state;
   // Every blob keeps its own memory and nothing is fused: for debug_info, feature extraction,
   // goldens. Off: the planner reuses memory.

@@ -1,9 +1,9 @@
 // What a program sets in a net: values and shapes of the blobs that no layer computes.
 #include "device/memory.h"
 #include "kernels/move/reorder.h"
-#include "net/graph_builder.h"
+#include "net/graph/graph_builder.h"
 #include "net/net.h"
-#include "net/plan.h"
+#include "net/plan/plan.h"
 
 namespace crema {
 

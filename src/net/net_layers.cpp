@@ -2,9 +2,9 @@
 #include <vector>
 
 #include "base/error.h"
-#include "net/arena.h"
 #include "net/net.h"
-#include "net/plan.h"
+#include "net/plan/arena.h"
+#include "net/plan/plan.h"
 
 namespace crema {
 namespace {

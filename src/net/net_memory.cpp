@@ -1,10 +1,10 @@
 // A net's memory: how much it needs, and whether that is available before allocating any of it.
 #include "base/error.h"
 #include "device/memory_account.h"
-#include "net/arena.h"
-#include "net/graph_builder.h"
+#include "net/graph/graph_builder.h"
 #include "net/net.h"
-#include "net/plan.h"
+#include "net/plan/arena.h"
+#include "net/plan/plan.h"
 
 namespace crema {
 

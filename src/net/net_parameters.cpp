@@ -6,9 +6,9 @@
 #include "base/error.h"
 #include "kernels/move/reorder.h"
 #include "layers/filler.h"
-#include "net/graph_builder.h"
+#include "net/graph/graph_builder.h"
 #include "net/net.h"
-#include "net/plan.h"
+#include "net/plan/plan.h"
 
 namespace crema {
 

@@ -1,10 +1,10 @@
 // Makes a net's plan: choices made for speed are dropped where memory is scarce.
 #include "base/error.h"
 #include "device/communicator.h"
-#include "net/arena.h"
-#include "net/graph_builder.h"
+#include "net/graph/graph_builder.h"
 #include "net/net.h"
-#include "net/plan.h"
+#include "net/plan/arena.h"
+#include "net/plan/plan.h"
 
 namespace crema {
 namespace {

@@ -1,7 +1,7 @@
 // A net's functions for training with several ranks.
 #include "device/communicator.h"
 #include "net/net.h"
-#include "net/plan.h"
+#include "net/plan/plan.h"
 
 namespace crema {
 

@@ -8,7 +8,7 @@
 #include "base/files.h"
 #include "base/visible.h"
 #include "data/databases/records.h"
-#include "data/databases/tar_shards.h"
+#include "data/databases/tar/tar_shards.h"
 #include "data/transforms/mean.h"
 #include "net/net_text.h"
 

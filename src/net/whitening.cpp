@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "kernels/core/threads.h"
-#include "net/filter.h"
+#include "net/graph/filter.h"
 #include "proto/layer.pb.h"
 
 namespace crema {

@@ -4,7 +4,7 @@
 #include <atomic>
 #include <string_view>
 
-#include "base/log_text.h"
+#include "base/log.h"
 
 namespace crema::python {
 

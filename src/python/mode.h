@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "base/log_text.h"
+#include "base/log.h"
 #include "crema.h"
 #include "device/context.h"
 #include "device/device_scope.h"

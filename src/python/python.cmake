@@ -28,7 +28,7 @@ if(NOT (Python3_FOUND AND pybind11_FOUND))
 endif()
 set(CREMA_HAS_PYTHON ON)
 
-file(GLOB sources CONFIGURE_DEPENDS src/python/*.cpp)
+file(GLOB_RECURSE sources CONFIGURE_DEPENDS src/python/*.cpp)
 pybind11_add_module(crema_python_module NO_EXTRAS ${sources})
 target_link_libraries(crema_python_module PRIVATE crema crema_flags Python3::NumPy)
 set_target_properties(crema_python_module PROPERTIES OUTPUT_NAME _crema LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib

@@ -10,7 +10,7 @@
 
 #include "layers/python_hook.h"
 #include "net/net.h"
-#include "python/blob_object.h"
+#include "python/net/blob_object.h"
 
 namespace crema::python {
 

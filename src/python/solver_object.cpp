@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/log_text.h"
+#include "base/log.h"
 #include "net/prototxt/net_input.h"
 #include "python/gil.h"
 #include "python/mode.h"

@@ -14,7 +14,7 @@
 
 #include "device/context.h"
 #include "net/prototxt/prototxt.h"
-#include "python/net_object.h"
+#include "python/net/net_object.h"
 #include "solver/solver.h"
 
 namespace crema::python {

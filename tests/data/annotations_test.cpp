@@ -1,10 +1,10 @@
-// Boxes of Pascal VOC, COCO and YOLO: the same objects give the same batch, and errors name their
-// position in the file.
-#include "data/convert/annotations.h"
+// Boxes of Pascal VOC, COCO and YOLO: the same objects give the same batch, and what is wrong in a file is said with its
+// place.
+#include "data/convert/annotations/annotations.h"
 
 #include <gtest/gtest.h>
 
-#include "data/convert/coco_file.h"
+#include "data/convert/annotations/coco_file.h"
 #include "drawn_boxes.h"
 
 namespace crema::tests {

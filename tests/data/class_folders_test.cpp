@@ -1,7 +1,7 @@
 // Databases of pictures in a folder for each class, or listed with several classes.
 #include "data/convert/convert.h"
 #include "data/databases/class_names.h"
-#include "data/databases/hdf5_file.h"
+#include "data/databases/hdf5/hdf5_file.h"
 #include "data/databases/source.h"
 #include "fixtures.h"
 

@@ -3,7 +3,7 @@
 
 #include "data/convert/convert.h"
 #include "data/databases/class_names.h"
-#include "data/databases/hdf5_file.h"
+#include "data/databases/hdf5/hdf5_file.h"
 #include "data/databases/source.h"
 #include "fixtures.h"
 

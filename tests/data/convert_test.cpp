@@ -10,7 +10,7 @@
 #include "base/files.h"
 #include "data/databases/class_names.h"
 #include "data/databases/database_writer.h"
-#include "data/databases/hdf5_source.h"
+#include "data/databases/hdf5/hdf5_source.h"
 #include "fixtures.h"
 #include "pickles.h"
 

@@ -2,7 +2,7 @@
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 
-#include "data/databases/hdf5_writer.h"
+#include "data/databases/hdf5/hdf5_writer.h"
 #include "fixtures.h"
 #include "layers/layer.h"
 #include "proto/layer.pb.h"

@@ -3,9 +3,9 @@
 
 #include <functional>
 
-#include "data/databases/hdf5_file.h"
-#include "data/databases/hdf5_source.h"
-#include "data/databases/hdf5_writer.h"
+#include "data/databases/hdf5/hdf5_file.h"
+#include "data/databases/hdf5/hdf5_source.h"
+#include "data/databases/hdf5/hdf5_writer.h"
 #include "fixtures.h"
 #include "net/weights/weights_hdf5.h"
 #include "solver/snapshot/state_file.h"

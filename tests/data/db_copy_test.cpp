@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <set>
 
-#include "data/databases/hdf5_file.h"
+#include "data/databases/hdf5/hdf5_file.h"
 #include "data/images/image.h"
 #include "db_records.h"
 

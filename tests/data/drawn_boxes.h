@@ -5,7 +5,7 @@
 
 #include <filesystem>
 
-#include "data/convert/annotations.h"
+#include "data/convert/annotations/annotations.h"
 #include "data/images/image.h"
 #include "fixtures.h"
 #include "layers/layer.h"

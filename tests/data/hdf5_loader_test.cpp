@@ -6,8 +6,8 @@
 #include <set>
 
 #include "data/databases/database_writer.h"
-#include "data/databases/hdf5_dataset.h"
-#include "data/databases/hdf5_writer.h"
+#include "data/databases/hdf5/hdf5_dataset.h"
+#include "data/databases/hdf5/hdf5_writer.h"
 #include "data/loader/block_order.h"
 #include "data/loader/loader.h"
 #include "fixtures.h"

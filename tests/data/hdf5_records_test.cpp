@@ -2,8 +2,8 @@
 #include <hdf5.h>
 
 #include "data/databases/database_writer.h"
-#include "data/databases/hdf5_file.h"
-#include "data/databases/hdf5_source.h"
+#include "data/databases/hdf5/hdf5_file.h"
+#include "data/databases/hdf5/hdf5_source.h"
 #include "fixtures.h"
 
 namespace crema::tests {

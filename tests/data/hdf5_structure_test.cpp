@@ -1,11 +1,11 @@
-#include "data/databases/hdf5_structure.h"
+#include "data/databases/hdf5/hdf5_structure.h"
 
 #include <gtest/gtest.h>
 #include <hdf5.h>
 
 #include <cstring>
 
-#include "data/databases/hdf5_file.h"
+#include "data/databases/hdf5/hdf5_file.h"
 #include "fixtures.h"
 
 namespace crema::tests {

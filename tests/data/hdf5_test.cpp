@@ -4,9 +4,9 @@
 #include <fstream>
 #include <set>
 
-#include "data/databases/hdf5_file.h"
-#include "data/databases/hdf5_source.h"
-#include "data/databases/hdf5_writer.h"
+#include "data/databases/hdf5/hdf5_file.h"
+#include "data/databases/hdf5/hdf5_source.h"
+#include "data/databases/hdf5/hdf5_writer.h"
 #include "fixtures.h"
 #include "layers/layer.h"
 #include "proto/layer.pb.h"

@@ -8,7 +8,7 @@
 #include <set>
 
 #include "data/databases/database_writer.h"
-#include "data/databases/hdf5_file.h"
+#include "data/databases/hdf5/hdf5_file.h"
 #include "data/databases/records.h"
 #include "data/loader/permutation.h"
 #include "fixtures.h"

@@ -1,6 +1,6 @@
 // Unusual and damaged pictures: how each is stored in a database, and what is reported about it.
 #include "data/convert/convert.h"
-#include "data/databases/hdf5_source.h"
+#include "data/databases/hdf5/hdf5_source.h"
 #include "data/databases/source.h"
 #include "fixtures.h"
 #include "pictures.h"

@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "data/databases/find_database.h"
-#include "data/databases/tar_labels.h"
-#include "data/databases/tar_shards.h"
+#include "data/databases/tar/tar_labels.h"
+#include "data/databases/tar/tar_shards.h"
 #include "fixtures.h"
 #include "tar_files.h"
 

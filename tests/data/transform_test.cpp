@@ -7,7 +7,7 @@
 
 #include "base/files.h"
 #include "data/convert/compute_mean.h"
-#include "data/databases/hdf5_file.h"
+#include "data/databases/hdf5/hdf5_file.h"
 #include "fixtures.h"
 #include "layers/layer.h"
 #include "proto/blob.pb.h"

@@ -1,12 +1,12 @@
 // Lists, annotations and pictures.
 #include <functional>
 
-#include "data/convert/annotations.h"
+#include "data/convert/annotations/annotations.h"
 #include "data/convert/convert.h"
 #include "data/convert/pickle.h"
 #include "data/convert/table.h"
-#include "data/databases/hdf5_source.h"
-#include "data/databases/hdf5_writer.h"
+#include "data/databases/hdf5/hdf5_source.h"
+#include "data/databases/hdf5/hdf5_writer.h"
 #include "data/images/image.h"
 #include "data/lists/image_list.h"
 #include "data/lists/window_file.h"

@@ -6,15 +6,15 @@
 #include "device/memory_account.h"
 #include "fuzz/fuzz.h"
 #include "layers/layer.h"
-#include "net/deploy.h"
-#include "net/filter.h"
+#include "net/deploy/deploy.h"
+#include "net/graph/filter.h"
 #include "net/net.h"
-#include "net/plan.h"
+#include "net/plan/plan.h"
+#include "net/plan/work.h"
 #include "net/prototxt/prototxt.h"
-#include "net/work.h"
 #include "solver/fixtures.h"
-#include "tools/assume.h"
-#include "tools/random_inputs.h"
+#include "tools/inputs/assume.h"
+#include "tools/inputs/random_inputs.h"
 
 namespace crema::tests {
 namespace nets_test {

@@ -5,7 +5,7 @@
 #include "fuzz/fuzz.h"
 #include "solver/readers/metrics_file.h"
 #include "support.h"
-#include "tools/flag_reader.h"
+#include "tools/flags/flag_reader.h"
 #include "tools/runs/log_table.h"
 #include "tools/runs/run_record_file.h"
 

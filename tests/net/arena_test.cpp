@@ -1,4 +1,4 @@
-#include "net/arena.h"
+#include "net/plan/arena.h"
 
 #include <gtest/gtest.h>
 

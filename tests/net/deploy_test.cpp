@@ -1,9 +1,9 @@
-// Training nets and their deploy nets.
-#include "net/deploy.h"
+// What becomes of nets that are trained when they are made ready for use.
+#include "net/deploy/deploy.h"
 
 #include <cstring>
 
-#include "net/filter.h"
+#include "net/graph/filter.h"
 #include "net/prototxt/prototxt.h"
 #include "support.h"
 

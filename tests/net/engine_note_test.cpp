@@ -1,5 +1,5 @@
-// "engine: CUDNN" in a build without cuDNN.
-#include "net/engine_note.h"
+// "engine: CUDNN" where there is no cuDNN.
+#include "net/graph/engine_note.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-// Which layers are included, and the log lines that give the reason for others.
-#include "net/filter.h"
+// Which layers take part, and the log lines that say why others do not.
+#include "net/graph/filter.h"
 
 #include "net/prototxt/prototxt.h"
 #include "support.h"

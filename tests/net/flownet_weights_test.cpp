@@ -1,7 +1,7 @@
 // The means in weight files of FlowNet, which DataAugmentation subtracts.
 #include <gtest/gtest.h>
 
-#include "net/filter.h"
+#include "net/graph/filter.h"
 #include "net/prototxt/prototxt.h"
 #include "net/weights/weights.h"
 #include "support.h"

@@ -4,7 +4,7 @@
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 
-#include "net/graph_builder.h"
+#include "net/graph/graph_builder.h"
 
 namespace crema {
 namespace fuse_patterns_test {

@@ -1,11 +1,11 @@
 // `blobs` of a prototxt: the first values of a layer's parameters, in every form that files have.
-#include "net/given_blobs.h"
+#include "net/graph/given_blobs.h"
 
-#include "net/deploy.h"
-#include "net/filter.h"
+#include "net/deploy/deploy.h"
+#include "net/graph/filter.h"
 #include "net/net_text.h"
 #include "net/prototxt/prototxt.h"
-#include "net/surgery.h"
+#include "net/surgery/surgery.h"
 #include "net/weights/weights.h"
 #include "support.h"
 

@@ -1,12 +1,13 @@
-// The memory of a net, for a net with known sums; and what happens if it is not available.
-#include "net/memory_use.h"
+// How much memory a net takes, on a net whose sums are known; and what happens when it is not
+// there.
+#include "net/plan/memory_use.h"
 
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 
 #include "device/memory_account.h"
-#include "net/arena.h"
 #include "net/net.h"
+#include "net/plan/arena.h"
 #include "support.h"
 
 namespace crema::tests {

@@ -5,8 +5,8 @@
 #include <cmath>
 
 #include "base/files.h"
-#include "net/deploy.h"
-#include "net/filter.h"
+#include "net/deploy/deploy.h"
+#include "net/graph/filter.h"
 #include "net/net.h"
 #include "net/prototxt/prototxt.h"
 #include "net/weights/weights.h"

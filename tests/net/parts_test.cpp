@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "net/net.h"
-#include "net/plan.h"
+#include "net/plan/plan.h"
 #include "support.h"
 
 namespace crema::tests {

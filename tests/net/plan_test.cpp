@@ -1,6 +1,6 @@
 // The passes must not change results: every net here runs as the plain plan (each blob kept,
 // nothing fused) and as the planner would run it, with each pass switched off in turn.
-#include "net/plan.h"
+#include "net/plan/plan.h"
 
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
@@ -9,8 +9,8 @@
 #include <map>
 
 #include "data/databases/database_writer.h"
-#include "net/arena.h"
 #include "net/net.h"
+#include "net/plan/arena.h"
 #include "support.h"
 
 namespace crema::tests {

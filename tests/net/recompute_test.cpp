@@ -6,9 +6,9 @@
 #include <map>
 
 #include "device/memory_account.h"
-#include "net/graph_builder.h"
+#include "net/graph/graph_builder.h"
 #include "net/net.h"
-#include "net/plan.h"
+#include "net/plan/plan.h"
 #include "support.h"
 
 namespace crema::tests {

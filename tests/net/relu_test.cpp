@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "net/net.h"
-#include "net/plan.h"
+#include "net/plan/plan.h"
 #include "support.h"
 
 namespace crema::tests {

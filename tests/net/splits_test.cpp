@@ -1,4 +1,4 @@
-#include "net/splits.h"
+#include "net/graph/splits.h"
 
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>

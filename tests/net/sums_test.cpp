@@ -4,9 +4,9 @@
 #include <gtest/gtest.h>
 
 #include "device/cudnn.h"
-#include "net/graph_builder.h"
+#include "net/graph/graph_builder.h"
 #include "net/net.h"
-#include "net/plan.h"
+#include "net/plan/plan.h"
 #include "support.h"
 
 namespace crema::tests {

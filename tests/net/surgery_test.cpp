@@ -1,6 +1,6 @@
-// Fully convolutional nets: they compute the same as before, and on a larger image what the given
-// net computes on each part of it.
-#include "net/surgery.h"
+// Nets that are made fully convolutional: they compute what they did, and on a larger image what the
+// given net computes on each part of it.
+#include "net/surgery/surgery.h"
 
 #include <cmath>
 

@@ -2,9 +2,9 @@
 // reported.
 #include "net/weights/weights.h"
 
-#include "data/databases/hdf5_file.h"
-#include "data/databases/hdf5_writer.h"
-#include "net/filter.h"
+#include "data/databases/hdf5/hdf5_file.h"
+#include "data/databases/hdf5/hdf5_writer.h"
+#include "net/graph/filter.h"
 #include "net/prototxt/prototxt.h"
 #include "support.h"
 

@@ -1,11 +1,11 @@
 // The least that a step has to do: operations and bytes, counted by hand.
-#include "net/work.h"
+#include "net/plan/work.h"
 
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 
 #include "net/net.h"
-#include "net/plan.h"
+#include "net/plan/plan.h"
 
 namespace crema::tests {
 namespace work_test {

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <utility>
 
-#include "data/databases/hdf5_writer.h"
+#include "data/databases/hdf5/hdf5_writer.h"
 #include "fixtures.h"
 #include "ranks.h"
 #include "solver/sequence_net.h"

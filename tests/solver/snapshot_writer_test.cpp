@@ -7,7 +7,7 @@
 #include <cmath>
 #include <limits>
 
-#include "data/databases/hdf5_writer.h"
+#include "data/databases/hdf5/hdf5_writer.h"
 #include "fixtures.h"
 #include "hindrances.h"
 #include "solver/snapshot/state_file.h"

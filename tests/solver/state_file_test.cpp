@@ -4,7 +4,7 @@
 
 #include <climits>
 
-#include "data/databases/hdf5_writer.h"
+#include "data/databases/hdf5/hdf5_writer.h"
 #include "fixtures.h"
 #include "net/weights/wire_writer.h"
 

@@ -1,7 +1,7 @@
 // test_epoch: a test is one exact pass over the data, and its results are means over records.
 #include <gtest/gtest.h>
 
-#include "data/databases/hdf5_writer.h"
+#include "data/databases/hdf5/hdf5_writer.h"
 #include "fixtures.h"
 #include "solver/test/test_scores.h"
 

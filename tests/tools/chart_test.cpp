@@ -1,14 +1,14 @@
 // Charts of values that no sane training has: their ticks are few and their lines are in the picture.
-#include "tools/pages/chart.h"
+#include "tools/pages/charts/chart.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
 
-#include "tools/pages/parallel_chart.h"
-#include "tools/pages/standalone_chart.h"
-#include "tools/pages/ticks.h"
+#include "tools/pages/charts/parallel_chart.h"
+#include "tools/pages/charts/standalone_chart.h"
+#include "tools/pages/charts/ticks.h"
 
 namespace crema::tests {
 namespace chart_test {

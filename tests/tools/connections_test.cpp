@@ -1,6 +1,5 @@
-// Clients that are slow, greedy or silent, and addresses: the connections of `crema watch`'s
-// server.
-#include "tools/pages/connections.h"
+// Clients that are slow, greedy or silent, and addresses: what the server of `crema watch` stands on.
+#include "tools/pages/watch/connections.h"
 
 #include <gtest/gtest.h>
 #include <netinet/in.h>
@@ -11,7 +10,7 @@
 #include <thread>
 
 #include "support.h"
-#include "tools/pages/loopback.h"
+#include "tools/pages/watch/loopback.h"
 
 namespace crema::tests {
 namespace connections_test {

@@ -1,7 +1,5 @@
 // Programs that may not generate code, as under systemd's MemoryDenyWriteExecute, or have no memory for
 // it: oneDNN cannot work.
-#include "base/executable_memory.h"
-
 #include <gtest/gtest.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
@@ -16,10 +14,11 @@
 #include <cstddef>
 #include <fstream>
 
+#include "base/system.h"
 #include "tools/program.h"
 
 namespace crema::tests {
-namespace executable_memory_test {
+namespace system_test {
 
 // From now on this process and its children cannot make written memory executable.
 bool deny_generated_code() {
@@ -82,5 +81,5 @@ TEST(ExecutableMemory, IsMeasuredBeforeItIsUsed) {
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
 }
 
-}  // namespace executable_memory_test
+}  // namespace system_test
 }  // namespace crema::tests

@@ -1,7 +1,7 @@
 // extract_features: it writes what the net computes, and a Data layer can read it.
 #include <gtest/gtest.h>
 
-#include "data/databases/hdf5_file.h"
+#include "data/databases/hdf5/hdf5_file.h"
 #include "data/databases/source.h"
 #include "device/device.h"
 #include "tools/program.h"

@@ -1,7 +1,7 @@
 // Training from lists of images, and what a net leaves in an HDF5 file.
 #include <gtest/gtest.h>
 
-#include "data/databases/hdf5_file.h"
+#include "data/databases/hdf5/hdf5_file.h"
 #include "tools/program.h"
 
 #ifdef CREMA_OPENCV

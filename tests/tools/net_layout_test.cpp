@@ -1,13 +1,13 @@
-// The positions of boxes in a drawing: invariants of every layout, and the rows, columns and
-// vertical chains of nets with a known picture.
-#include "tools/pages/net_layout.h"
+// Where the boxes of a drawing lie: what must hold of every layout, and the rows, columns and
+// upright chains of nets whose picture is known.
+#include "tools/pages/drawing/net_layout.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <random>
 
-#include "tools/pages/row_order.h"
+#include "tools/pages/drawing/row_order.h"
 
 namespace crema::tests {
 namespace net_layout_test {

@@ -1,6 +1,6 @@
-// Run folders of an attacker who wants to read private files, or to stall the reader: links, pipes,
-// devices and endless files.
-#include "tools/pages/run_file.h"
+// Run folders of somebody who wants to read, or to stop, what is not his: links, pipes, devices and
+// files without an end.
+#include "tools/pages/runs/run_file.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -9,8 +9,8 @@
 
 #include "solver/readers/metrics_file.h"
 #include "support.h"
-#include "tools/pages/found_runs.h"
-#include "tools/pages/watched_runs.h"
+#include "tools/pages/runs/found_runs.h"
+#include "tools/pages/watch/watched_runs.h"
 
 namespace crema::tests {
 namespace run_file_test {

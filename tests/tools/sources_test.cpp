@@ -1,7 +1,7 @@
 // -assume and -batch, seen through `summary`, which prints the shapes of all tops.
 #include <gtest/gtest.h>
 
-#include "net/batch_size.h"
+#include "net/sources/batch_size.h"
 #include "tools/program.h"
 
 namespace crema::tests {

@@ -6,7 +6,7 @@
 #include "base/files.h"
 #include "base/visible.h"
 #include "data/databases/class_names.h"
-#include "tools/flags.h"
+#include "tools/flags/flags.h"
 
 namespace crema {
 

@@ -3,11 +3,11 @@
 #include <algorithm>
 
 #include "base/strings.h"
-#include "data/databases/hdf5_file.h"
+#include "data/databases/hdf5/hdf5_file.h"
 #include "net/weights/weights_hdf5.h"
 #include "net/weights/wire_reader.h"
-#include "tools/flags.h"
-#include "tools/image_flags.h"
+#include "tools/flags/flags.h"
+#include "tools/flags/image_flags.h"
 
 namespace crema {
 
@@ -42,7 +42,9 @@ DeployedNet deploy_model(ProgramLog& log, const NetInput& input, int batch) {
   const std::vector<std::string> assumed = split(FLAGS_assume, ',');
   if (std::find(assumed.begin(), assumed.end(), "default") != assumed.end())
     options.weights = shapes_of_weights();
-  DeployedNet deployed = deploy(input.net, options, log);
+  DeployedNet deployed = deploy(input.net, options, log.library());
+  for (const std::string& line : deployed.inputs) log.info(line);
+  for (const std::string& line : deployed.notes) log.info(line);
   if (!FLAGS_labels.empty()) deployed.preparation.set_labels(FLAGS_labels);
   return deployed;
 }

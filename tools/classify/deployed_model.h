@@ -1,9 +1,9 @@
 // The net of -model made ready for use: what `deploy` writes and `classify` runs.
 #pragma once
 
-#include "net/deploy.h"
+#include "net/deploy/deploy.h"
 #include "net/prototxt/net_input.h"
-#include "tools/program_log.h"
+#include "tools/console/program_log.h"
 
 namespace crema {
 

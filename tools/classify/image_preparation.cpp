@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "data/databases/records.h"
 #include "net/preparation.h"
-#include "tools/flags.h"
+#include "tools/flags/flags.h"
 
 namespace crema {
 
@@ -36,7 +36,7 @@ std::unique_ptr<Dataset> ImagePreparation::dataset(const ImageSource& source) co
 }
 
 ImagePreparation prepare_images(const InputPreparation& input, const std::string& folder,
-                                const Shape& sample, Log& log) {
+                                const Shape& sample, ProgramLog& log) {
   const int64_t height = input.resize_height(), width = input.resize_width();
   const bool resized_later = input.transform_param().has_resize_param() && FLAGS_resize.empty();
   TransformationParameter parameter = input.transform_param();
@@ -49,7 +49,7 @@ ImagePreparation prepare_images(const InputPreparation& input, const std::string
   const int64_t channels = parameter.has_gray() ? 3 : sample[0];
   parameter.set_force_gray(channels == 1);
   parameter.set_force_color(channels == 3);
-  const Transform records(parameter, false, folder, log);
+  const Transform records(parameter, false, folder, log.library());
   parameter.clear_color_order();
   parameter.set_bgr2rgb(red_first(input));
   const Transform images(parameter, false, folder, silent_log());

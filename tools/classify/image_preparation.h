@@ -8,6 +8,7 @@
 #include "data/lists/image_files.h"
 #include "proto/preparation.pb.h"
 #include "tools/classify/classify_inputs.h"
+#include "tools/console/program_log.h"
 
 namespace crema {
 
@@ -21,6 +22,6 @@ struct ImagePreparation {
 // `sample`: channels, height and width of the input. Error when images prepared so do not fit it. Logs
 // to what size it makes them.
 ImagePreparation prepare_images(const InputPreparation& input, const std::string& folder,
-                                const Shape& sample, Log& log);
+                                const Shape& sample, ProgramLog& log);
 
 }  // namespace crema

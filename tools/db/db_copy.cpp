@@ -3,8 +3,8 @@
 
 #include "base/error.h"
 #include "data/databases/find_database.h"
-#include "tools/convert_flags.h"
 #include "tools/db/db.h"
+#include "tools/flags/convert_flags.h"
 
 namespace crema {
 namespace {

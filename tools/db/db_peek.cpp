@@ -5,7 +5,7 @@
 #include "base/png.h"
 #include "tools/db/db.h"
 #include "tools/db/peek_batch.h"
-#include "tools/flags.h"
+#include "tools/flags/flags.h"
 
 namespace crema {
 int run_db_peek(const VerbCall& call) {

@@ -7,7 +7,7 @@
 #include "base/visible.h"
 #include "data/databases/class_names.h"
 #include "tools/db/db.h"
-#include "tools/flags.h"
+#include "tools/flags/flags.h"
 
 namespace crema {
 namespace {

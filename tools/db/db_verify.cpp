@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "data/databases/find_database.h"
 #include "tools/db/db.h"
-#include "tools/flags.h"
+#include "tools/flags/flags.h"
 
 namespace crema {
 

@@ -8,10 +8,10 @@
 #include "base/files.h"
 #include "data/databases/find_database.h"
 #include "data/transforms/mean.h"
-#include "net/source_files.h"
+#include "net/sources/source_files.h"
 #include "tools/devices.h"
-#include "tools/flags.h"
-#include "tools/model_flag.h"
+#include "tools/flags/flags.h"
+#include "tools/flags/model_flag.h"
 
 namespace crema {
 namespace {

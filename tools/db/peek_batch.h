@@ -6,7 +6,7 @@
 
 #include "data/databases/class_names.h"
 #include "data/images/sheet.h"
-#include "tools/program_log.h"
+#include "tools/console/program_log.h"
 
 namespace crema {
 

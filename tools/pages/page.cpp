@@ -4,7 +4,7 @@
 #include "base/visible.h"
 #include "solver/events/checksum.h"
 #include "solver/events/run_identity.h"
-#include "tools/pages/chart.h"
+#include "tools/pages/charts/chart.h"
 
 namespace crema {
 

@@ -53,7 +53,7 @@ const char* page_script() {
     return node;
   };
 
-  // Redraws a chart as tools/pages/chart.cpp drew it at first, with the settings of the switches.
+  // Redraws a chart as tools/pages/charts/chart.cpp drew it at first, with the settings of the switches.
   const draw = chart => {
     const plot = chart.querySelector(".plot"), all = curves(chart).map(path => {
       const raw = recorded(path).map(point => [x_of(path, point), point[1]]).filter(([x]) => Number.isFinite(x));

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "tools/flags.h"
-#include "tools/numbers_of.h"
+#include "tools/flags/flags.h"
+#include "tools/flags/numbers_of.h"
 
 namespace crema {
 

@@ -3,7 +3,7 @@
 #include <glog/logging.h>
 
 #include "base/visible.h"
-#include "tools/flag_reader.h"
+#include "tools/flags/flag_reader.h"
 #include "tools/ranks/rank_arguments.h"
 #include "tools/ranks/rank_processes.h"
 

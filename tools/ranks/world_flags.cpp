@@ -10,11 +10,11 @@
 #include <thread>
 
 #include "base/error.h"
-#include "base/host_name.h"
-#include "device/processors.h"
+#include "base/system.h"
+#include "device/host_limits.h"
+#include "tools/console/error_text.h"
 #include "tools/devices.h"
-#include "tools/error_text.h"
-#include "tools/flags.h"
+#include "tools/flags/flags.h"
 
 namespace crema {
 namespace {

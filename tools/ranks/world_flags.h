@@ -11,7 +11,7 @@
 #include "comm/launcher.h"
 #include "comm/world.h"
 #include "net/prototxt/prototxt.h"
-#include "tools/program_log.h"
+#include "tools/console/program_log.h"
 
 namespace crema {
 

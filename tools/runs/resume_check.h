@@ -5,7 +5,7 @@
 #include <functional>
 
 #include "solver/solver.h"
-#include "tools/program_log.h"
+#include "tools/console/program_log.h"
 
 namespace crema {
 

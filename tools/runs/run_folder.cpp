@@ -13,7 +13,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/temporary.h"
-#include "tools/flags.h"
+#include "tools/flags/flags.h"
 #include "tools/runs/expanded_solver.h"
 #include "tools/runs/run_record.h"
 #include "tools/runs/run_record_file.h"

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "solver/solver.h"
-#include "tools/program_log.h"
+#include "tools/console/program_log.h"
 
 namespace crema {
 

@@ -5,12 +5,12 @@
 
 #include <filesystem>
 
-#include "base/host_name.h"
 #include "base/strings.h"
+#include "base/system.h"
 #include "solver/events/run_identity.h"
+#include "tools/flags/settings_flag.h"
+#include "tools/flags/shell_words.h"
 #include "tools/runs/run_record_file.h"
-#include "tools/settings_flag.h"
-#include "tools/shell_words.h"
 #include "tools/verb.h"
 
 namespace crema {

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "solver/events/events.h"
-#include "tools/program_log.h"
+#include "tools/console/program_log.h"
 
 namespace crema {
 

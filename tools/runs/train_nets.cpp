@@ -2,11 +2,11 @@
 
 #include "base/error.h"
 #include "base/files.h"
-#include "net/filter.h"
+#include "net/graph/filter.h"
 #include "solver/fields/solver_nets.h"
-#include "tools/assume.h"
-#include "tools/flags.h"
-#include "tools/model_flag.h"
+#include "tools/flags/flags.h"
+#include "tools/flags/model_flag.h"
+#include "tools/inputs/assume.h"
 
 namespace crema {
 

@@ -1,8 +1,8 @@
 #include "tools/scale/measure_profile.h"
 
 #include "net/records.h"
-#include "tools/step_times.h"
-#include "tools/train_step.h"
+#include "tools/measure/step_times.h"
+#include "tools/measure/train_step.h"
 
 namespace crema {
 

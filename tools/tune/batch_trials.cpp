@@ -8,17 +8,17 @@
 
 #include "base/error.h"
 #include "device/memory.h"
-#include "net/batch_size.h"
-#include "net/filter.h"
+#include "net/graph/filter.h"
 #include "net/records.h"
+#include "net/sources/batch_size.h"
 #include "solver/fields/solver_nets.h"
 #include "solver/solver.h"
-#include "tools/flags.h"
-#include "tools/memory_use.h"
-#include "tools/model_flag.h"
-#include "tools/random_inputs.h"
+#include "tools/flags/flags.h"
+#include "tools/flags/model_flag.h"
+#include "tools/flags/switches.h"
+#include "tools/inputs/random_inputs.h"
+#include "tools/measure/memory_use.h"
 #include "tools/runs/train_nets.h"
-#include "tools/switches.h"
 
 namespace crema {
 
@@ -65,7 +65,7 @@ BatchTrials::BatchTrials(ProgramLog& log, Context& context, const SolverFile& fi
 void BatchTrials::find_sources() {
   const NetSource source = train_source(file_);
   const NetFile net = open_net(file_, source);
-  write_notes(log_, net.upgrade.notes);
+  write_notes(log_.library(), net.upgrade.notes);
   NetState state = source.state;
   add_level_and_stages(&state);
   const NetParameter filtered = filter_net(net.net, net_state(TRAIN, net.net, state), silent_log(),

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "device/context.h"
-#include "net/memory_use.h"
+#include "net/plan/memory_use.h"
 #include "net/prototxt/prototxt.h"
-#include "tools/program_log.h"
+#include "tools/console/program_log.h"
 
 namespace crema {
 

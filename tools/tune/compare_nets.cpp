@@ -5,15 +5,15 @@
 #include <map>
 
 #include "base/visible.h"
-#include "net/plan.h"
+#include "net/plan/plan.h"
+#include "tools/console/table.h"
 #include "tools/devices.h"
-#include "tools/flags.h"
-#include "tools/model_flag.h"
-#include "tools/random_inputs.h"
-#include "tools/table.h"
+#include "tools/flags/flags.h"
+#include "tools/flags/model_flag.h"
+#include "tools/flags/weights_flag.h"
+#include "tools/inputs/random_inputs.h"
 #include "tools/tune/differences.h"
 #include "tools/tune/warnings_only.h"
-#include "tools/weights_flag.h"
 
 namespace crema {
 

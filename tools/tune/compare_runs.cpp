@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/visible.h"
-#include "tools/table.h"
+#include "tools/console/table.h"
 #include "tools/tune/sweep_table.h"
 
 namespace crema {

@@ -5,11 +5,11 @@
 
 #include "base/error.h"
 #include "base/visible.h"
-#include "data/databases/hdf5_file.h"
+#include "data/databases/hdf5/hdf5_file.h"
 #include "net/weights/tensor_file.h"
 #include "net/weights/weights_hdf5.h"
 #include "net/weights/wire_reader.h"
-#include "tools/table.h"
+#include "tools/console/table.h"
 #include "tools/tune/differences.h"
 
 namespace crema {

@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <thread>
 
-#include "device/processors.h"
+#include "device/host_limits.h"
 #include "tools/signals.h"
 
 namespace crema {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/program_log.h"
+#include "tools/console/program_log.h"
 #include "tools/tune/child_process.h"
 #include "tools/tune/sweep_table.h"
 

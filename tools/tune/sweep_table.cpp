@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "solver/test/test_watch.h"
-#include "tools/pages/run_settings.h"
+#include "tools/pages/runs/run_settings.h"
 
 namespace crema {
 

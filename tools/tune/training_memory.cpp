@@ -1,10 +1,10 @@
 #include "tools/tune/training_memory.h"
 
 #include "base/files.h"
-#include "net/filter.h"
-#include "net/unfed_inputs.h"
+#include "net/graph/filter.h"
+#include "net/graph/unfed_inputs.h"
 #include "solver/iteration/optimizer.h"
-#include "tools/model_flag.h"
+#include "tools/flags/model_flag.h"
 
 namespace crema {
 

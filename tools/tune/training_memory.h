@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "net/memory_use.h"
+#include "net/plan/memory_use.h"
 #include "solver/fields/solver_nets.h"
 
 namespace crema {

@@ -96,7 +96,7 @@ void convert_csv(const std::string& table, const std::string& database, const Ta
                  Log& log);
 
 // Where boxes around objects come from: a file of Pascal VOC's, a text file of YOLO's or SSD's or a
-// JSON file of SSD's for each image, or one COCO file for all (data/convert/annotations.h).
+// JSON file of SSD's for each image, or one COCO file for all (data/convert/annotations/annotations.h).
 enum class AnnotationFormat { voc, coco, yolo, text, json };
 
 // Images with boxes, as AnnotatedDatum messages for an AnnotatedData layer. `list` has the images

@@ -8,7 +8,7 @@
 #include "data/convert/in_order.h"
 #include "data/convert/parts.h"
 #include "data/convert/progress.h"
-#include "device/processors.h"
+#include "device/host_limits.h"
 
 namespace crema {
 namespace {

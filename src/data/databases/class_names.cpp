@@ -8,11 +8,6 @@ namespace {
 
 constexpr size_t kMostBytes = size_t{64} << 20;
 
-std::string without_slashes(std::string path) {
-  while (path.size() > 1 && path.back() == '/') path.pop_back();
-  return path;
-}
-
 // The name of a file without its ending.
 std::string stem_of(const std::string& path) {
   const size_t slash = path.rfind('/'), dot = path.rfind('.');
@@ -37,7 +32,7 @@ ClassNames class_names_in(const std::string& path, const std::string& text) {
 
 std::string class_names_file(const std::string& source) {
   if (source.empty()) return "";
-  const std::string path = without_slashes(source);
+  const std::string path = without_slash(source);
   std::vector<std::string> candidates;
   if (folder_exists(path)) {
     candidates = {cat(path, "/", kClassNamesFile), cat(path, ".", kClassNamesFile)};

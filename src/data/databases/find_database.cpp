@@ -7,9 +7,9 @@
 #include "base/files.h"
 #include "data/databases/database_writer.h"
 #include "data/databases/given_file.h"
-#include "data/databases/hdf5_file.h"
-#include "data/databases/hdf5_rows.h"
-#include "data/databases/tar_shards.h"
+#include "data/databases/hdf5/hdf5_file.h"
+#include "data/databases/hdf5/hdf5_rows.h"
+#include "data/databases/tar/tar_shards.h"
 
 namespace crema {
 namespace {

@@ -15,7 +15,7 @@ struct FoundDatabase {
 };
 
 // `path`: the folder of an LMDB or a LevelDB, a data.mdb, an HDF5 file, the list of such files, or
-// their folder from a converter, or tar files (data/databases/tar_shards.h). Error describes what
+// their folder from a converter, or tar files (data/databases/tar/tar_shards.h). Error describes what
 // is there instead.
 FoundDatabase find_database(const std::string& path);
 

@@ -5,8 +5,8 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "data/databases/find_database.h"
-#include "data/databases/hdf5_file.h"
-#include "data/databases/tar_shards.h"
+#include "data/databases/hdf5/hdf5_file.h"
+#include "data/databases/tar/tar_shards.h"
 #include "data/images/image_names.h"
 
 namespace crema {

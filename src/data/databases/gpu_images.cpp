@@ -6,14 +6,11 @@
 
 #include "base/error.h"
 #include "data/images/image_header.h"
+#include "device/aligned.h"
 #include "device/device_scope.h"
 
 namespace crema {
 namespace {
-
-constexpr size_t kAlignment = 256;
-
-size_t aligned(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
 // The available part of the image.
 ImagePart part_of(const Record& record) {

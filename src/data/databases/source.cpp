@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "data/databases/database_writer.h"
-#include "data/databases/tar_shards.h"
+#include "data/databases/tar/tar_shards.h"
 
 namespace crema {
 

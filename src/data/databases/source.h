@@ -55,7 +55,7 @@ std::unique_ptr<Source> open_database(const std::string& path, Backend backend);
 
 std::unique_ptr<Source> open_lmdb(const std::string& path);
 std::unique_ptr<Source> open_leveldb(const std::string& path);
-// A tar file, a folder or a list of them, or names with braces (data/databases/tar_shards.h).
+// A tar file, a folder or a list of them, or names with braces (data/databases/tar/tar_shards.h).
 std::unique_ptr<Source> open_tar(const std::string& path);
 
 }  // namespace crema

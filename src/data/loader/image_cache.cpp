@@ -12,7 +12,7 @@
 
 #include "base/error.h"
 #include "base/strings.h"
-#include "device/host_memory.h"
+#include "device/host_limits.h"
 
 namespace crema {
 namespace {

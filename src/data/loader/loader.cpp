@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "data/loader/permutation.h"
-#include "device/processors.h"
+#include "device/host_limits.h"
 
 namespace crema {
 

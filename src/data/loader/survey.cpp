@@ -2,8 +2,7 @@
 #include <chrono>
 
 #include "data/loader/loader.h"
-#include "device/host_memory.h"
-#include "device/processors.h"
+#include "device/host_limits.h"
 
 namespace crema {
 

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <string_view>
 
-#include "base/executable_memory.h"
+#include "base/system.h"
 #include "kernels/conv/conv.h"
 #include "kernels/core/onednn.h"
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "base/error.h"
-#include "base/executable_memory.h"
+#include "base/system.h"
 #include "kernels/gemm/gemm_kernels.h"
 
 namespace crema {

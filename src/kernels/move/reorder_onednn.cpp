@@ -1,5 +1,5 @@
 // Reordering of blocked float32 tensors on the CPU by oneDNN.
-#include "base/executable_memory.h"
+#include "base/system.h"
 #include "kernels/core/onednn.h"
 #include "kernels/move/reorder_kernels.h"
 

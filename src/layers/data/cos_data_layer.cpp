@@ -23,7 +23,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
-#include "data/databases/hdf5_dataset.h"
+#include "data/databases/hdf5/hdf5_dataset.h"
 #include "data/loader/to_tensor.h"
 #include "layers/data/cos_shapes.h"
 #include "layers/data/loader_layer.h"

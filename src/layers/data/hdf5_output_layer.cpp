@@ -17,7 +17,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
-#include "data/databases/hdf5_writer.h"
+#include "data/databases/hdf5/hdf5_writer.h"
 #include "layers/layer.h"
 #include "proto/layer.pb.h"
 

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
-#include "data/databases/tar_shards.h"
+#include "data/databases/tar/tar_shards.h"
 #include "data/loader/to_tensor.h"
 #include "device/communicator.h"
 #include "proto/layer.pb.h"

@@ -4,7 +4,7 @@
 #include <set>
 
 #include "base/files.h"
-#include "net/filter.h"
+#include "net/graph/filter.h"
 
 namespace crema {
 namespace {

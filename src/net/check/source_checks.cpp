@@ -6,7 +6,7 @@
 #include "data/databases/class_names.h"
 #include "data/databases/label_order.h"
 #include "net/check/checks.h"
-#include "net/source_files.h"
+#include "net/sources/source_files.h"
 
 namespace crema {
 namespace {

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "data/databases/source.h"
-#include "data/databases/tar_shards.h"
+#include "data/databases/tar/tar_shards.h"
 #include "data/images/record.h"
 
 namespace crema {

@@ -1,11 +1,11 @@
-// Checks of sources that belong together (net/companions.h): whether record N of one stays with record
+// Checks of sources that belong together (net/sources/companions.h): whether record N of one stays with record
 // N of the other.
 #include <algorithm>
 #include <map>
 #include <set>
 
 #include "net/check/checks.h"
-#include "net/companions.h"
+#include "net/sources/companions.h"
 
 namespace crema {
 namespace {

@@ -2,7 +2,7 @@
 #include <set>
 
 #include "base/error.h"
-#include "data/databases/hdf5_file.h"
+#include "data/databases/hdf5/hdf5_file.h"
 #include "net/check/checks.h"
 #include "net/weights/weights_hdf5.h"
 #include "net/weights/wire_reader.h"

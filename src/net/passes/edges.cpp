@@ -12,7 +12,7 @@
 // this is skipped if results must be reproducible.
 #include <algorithm>
 
-#include "net/plan.h"
+#include "net/plan/plan.h"
 
 namespace crema {
 namespace {

@@ -6,7 +6,7 @@
 #include <map>
 #include <tuple>
 
-#include "net/plan.h"
+#include "net/plan/plan.h"
 
 namespace crema {
 namespace {

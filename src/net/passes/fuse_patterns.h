@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "net/plan.h"
+#include "net/plan/plan.h"
 
 namespace crema {
 

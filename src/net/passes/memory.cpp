@@ -6,7 +6,7 @@
 
 #include "device/aligned.h"
 #include "layers/python_hook.h"
-#include "net/plan.h"
+#include "net/plan/plan.h"
 
 namespace crema {
 namespace {

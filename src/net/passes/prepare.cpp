@@ -3,8 +3,8 @@
 // shares parameters accepts their formats. Also decides which nodes' backward runs.
 #include <algorithm>
 
-#include "net/graph_builder.h"
-#include "net/plan.h"
+#include "net/graph/graph_builder.h"
+#include "net/plan/plan.h"
 
 namespace crema {
 namespace {

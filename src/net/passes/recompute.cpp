@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "net/plan.h"
+#include "net/plan/plan.h"
 
 namespace crema {
 namespace {

@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "base/files.h"
-#include "net/filter.h"
+#include "net/graph/filter.h"
 #include "net/prototxt/prototxt.h"
 
 namespace crema {

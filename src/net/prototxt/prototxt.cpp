@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "data/databases/given_file.h"
-#include "net/given_blobs.h"
+#include "net/graph/given_blobs.h"
 #include "net/prototxt/no_effect.h"
 #include "net/prototxt/preparation_reader.h"
 #include "net/prototxt/prototxt_parse.h"

@@ -5,8 +5,8 @@
 
 #include "base/error.h"
 #include "data/databases/given_file.h"
-#include "data/databases/hdf5_file.h"
-#include "data/databases/hdf5_writer.h"
+#include "data/databases/hdf5/hdf5_file.h"
+#include "data/databases/hdf5/hdf5_writer.h"
 #include "net/weights/weights.h"
 
 namespace crema {

@@ -4,8 +4,8 @@
 #include <set>
 
 #include "base/error.h"
-#include "data/databases/hdf5_file.h"
-#include "net/given_blobs.h"
+#include "data/databases/hdf5/hdf5_file.h"
+#include "net/graph/given_blobs.h"
 #include "net/weights/machine_blobs.h"
 #include "net/weights/weights.h"
 #include "net/weights/weights_hdf5.h"

@@ -12,6 +12,7 @@
 #include "net/prototxt/upgrade_strip.h"
 #include "net/weights/wire_reader_cursor.h"
 #include "tensor/claims.h"
+#include "tensor/half.h"
 
 namespace crema {
 
@@ -39,20 +40,6 @@ void check_kind(std::string_view content, const std::string& file) {
   require(weights, file, ": has no weights", what_it_is(kind));
 }
 
-float half_to_float(uint16_t half) {
-  const uint32_t sign = static_cast<uint32_t>(half & 0x8000) << 16;
-  const uint32_t exponent = (half >> 10) & 31, fraction = half & 0x3ff;
-  if (exponent == 0) {
-    const float value = static_cast<float>(fraction) * (1.0f / (1 << 24));
-    return sign ? -value : value;
-  }
-  const uint32_t bits =
-      sign | (exponent == 31 ? 0x7f800000u : (exponent + 112) << 23) | fraction << 13;
-  float value;
-  std::memcpy(&value, &bits, sizeof(value));
-  return value;
-}
-
 // A fork's raw bytes: type 0 is double, 1 float, 2 half.
 std::vector<float> raw_values(const WireCursor& raw, uint64_t type) {
   const std::string_view bytes = raw.rest();
@@ -68,9 +55,9 @@ std::vector<float> raw_values(const WireCursor& raw, uint64_t type) {
     } else if (type == 1) {
       std::memcpy(&out[i], from, size);
     } else {
-      uint16_t value;
-      std::memcpy(&value, from, size);
-      out[i] = half_to_float(value);
+      Half value;
+      std::memcpy(&value.bits, from, size);
+      out[i] = value;
     }
   }
   return out;
@@ -90,8 +77,11 @@ void check_count(const StoredBlob& blob, const WireCursor& end) {
 // Half precision as a list of integers: the first 16-bit branch of NVIDIA's fork.
 std::vector<float> half_values(WireCursor halves) {
   std::vector<float> values;
-  while (!halves.done())
-    values.push_back(half_to_float(static_cast<uint16_t>(halves.varint() & 0xffff)));
+  while (!halves.done()) {
+    Half value;
+    value.bits = static_cast<uint16_t>(halves.varint() & 0xffff);
+    values.push_back(value);
+  }
   return values;
 }
 

@@ -6,7 +6,7 @@
 #include "base/files.h"
 #include "kernels/optim/update_rule.h"
 #include "net/check/checks.h"
-#include "net/filter.h"
+#include "net/graph/filter.h"
 #include "solver/divergence/divergence_policy.h"
 #include "solver/fields/epoch_fields.h"
 #include "solver/fields/field_ranges.h"

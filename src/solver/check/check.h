@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "net/check/finding.h"
-#include "net/memory_use.h"
+#include "net/plan/memory_use.h"
 #include "net/prototxt/prototxt.h"
 
 namespace crema {

@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "base/error.h"
-#include "net/plan.h"
+#include "net/plan/plan.h"
 #include "proto/params/normalization.pb.h"
 #include "tensor/part.h"
 

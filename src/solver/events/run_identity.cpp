@@ -7,7 +7,7 @@
 #include <set>
 
 #include "base/strings.h"
-#include "net/source_files.h"
+#include "net/sources/source_files.h"
 #include "proto/params/loss.pb.h"
 #include "solver/events/checksum.h"
 

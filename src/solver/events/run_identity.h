@@ -8,15 +8,13 @@
 #include <vector>
 
 #include "data/databases/class_names.h"
-#include "net/graph.h"
+#include "net/graph/graph.h"
 #include "net/net.h"
 #include "proto/solver.pb.h"
 #include "solver/events/events.h"
 
 namespace crema {
 
-// A number as 16 hexadecimal digits.
-std::string hex_of(uint64_t number);
 // "2026-01-31T12:00:00Z".
 std::string utc_now();
 // Hash of a net as it was read (upgraded, all phases): equal for files that differ only in

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "base/strings.h"
-#include "net/plan.h"
+#include "net/plan/plan.h"
 
 namespace crema {
 

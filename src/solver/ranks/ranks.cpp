@@ -5,9 +5,9 @@
 #include <cstring>
 
 #include "base/error.h"
-#include "base/host_name.h"
+#include "base/system.h"
 #include "kernels/optim/iteration.h"
-#include "net/graph.h"
+#include "net/graph/graph.h"
 #include "net/weights/weights.h"
 #include "solver/events/checksum.h"
 #include "solver/events/run_identity.h"

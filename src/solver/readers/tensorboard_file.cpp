@@ -12,7 +12,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
-#include "base/host_name.h"
+#include "base/system.h"
 
 namespace crema {
 namespace {

@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "data/databases/given_file.h"
-#include "data/databases/hdf5_file.h"
+#include "data/databases/hdf5/hdf5_file.h"
 #include "net/weights/wire_reader.h"
 #include "net/weights/wire_reader_cursor.h"
 #include "solver/events/checksum.h"

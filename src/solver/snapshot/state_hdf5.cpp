@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "data/databases/hdf5_file.h"
-#include "data/databases/hdf5_writer.h"
+#include "data/databases/hdf5/hdf5_file.h"
+#include "data/databases/hdf5/hdf5_writer.h"
 #include "solver/events/checksum.h"
 
 namespace crema {

@@ -2,8 +2,8 @@
 
 #include "base/error.h"
 #include "device/communicator.h"
+#include "net/graph/unfed_inputs.h"
 #include "net/records.h"
-#include "net/unfed_inputs.h"
 #include "solver/iteration/debug_info.h"
 #include "solver/iteration/optimizer.h"
 #include "solver/ranks/ranks.h"

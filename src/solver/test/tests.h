@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "net/memory_use.h"
 #include "net/net.h"
+#include "net/plan/memory_use.h"
 #include "net/prototxt/prototxt.h"
 #include "solver/events/events.h"
 #include "solver/fields/solver_nets.h"

@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "net/plan.h"
+#include "net/plan/plan.h"
 #include "proto/layer.pb.h"
 
 namespace crema::tests {

@@ -1,0 +1,39 @@
+// Builds a Graph from a filtered NetParameter: creates and sets up layers, infers shapes, tracks
+// versions of blobs and parameters, and decides where gradients flow. Logs what Caffe logs
+// meanwhile.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "net/graph/graph.h"
+
+namespace crema {
+
+struct GraphOptions {
+  bool training = false;
+  bool seed_outputs = false;  // outputs take a gradient as if they carried a loss
+  bool whole_epochs = false;  // no batch of a source crosses the end of an epoch
+  std::string folder;
+  std::function<bool(const std::string& layer)> frozen;  // its blobs do not learn; none: all do
+  std::function<std::string(int layer)> where;  // position of a layer of the given NetParameter
+  std::function<std::string(const std::string& blob)>
+      why_missing;  // why no layer makes it; or empty
+};
+
+Graph build_graph(Context& context, const NetParameter& filtered, const GraphOptions& options);
+
+// Runs body; an Error is prefixed with the layer's position and name.
+void at_layer(const LayerPlace& place, const std::function<void()>& body);
+
+// Infers all shapes again after an input has changed.
+void infer_shapes(Graph& graph);
+// The same for the layers from `first` to `last` and for Inputs, for a partial pass; other layers
+// whose bottoms change become stale.
+void infer_shapes(Graph& graph, int first, int last);
+
+// The same graph with its own layers, except for sources and layers without tops, for a plan that
+// exists next to that of `graph`: a layer's kernels are those of the last plan it was in.
+Graph with_own_layers(Context& context, const Graph& graph, const std::string& folder);
+
+}  // namespace crema

@@ -1,0 +1,23 @@
+// The minimum work of a step of a plan: its operations, and each of its tensors moved once.
+#pragma once
+
+#include "layers/layer.h"
+
+namespace crema {
+
+struct PlanNode;  // net/plan/plan.h
+
+struct Work {
+  double operations = 0;  // two for a multiply-add; 0: memory-bound
+  double bytes = 0;
+};
+
+// For a layer whose arguments are bound to memory.
+Work forward_work(const Layer& layer, const Preparation& preparation, const Forward& forward);
+Work backward_work(const Layer& layer, const Preparation& preparation, const Backward& backward);
+
+// The same for a step, including what the plan adds to it: recomputed values, summed gradients.
+Work forward_work(const PlanNode& node);
+Work backward_work(const PlanNode& node);
+
+}  // namespace crema

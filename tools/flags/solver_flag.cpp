@@ -1,0 +1,37 @@
+#include "tools/flags/solver_flag.h"
+
+#include "base/error.h"
+#include "tools/devices.h"
+#include "tools/flags/flags.h"
+#include "tools/flags/settings_flag.h"
+
+namespace crema {
+
+SolverFile read_solver(ProgramLog& log) {
+  require(!FLAGS_solver.empty(), "a solver is needed: -solver SOLVER.prototxt");
+  SolverFile file = read_solver_file(FLAGS_solver, std::make_shared<Settings>(settings_of_flag()));
+  write_notes(log.library(), file.notes);
+  return file;
+}
+
+// The schema's default for solver_mode is GPU, but without it Caffe computes on the CPU.
+std::unique_ptr<Context> context_of(ProgramLog& log, const SolverFile& file) {
+  const SolverParameter& solver = file.solver;
+  const bool wants_gpu = solver.has_solver_mode() && solver.solver_mode() == SolverParameter::GPU;
+  return make_context(log, !wants_gpu                     ? -1
+                           : solver.device_id_size() == 0 ? 0
+                                                          : solver.device_id(0));
+}
+
+void train_only(SolverParameter* solver) {
+  for (const char* field :
+       {"test_net", "test_net_param", "test_state", "test_iter", "test_interval", "test_epoch",
+        "test_interval_epoch", "snapshot", "snapshot_epoch", "snapshot_minutes", "max_minutes",
+        "keep_best", "early_stop", "plateau_test", "epoch_log", "ema_decay", "test_ema",
+        "debug_info"}) {
+    const auto* found = SolverParameter::descriptor()->FindFieldByName(field);
+    SolverParameter::GetReflection()->ClearField(solver, found);
+  }
+}
+
+}  // namespace crema

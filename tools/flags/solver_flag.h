@@ -1,0 +1,21 @@
+// -solver for verbs other than train, and the device that it requests.
+#pragma once
+
+#include <memory>
+
+#include "device/context.h"
+#include "net/prototxt/prototxt.h"
+#include "tools/console/program_log.h"
+
+namespace crema {
+
+// The file with -set applied. Error when -solver is missing.
+SolverFile read_solver(ProgramLog& log);
+
+// For -gpu, otherwise the solver's solver_mode and device_id, of which the first counts.
+std::unique_ptr<Context> context_of(ProgramLog& log, const SolverFile& file);
+
+// Reduces a solver to what affects the weights: no tests, no snapshots, no early stop.
+void train_only(SolverParameter* solver);
+
+}  // namespace crema

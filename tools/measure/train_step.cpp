@@ -1,0 +1,152 @@
+#include "tools/measure/train_step.h"
+
+#include <gflags/gflags.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+
+#include "net/records.h"
+#include "solver/iteration/iteration.h"
+#include "solver/iteration/optimizer.h"
+#include "tools/flags/flags.h"
+#include "tools/flags/model_flag.h"
+#include "tools/flags/switches.h"
+#include "tools/measure/memory_use.h"
+
+namespace crema {
+
+namespace {
+
+constexpr int warm_up = 5;
+constexpr double seconds_in_all = 2, seconds_a_group = 0.05;
+constexpr float rate = 1e-4f;  // small, so that the loss does not diverge on random data
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+SolverParameter plain_recipe() {
+  SolverParameter solver;
+  solver.set_type("SGD");
+  solver.set_base_lr(rate);
+  solver.set_lr_policy("fixed");
+  solver.set_momentum(0.9f);
+  solver.set_weight_decay(5e-4f);
+  return solver;
+}
+
+SolverParameter at_small_rate(SolverParameter recipe) {
+  recipe.set_base_lr(rate);
+  recipe.set_lr_policy("fixed");
+  recipe.clear_warmup_iter();
+  recipe.clear_rampup_interval();
+  recipe.clear_min_lr();
+  return recipe;
+}
+
+class TrainStep {
+ public:
+  TrainStep(Net& net, const SolverParameter& recipe)
+      : net_(net), recipe_(at_small_rate(recipe)), optimizer_(recipe_, net) {
+    if (net.context().device() == Device::cpu) return;
+    gpu_ = make_iteration({net, optimizer_, rates_}, 1, switches_of_flag().capture);
+  }
+
+  // Seconds per step, measured over `steps` of them.
+  double run(int steps) {
+    const auto begin = Clock::now();
+    if (gpu_) {
+      gpu_->begin({static_cast<int64_t>(pass_), pass_, steps});
+      pass_ += steps;
+    }
+    for (int i = 0; i < steps && !gpu_; ++i) {
+      net_.forward(pass_);
+      net_.backward();
+      optimizer_.update(rate, static_cast<int64_t>(pass_++));
+    }
+    net_.context().synchronize();
+    return seconds_since(begin) / steps;
+  }
+
+  // Seconds per update, from the gradients that there are.
+  double update(int times) {
+    net_.context().synchronize();
+    const auto begin = Clock::now();
+    for (int i = 0; i < times; ++i) optimizer_.update(rate, static_cast<int64_t>(pass_));
+    net_.context().synchronize();
+    return seconds_since(begin) / times;
+  }
+
+  double loss() {
+    net_.forward(pass_++);
+    return net_.loss();
+  }
+
+ private:
+  Net& net_;
+  const SolverParameter recipe_;
+  Optimizer optimizer_;
+  Rates rates_{recipe_};
+  std::unique_ptr<Iteration> gpu_;
+  uint64_t pass_ = 0;
+};
+
+double median(std::vector<double> times) {
+  std::sort(times.begin(), times.end());
+  const size_t half = times.size() / 2;
+  return times.size() % 2 ? times[half] : (times[half - 1] + times[half]) / 2;
+}
+
+std::vector<double> measure(TrainStep& step) {
+  std::vector<double> times;
+  if (!gflags::GetCommandLineFlagInfoOrDie("iterations").is_default) {
+    for (int i = 0; i < FLAGS_iterations; ++i) times.push_back(step.run(1));
+    return times;
+  }
+  const int group = std::max(1, static_cast<int>(seconds_a_group / std::max(step.run(1), 1e-6)));
+  const auto begin = Clock::now();
+  while (seconds_since(begin) < seconds_in_all || times.size() < 5)
+    times.push_back(step.run(group));
+  return times;
+}
+
+size_t peak_memory(Net& net) {
+  if (net.context().device() == Device::cpu) return growth_of_resident_set();
+  MemoryKinds memory = net.memory();
+  memory.history = memory.parameters;
+  return memory.total();
+}
+
+}  // namespace
+
+TrainStepSeconds measure_train_step(Net& net, const SolverParameter& solver) {
+  TrainStep step(net, solver);
+  step.run(warm_up);
+  TrainStepSeconds result;
+  result.step = median(measure(step));
+  step.update(1);
+  std::vector<double> updates;
+  while (updates.size() < 11) updates.push_back(step.update(5));
+  result.update = median(updates);
+  return result;
+}
+
+void time_train_step(ProgramLog& log, Net& net) {
+  TrainStep step(net, plain_recipe());
+  log.info(cat("Train step: loss before: ", step.loss()));
+  step.run(warm_up);
+  const std::vector<double> times = measure(step);
+  const double seconds = median(times);
+  const int64_t batch = batch_of(net);
+  char line[160];
+  std::snprintf(line, sizeof line, "Train step: batch %lld  %.3f ms/step  %.0f img/s  %.0f MiB",
+                static_cast<long long>(batch), 1e3 * seconds, static_cast<double>(batch) / seconds,
+                static_cast<double>(peak_memory(net)) / (1 << 20));
+  log.info(cat(line, "  (median of ", times.size(), " measurements)"));
+  log.info(cat("Train step: loss after: ", step.loss()));
+}
+
+}  // namespace crema

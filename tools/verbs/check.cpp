@@ -1,0 +1,124 @@
+// `crema check -solver SOLVER.prototxt`: finds the problems of a training run before it begins.
+#include "solver/check/check.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <iostream>
+
+#include "base/files.h"
+#include "base/visible.h"
+#include "device/memory.h"
+#include "solver/fields/solver_nets.h"
+#include "solver/rates/schedules.h"
+#include "solver/snapshot/training_copy.h"
+#include "tools/console/terminal.h"
+#include "tools/devices.h"
+#include "tools/flags/flags.h"
+#include "tools/flags/model_flag.h"
+#include "tools/flags/settings_flag.h"
+#include "tools/flags/solver_flag.h"
+#include "tools/tune/training_memory.h"
+#include "tools/verb.h"
+
+namespace crema {
+
+namespace {
+
+bool has_errors(const Findings& findings) {
+  return std::any_of(findings.begin(), findings.end(),
+                     [](const Finding& finding) { return finding.severity == Severity::error; });
+}
+
+// The line of a finding; its "error" or "warning" may be coloured.
+std::string shown_line(const Finding& finding, bool colour) {
+  const std::string line = visible(line_of(finding));
+  if (finding.severity == Severity::info) return line;
+  const size_t begin = visible(finding.where).size() + 2, end = line.find(':', begin);
+  return line.substr(0, begin) +
+         painted(line.substr(begin, end - begin),
+                 finding.severity == Severity::error ? Colour::red : Colour::yellow, colour) +
+         line.substr(end);
+}
+
+// Collects the warnings of the first steps of a run.
+class Warnings : public Log {
+ public:
+  explicit Warnings(std::string otherwise) : otherwise_(std::move(otherwise)) {}
+  void write(Severity severity, const std::source_location&, std::string_view line) override {
+    if (severity != Severity::info)
+      found.push_back(finding_of(severity, std::string(line), otherwise_));
+  }
+  Findings found;
+
+ private:
+  std::string otherwise_;
+};
+
+// Warnings from reading the files.
+void add_notes(const std::vector<Note>& notes, const std::string& path, Findings* findings) {
+  for (const Note& note : notes) {
+    if (note.severity != Severity::info)
+      findings->push_back(finding_of(note.severity, note.line, path));
+  }
+}
+
+// Makes the training net without allocating memory: refuses what training would, and reports the
+// memory it needs.
+std::string memory_line(ProgramLog& log, Log& warnings, const SolverFile& file,
+                        const NetSource& source) {
+  const std::unique_ptr<Context> context = context_of(log, file);
+  context->set_log(warnings);
+  const auto [kinds, batch] = memory_of_training(*context, file, source);
+  check_snapshot_size(file, kinds.parameters + (file.solver.snapshot_diff() ? kinds.diffs : 0),
+                      kinds.history);
+  const int64_t largest = largest_batch_in(kinds, batch, free_memory(*context));
+  return cat("The training net needs ", size_text(kinds.total()), " on the ",
+             name_of(context->device()), " with a batch of ", batch,
+             largest > 0 ? cat("; a batch of about ", largest, " would fit") : "");
+}
+
+int run_check(const VerbCall& call) {
+  require(!FLAGS_solver.empty(), "a solver is needed: -solver SOLVER.prototxt");
+  const SolverFile file =
+      read_solver_file(FLAGS_solver, std::make_shared<Settings>(settings_of_flag()));
+  CheckOptions options;
+  if (!FLAGS_weights.empty()) options.weights = {FLAGS_weights};
+  add_level_and_stages(&options.state);
+  Findings findings = check_training(file, options);
+  NetSource source = train_source(file);
+  source.state.MergeFrom(options.state);
+  add_notes(file.notes, file.path, &findings);
+  add_notes(open_net(file, source).upgrade.notes, file.path, &findings);
+  file.settings->require_used();
+
+  std::string memory;
+  Warnings warnings(file.path);
+  if (!has_errors(findings)) {
+    try {
+      check_momentum(file, warnings);
+      memory = memory_line(call.log, warnings, file, source);
+    } catch (const Error& error) {
+      findings.push_back(finding_of(Severity::error, error.what(), file.path));
+    }
+  }
+  findings.insert(findings.end(), warnings.found.begin(), warnings.found.end());
+  tidy(&findings);
+  for (const Finding& finding : findings)
+    std::cout << shown_line(finding, has_colour(STDOUT_FILENO)) << "\n";
+  if (!memory.empty()) std::cout << memory << "\n";
+  std::cout << summary_of(findings) << "\n";
+  return has_errors(findings) ? 1 : 0;
+}
+
+REGISTER_VERB(check, {.summary = "finds the problems of a training run before it begins",
+                      .usage = "-solver SOLVER.prototxt [-weights FILES] [flags]",
+                      .example = "crema check -solver models/lenet/digits_solver.prototxt",
+                      .flags = {"solver", "weights", "level", "stage", "gpu", "gpu_memory",
+                                "precision", "tune", "set"},
+                      .log = LogStyle::brief,
+                      .run = run_check});
+
+}  // namespace
+
+}  // namespace crema

@@ -1,0 +1,61 @@
+// `crema compare A B`: two runs or two weights files; `crema compare -model NET.prototxt -with
+// "-precision fp16"`: one net computed in two ways.
+#include "base/files.h"
+#include "tools/flags/command_line.h"
+#include "tools/flags/flags.h"
+#include "tools/tune/compare_nets.h"
+#include "tools/tune/compare_runs.h"
+#include "tools/tune/compare_weights.h"
+#include "tools/verb.h"
+
+namespace crema {
+
+namespace {
+
+bool is_run(const std::string& path) { return folder_exists(path) || ends_with(path, ".jsonl"); }
+
+int run_compare(const VerbCall& call) {
+  const std::vector<std::string>& paths = call.arguments;
+  if (paths.empty()) {
+    require(!FLAGS_model.empty() && !FLAGS_with.empty(),
+            "expected two runs or two weights files, or one net and flags for the second "
+            "computation: -model NET.prototxt -with \"-precision fp16\"");
+    const NetPass first = run_pass(call.log, {});
+    set_more_flags(FLAGS_with, "-with", "compare");
+    print_differences(first, run_pass(call.log, first.parameters));
+    return 0;
+  }
+  require(paths.size() == 2, "give a second one to compare ", paths[0], " with");
+  require(FLAGS_model.empty() && FLAGS_with.empty(), "-model and -with compare a net with itself; ",
+          paths[0], " and ", paths[1], " are compared without them");
+  for (const std::string& path : paths)
+    require(folder_exists(path) || file_exists(path), path, ": there is no such file or folder");
+  require(is_run(paths[0]) == is_run(paths[1]), is_run(paths[0]) ? paths[0] : paths[1],
+          " is a training, ", is_run(paths[0]) ? paths[1] : paths[0],
+          " is not; compare two of a kind");
+  is_run(paths[0]) ? compare_runs(paths[0], paths[1]) : compare_weights(paths[0], paths[1]);
+  return 0;
+}
+
+REGISTER_VERB(
+    compare,
+    {.summary = "shows where two runs, weights or computations of a net differ",
+     .usage = "A B | -model NET.prototxt [-weights FILES] -with \"FLAGS\" [flags]",
+     .example = "crema compare runs/lenet-1 runs/lenet-2\ncrema compare -model "
+                "models/lenet/digits_train_val.prototxt -with \"-implementation plain\"",
+     .flags = {"with", "model", "weights", "weights_mode", "phase", "level", "stage", "assume",
+               "batch", "gpu", "implementation", "off", "precision", "tune", "deterministic",
+               "gpu_memory", "set"},
+     .meanings =
+         {{"gpu", "The number of the GPU to run on. Empty: the CPU."},
+          {"precision",
+           "The precision: fp32, tf32, bf16 or fp16. Empty: tf32 on a GPU, fp32 on a CPU."},
+          {"weights",
+           "Trained weights (.caffemodel or .caffemodel.h5); separate several with commas."}},
+     .max_arguments = 2,
+     .log = LogStyle::brief,
+     .run = run_compare});
+
+}  // namespace
+
+}  // namespace crema

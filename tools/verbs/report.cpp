@@ -1,0 +1,189 @@
+// `crema report RUN... [-run_id ID] [-model NET.prototxt -weights FILE]`: writes a page about one
+// or several runs.
+#include <filesystem>
+#include <optional>
+#include <set>
+
+#include "base/files.h"
+#include "net/prototxt/prototxt.h"
+#include "net/sources/source_files.h"
+#include "tools/devices.h"
+#include "tools/flags/flags.h"
+#include "tools/flags/model_flag.h"
+#include "tools/flags/weights_flag.h"
+#include "tools/pages/report/report_net.h"
+#include "tools/pages/report/report_page.h"
+#include "tools/pages/report/report_run.h"
+#include "tools/pages/runs/found_runs.h"
+#include "tools/pages/runs/run_sections.h"
+#include "tools/pages/runs/run_texts.h"
+#include "tools/verb.h"
+
+namespace crema {
+
+namespace {
+
+// 0: all.
+int batches_of_flag() {
+  return gflags::GetCommandLineFlagInfoOrDie("iterations").is_default ? 0 : FLAGS_iterations;
+}
+
+// The files that the arguments name, each once.
+std::vector<FoundRuns> files_of(const std::vector<std::string>& arguments) {
+  std::vector<FoundRuns> files;
+  std::set<std::string> seen, names;
+  for (const std::string& argument : arguments) {
+    for (FoundRuns& file : find_runs(argument)) {
+      std::error_code error;
+      const std::string path = std::filesystem::weakly_canonical(file.metrics, error).string();
+      if (!seen.insert(path).second) continue;
+      if (!names.insert(file.name).second) file.name = file.metrics;
+      files.push_back(std::move(file));
+    }
+  }
+  return files;
+}
+
+// The files next to the metrics of one run.
+void add_folder(const FoundRuns& file, PageRun* run) {
+  run->folder = file.folder;
+  run->classes = class_names_of_run(*run->run, file.folder, FLAGS_labels,
+                                    classes_of_confusion(*run->run, file.folder));
+  run->pictures = read_pictures(file.folder, run->classes);
+}
+
+void write_report(ProgramLog& log, const Report& report) {
+  log.info(report.about);
+  for (const std::string& note : report.notes) log.warning(note);
+  const std::string output = FLAGS_output.empty() ? "report.html" : FLAGS_output;
+  write_file_atomically(output, report_page(report));
+  log.info("Wrote " + output);
+}
+
+void report_one(const VerbCall& call, const FoundRuns& file, const std::vector<Run>& runs) {
+  Report report;
+  report.title = file.name;
+  const std::unique_ptr<Context> context = make_context(call.log);
+  std::unique_ptr<Net> net;
+  std::optional<Trained> trained;
+  if (!FLAGS_model.empty()) {
+    NetInput input = read_model(call.log, TEST);
+    input.options.keep_blobs = true;
+    context->set_log(silent_log());
+    net = std::make_unique<Net>(*context, input.net, input.options);
+    load_weights_of_flag(*net);
+    trained = trained_of(*net, read_net_file(FLAGS_model).net);
+    report.title = net->name().empty() ? FLAGS_model : net->name();
+  }
+  if (runs.size() > 1) print_runs(runs);
+  const ChosenRun chosen =
+      choose_run(runs, FLAGS_run_id, trained ? &*trained : nullptr, file.metrics);
+  report.about = cat("Run ", chosen.run.id, chosen.why.empty() ? "" : " (" + chosen.why + ")");
+  if (const std::string what = described(chosen.run); !what.empty()) report.about += ": " + what;
+  report.notes = chosen.notes;
+  PageRun run{.name = file.name, .run = &chosen.run};
+  add_folder(file, &run);
+  const RunTexts texts = texts_of(chosen.run, file.folder);
+  if (net) {
+    if (run.classes.empty()) {
+      const ClassNames names = class_names_of(net->graph().net, folder_of(FLAGS_model));
+      if (const size_t classes = classes_of_confusion(chosen.run, file.folder))
+        require_count(names, static_cast<int64_t>(classes), "the run's confusion matrix");
+      run.classes = names.names;
+    }
+    std::vector<PagePictures> pictures = {
+        filters_of(*net, FLAGS_rgb), mistakes_of(*net, batches_of_flag(), FLAGS_rgb, run.classes)};
+    std::erase_if(pictures, [](const PagePictures& one) { return one.title.empty(); });
+    run.pictures = pictures;
+  }
+  report.drawing =
+      drawing_of(net ? RunTexts{.net_file = FLAGS_model, .own = true} : texts, call.log);
+  report.texts = {{"Solver", texts.solver}, {"Net as text", texts.net}};
+  report.runs = {run};
+  write_report(call.log, report);
+}
+
+// Runs of one file go by their names, those of several by their files'.
+void report_several(const VerbCall& call, const std::vector<FoundRuns>& files,
+                    const std::vector<std::vector<Run>>& chosen) {
+  require(FLAGS_model.empty(),
+          "-model and -weights show the filters and the mistakes of one run, but several are to be "
+          "compared");
+  Report report;
+  std::vector<std::string> names;
+  for (size_t i = 0; i < files.size(); ++i) {
+    for (const Run& run : chosen[i]) {
+      const std::string name = files.size() == 1       ? run.id
+                               : chosen[i].size() == 1 ? files[i].name
+                                                       : files[i].name + " " + run.id;
+      const RunTexts texts = texts_of(run, files[i].folder);
+      report.runs.push_back({.name = name, .run = &run, .texts = texts});
+      report.texts.emplace_back("Solver of " + name, texts.solver);
+      names.push_back(name);
+    }
+  }
+  report.title = cat(names.size(), " runs compared");
+  report.about = names == call.arguments ? join(names, ", ")
+                                         : cat(join(call.arguments, ", "), ": ", join(names, ", "));
+  write_report(call.log, report);
+}
+
+int run_report(const VerbCall& call) {
+  require(FLAGS_model.empty() == FLAGS_weights.empty(),
+          "filters and misclassified samples need both -model NET.prototxt and -weights FILE");
+  const std::vector<FoundRuns> files = files_of(call.arguments);
+  const bool lists = FLAGS_run_id == "all" || FLAGS_run_id.find(',') != std::string::npos;
+  if (files.size() == 1) {
+    const std::vector<Run> runs = read_runs(files[0].metrics);
+    require(!runs.empty(), files[0].metrics,
+            ": is empty; `crema train` writes metrics.jsonl next to its snapshots");
+    if (lists && named_runs(runs, FLAGS_run_id, files[0].metrics).size() > 1) {
+      report_several(call, files, {named_runs(runs, FLAGS_run_id, files[0].metrics)});
+    } else {
+      if (lists) FLAGS_run_id.clear();
+      report_one(call, files[0], runs);
+    }
+    return 0;
+  }
+  require(FLAGS_run_id.empty() || FLAGS_run_id == "all", "-run_id ", FLAGS_run_id,
+          ": names runs of one file, but ", files.size(),
+          " are given; expected all, or none for the last run of each");
+  std::vector<FoundRuns> begun;
+  std::vector<std::vector<Run>> chosen;
+  for (const FoundRuns& file : files) {
+    std::vector<Run> runs = read_runs(file.metrics);
+    if (runs.empty()) {  // a training that has just been started
+      call.log.warning(file.metrics + " is empty: it is left out");
+      continue;
+    }
+    if (FLAGS_run_id.empty()) runs.erase(runs.begin(), runs.end() - 1);
+    begun.push_back(file);
+    chosen.push_back(std::move(runs));
+  }
+  require(!begun.empty(), "of the ", files.size(), " files of metrics each is empty");
+  report_several(call, begun, chosen);
+  return 0;
+}
+
+REGISTER_VERB(
+    report,
+    {.summary = "writes a page with curves, filters and mistakes of one run or several",
+     .usage = "METRICS.jsonl|RUN_FOLDER|FOLDER_OF_RUNS... [-model NET.prototxt -weights "
+              "FILE] [flags]",
+     .example = "crema report runs/lenet-1\ncrema report runs/",
+     .flags = {"output", "run_id", "model", "weights", "weights_mode", "labels", "iterations",
+               "rgb", "gpu", "level", "stage"},
+     .meanings = {{"gpu", "The number of the GPU to run on. Empty: the CPU."},
+                  {"model", "The net of the weights, for filters and mistakes: a prototxt file."},
+                  {"weights", "Trained weights for filters and mistakes."},
+                  {"output", "The page to write. Empty: report.html."},
+                  {"iterations", "The number of test batches to search for mistakes."},
+                  {"rgb", "The channels of the pictures are R, G, B; otherwise B, G, R."}},
+     .min_arguments = 1,
+     .max_arguments = SIZE_MAX,
+     .log = LogStyle::brief,
+     .run = run_report});
+
+}  // namespace
+
+}  // namespace crema

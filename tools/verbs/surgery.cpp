@@ -1,0 +1,128 @@
+// `crema surgery -model NET.prototxt [-weights FILE] -output NET.prototxt [-output_weights FILE]`:
+// writes the net for use with convolutions in place of fully connected layers, and their weights.
+#include "net/surgery/surgery.h"
+
+#include <filesystem>
+#include <iostream>
+
+#include "base/files.h"
+#include "base/visible.h"
+#include "net/weights/weights.h"
+#include "tools/classify/deployed_model.h"
+#include "tools/devices.h"
+#include "tools/flags/flags.h"
+#include "tools/flags/image_flags.h"
+#include "tools/flags/model_flag.h"
+#include "tools/flags/weights_flag.h"
+#include "tools/verb.h"
+
+namespace crema {
+
+namespace {
+
+void check_surgery_flags() {
+  require(FLAGS_batch >= 0, "-batch ", FLAGS_batch, ": expected a positive number");
+  require(FLAGS_weights.empty() || !FLAGS_output_weights.empty(), "-weights ", FLAGS_weights,
+          ": -output_weights FILE.caffemodel is missing, for the reshaped weights");
+  require(FLAGS_output_weights.empty() || !FLAGS_weights.empty(), "-output_weights ",
+          FLAGS_output_weights, ": -weights FILE.caffemodel is missing");
+  require(FLAGS_output.empty() || FLAGS_output != FLAGS_output_weights,
+          "-output and -output_weights are both ", FLAGS_output);
+}
+
+// The size of -resize for each input that takes images, of which nothing is cropped any more.
+void set_image_size(Surgery* surgery, NetPreparation* preparation) {
+  const ImageSize size = resize_of_flag();
+  for (LayerParameter& layer : *surgery->net.mutable_layer()) {
+    if (layer.type() != "Input") continue;
+    for (BlobShape& shape : *layer.mutable_input_param()->mutable_shape()) {
+      if (shape.dim_size() != 4) continue;
+      surgery->changes.push_back(cat(layer.name(), ": images of ", size.width, "x", size.height,
+                                     " in place of ", shape.dim(3), "x", shape.dim(2)));
+      shape.set_dim(2, size.height);
+      shape.set_dim(3, size.width);
+    }
+  }
+  for (InputPreparation& input : *preparation->mutable_input()) {
+    input.clear_short_side();
+    input.set_resize_height(static_cast<uint32_t>(size.height));
+    input.set_resize_width(static_cast<uint32_t>(size.width));
+    if (!input.has_transform_param()) continue;
+    TransformationParameter& transform = *input.mutable_transform_param();
+    transform.clear_crop_size();
+    transform.clear_crop_h();
+    transform.clear_crop_w();
+    transform.clear_crop_height();
+    transform.clear_crop_width();
+    transform.clear_resize_param();
+    if (transform.ByteSizeLong() == 0) input.clear_transform_param();
+  }
+}
+
+int run_surgery(const VerbCall& call) {
+  check_surgery_flags();
+  const std::unique_ptr<Context> context = make_context(call.log);
+  const NetInput input = read_net(call.log, phase_of_flag(TEST));
+  DeployedNet deployed = deploy_model(call.log, input, FLAGS_batch);
+  NetOptions options = input.options;
+  options.where = [&](int i) { return input.options.where(deployed.origins[i]); };
+  Net given(*context, deployed.net, options);
+  Surgery surgery = make_fully_convolutional(deployed.net, given.graph(), options.where);
+  if (!FLAGS_resize.empty()) set_image_size(&surgery, &deployed.preparation);
+
+  options.where = [&](int i) { return input.options.where(deployed.origins[surgery.origins[i]]); };
+  // Fails here, before anything is written, when a layer cannot take the new shapes.
+  Net made(*context, surgery.net, options);
+  if (!FLAGS_weights.empty()) {
+    load_weights_of_flag(given);
+    copy_weights(given, made, surgery.transposed);
+    save_caffemodel(made, FLAGS_output_weights);
+  }
+  for (const std::string& change : surgery.changes) call.log.info(change);
+  for (const std::string& warning : surgery.warnings) call.log.warning(warning);
+  for (const Net::Output& output : made.outputs())
+    call.log.info(cat("Output ", output.blob, ": ", output.value.shape().brief()));
+
+  deployed.notes.insert(deployed.notes.end(), surgery.changes.begin(), surgery.changes.end());
+  const std::string text =
+      cat("# The net of ", visible(FLAGS_model), " as convolutions, written by crema surgery.\n") +
+      text_of({surgery.net, {}, deployed.preparation, {}, deployed.notes},
+              FLAGS_output.empty() ? "." : folder_of(FLAGS_output));
+  if (FLAGS_output.empty()) {
+    std::cout << text << std::flush;
+  } else {
+    try {
+      write_file_atomically(FLAGS_output, text);
+    } catch (...) {
+      // The weights belong to a net that is not there.
+      std::error_code ignored;
+      if (!FLAGS_output_weights.empty()) std::filesystem::remove(FLAGS_output_weights, ignored);
+      throw;
+    }
+    call.log.info("Wrote " + FLAGS_output);
+  }
+  if (!FLAGS_output_weights.empty()) call.log.info("Wrote " + FLAGS_output_weights);
+  return 0;
+}
+
+REGISTER_VERB(surgery,
+              {.summary = "makes a net fully convolutional, and reshapes its weights",
+               .usage = "-model NET.prototxt -output NET.prototxt [-weights FILE -output_weights "
+                        "FILE] [flags]",
+               .example = "crema surgery -model models/lenet/digits_train_val.prototxt -weights "
+                          "models/lenet/lenet_digits_iter_1500.caffemodel -output full.prototxt "
+                          "-output_weights full.caffemodel -resize 64x64",
+               .flags = {"model", "output", "weights", "output_weights", "weights_mode", "resize",
+                         "batch", "assume", "phase", "level", "stage", "set"},
+               .meanings = {{"weights", "The trained weights to reshape."},
+                            {"output", "The net to write. Empty: the standard output."},
+                            {"resize",
+                             "The input size of the written net, such as 512x512 (width x height). "
+                             "Empty: that of the net."},
+                            {"batch", "The batch size of the written net. 0: one."}},
+               .log = LogStyle::brief,
+               .run = run_surgery});
+
+}  // namespace
+
+}  // namespace crema

@@ -1,0 +1,354 @@
+// `crema train -solver SOLVER.prototxt`: trains a net, from its initial values, from weights or
+// from a snapshot.
+#include <filesystem>
+#include <iostream>
+#include <optional>
+
+#include "base/files.h"
+#include "device/memory_account.h"
+#include "net/records.h"
+#include "solver/check/check.h"
+#include "solver/fields/solver_nets.h"
+#include "solver/readers/metrics_reader.h"
+#include "solver/readers/pictures_reader.h"
+#include "solver/readers/tensorboard_reader.h"
+#include "solver/snapshot/snapshot.h"
+#include "solver/solver.h"
+#include "solver/test/class_metrics.h"
+#include "tools/devices.h"
+#include "tools/flags/flags.h"
+#include "tools/flags/model_flag.h"
+#include "tools/flags/settings_flag.h"
+#include "tools/flags/shell_words.h"
+#include "tools/flags/switches.h"
+#include "tools/flags/tensorboard_flag.h"
+#include "tools/flags/weights_flag.h"
+#include "tools/inputs/random_inputs.h"
+#include "tools/measure/memory_use.h"
+#include "tools/ranks/exchange_flags.h"
+#include "tools/ranks/start_ranks.h"
+#include "tools/ranks/world_flags.h"
+#include "tools/runs/expanded_solver.h"
+#include "tools/runs/resume_check.h"
+#include "tools/runs/run_folder.h"
+#include "tools/runs/status_reader.h"
+#include "tools/runs/stop_advice.h"
+#include "tools/runs/train_nets.h"
+#include "tools/signals.h"
+#include "tools/verb.h"
+
+namespace crema {
+
+namespace {
+
+void say_device_as_caffe(ProgramLog& log, const Context& context) {
+  if (context.device() == Device::cpu) {
+    log.info("Use CPU.");
+  } else {
+    log.info(cat("Using GPUs ", context.ordinal()));
+    log.info(cat("GPU ", context.ordinal(), ": ", gpu_name(context.ordinal())));
+  }
+}
+
+// The start of a command, as the user wrote it: "crema train" or "build/tools/train".
+std::string program_of(const VerbCall& call) {
+  const std::string& path = call.words.at(0);
+  const std::string name = std::filesystem::path(path).filename();
+  return shell_quoted(path) + (VerbRegistry::has(name) ? "" : " train");
+}
+
+// This command, but resuming from `state`.
+std::string resume_command(const std::string& program, const std::string& state) {
+  std::string command = program;
+  for (const std::string& name : VerbRegistry::find("train")->flags) {
+    const auto flag = gflags::GetCommandLineFlagInfoOrDie(name.c_str());
+    if (flag.is_default || name == "snapshot" || name == "weights" || name == "weights_mode")
+      continue;
+    if (name == "set") {
+      for (const std::string& setting : settings_of_flag())
+        command += " -set " + shell_quoted(setting);
+      continue;
+    }
+    command += cat(" -", name, flag.type == "string" ? " " : "=", shell_quoted(flag.current_value));
+  }
+  return command + " -snapshot " + shell_quoted(state);
+}
+
+// For -run; null without it. From here on the flag is the folder.
+std::unique_ptr<RunFolder> make_run_folder(ProgramLog& log, const SolverFile& file) {
+  if (FLAGS_run.empty()) return nullptr;
+  require_net_files(file);
+  const std::string of_net = open_net(file, train_source(file)).net.name();
+  const std::string of_file = std::filesystem::path(file.path).stem();
+  auto run = std::make_unique<RunFolder>(
+      log, FLAGS_run, safe_name(of_net).empty() ? of_file : of_net, FLAGS_snapshot);
+  FLAGS_run = run->path();
+  return run;
+}
+
+SolverOptions options_of_flags(const std::string& program) {
+  SolverOptions options;
+  if (!FLAGS_weights.empty()) options.weights = {FLAGS_weights};
+  options.weights_mode = weights_mode_of_flag();
+  options.snapshot = FLAGS_snapshot;
+  options.metrics = parse_class_metrics(FLAGS_metrics);
+  options.confusions = true;
+  NetState state;
+  add_level_and_stages(&state);
+  options.level = state.level();
+  options.stages.assign(state.stage().begin(), state.stage().end());
+  set_passes(&options.net);
+  options.resume_command = [program](const std::string& state) {
+    return resume_command(program, state);
+  };
+  return options;
+}
+
+// The findings of `crema check`, without its notes. The solver has been created, so all errors were
+// reported.
+void log_findings(ProgramLog& log, const SolverFile& file, const SolverOptions& options) {
+  CheckOptions check;
+  check.weights = options.weights;
+  check.resumes = !options.snapshot.empty();
+  check.reads_weights = false;
+  add_level_and_stages(&check.state);
+  try {
+    for (const Finding& finding : check_training(file, check)) {
+      if (finding.severity != Severity::info) log.warning(cat(finding.where, ": ", finding.text));
+    }
+  } catch (const Error& error) {
+    // A net from a pipe has been read already; training goes on without advice.
+    log.info(cat("The files cannot be read back for a check: ", error.what()));
+  }
+}
+
+Signals::Effects effects_of_flags() {
+  return {.interrupt = action_named("sigint_effect", FLAGS_sigint_effect),
+          .hangup = action_named("sighup_effect", FLAGS_sighup_effect),
+          .terminate = action_named("sigterm_effect", FLAGS_sigterm_effect)};
+}
+
+std::string on_interrupt_text() {
+  const Action effect = effects_of_flags().interrupt;
+  const std::string what = effect == Action::none       ? "-sigint_effect none: training continues"
+                           : effect == Action::snapshot ? "a snapshot follows this iteration"
+                                                        : "stopping after this iteration";
+  return cat("Interrupted: ", what, ". Ctrl-C again before that ends the program at once.");
+}
+
+void check_resume_flags() {
+  require(FLAGS_resume_check >= 0, "-resume_check is ", FLAGS_resume_check,
+          "; expected the number of iterations before the snapshot, such as 50");
+  require(FLAGS_resume_check == 0 || (FLAGS_run.empty() && FLAGS_snapshot.empty()),
+          "-resume_check trains from the start and keeps nothing: leave out -",
+          FLAGS_run.empty() ? "snapshot" : "run");
+}
+
+// For -snapshot auto. The others are a fallback in case the newest is incomplete.
+void take_newest_snapshot(std::vector<std::string> found, SolverOptions* options) {
+  options->snapshot = found.empty() ? "" : found[0];
+  if (!found.empty()) found.erase(found.begin());
+  options->older_snapshots = std::move(found);
+}
+
+void fill_inputs(Solver& solver) {
+  if (FLAGS_assume.empty()) return;
+  fill_random_inputs(solver.net());
+  for (const auto& net : solver.test_nets()) fill_random_inputs(*net);
+}
+
+bool asks_for_gpu(const SolverFile& file) {
+  // Only a mode that the file sets explicitly counts: the schema's default is GPU, but without it
+  // Caffe computes on the CPU.
+  return file.solver.has_solver_mode() && file.solver.solver_mode() == SolverParameter::GPU;
+}
+
+std::unique_ptr<Context> make_train_context(ProgramLog& log, const SolverFile& file) {
+  const auto& numbers = file.solver.device_id();
+  const int number = numbers.empty() ? 0 : numbers[0];
+  std::unique_ptr<Context> context = make_context(log, asks_for_gpu(file) ? number : -1);
+  say_device_as_caffe(log, *context);
+  return context;
+}
+
+// The readers of the events, and their inputs.
+struct Readers {
+  Readers(ProgramLog& log, const SolverFile& file, const SolverOptions& options,
+          const RunFolder* run)
+      : metrics(
+            run ? MetricsReader(log, MetricsReader::OneRun{run->path()})
+                : MetricsReader(log, folder_of(file.solver.snapshot_prefix()) + "/metrics.jsonl")),
+        advice(log, options.resume_command),
+        status(log) {
+    all = {&metrics, &advice};
+    const std::string folder =
+        tensorboard_folder(run ? run->path() : folder_of(file.solver.snapshot_prefix()));
+    if (!folder.empty()) all.push_back(&board.emplace(log, folder));
+    if (run) all.push_back(&pictures.emplace(log, run->file("pictures")));
+    if (log.has_terminal()) all.push_back(&status);
+  }
+  MetricsReader metrics;
+  StopAdvice advice;
+  StatusReader status;
+  std::optional<TensorboardReader> board;
+  std::optional<PicturesReader> pictures;
+  std::vector<EventReader*> all;
+};
+
+// On one rank of several, or alone. `world` is null then.
+int train(const VerbCall& call, SolverFile file, Signals& signals, World* world) {
+  ProgramLog& log = call.log;
+  SolverOptions options = options_of_flags(program_of(call));
+  const bool first = !world || world->rank == 0;
+  const std::unique_ptr<RunFolder> run = first ? make_run_folder(log, file) : nullptr;
+  write_notes(log, file.notes);
+  take_assume_flag(log, &file);
+  const SolverFile given = file;
+  if (run) run->take_snapshots(&file.solver);
+  // A run folder is rank 0's.
+  const std::string prefix = from_rank_0(world, file.solver.snapshot_prefix());
+  if (!prefix.empty()) file.solver.set_snapshot_prefix(prefix);
+  if (FLAGS_snapshot == "auto") {
+    take_newest_snapshot(
+        from_rank_0(world, first ? newest_snapshots(file.solver, log) : std::vector<std::string>()),
+        &options);
+  }
+  if (!options.snapshot.empty()) options.weights.clear();  // those of a first start
+
+  const std::unique_ptr<Context> context = make_train_context(log, file);
+  options.net.precision = precision_of_flag(*context, file.solver.precision());
+  log_device(log, *context, options.net.precision);
+  if (world) world->connect(*context);
+  options.capture = switches_of_flag().capture;
+  options.fills_inputs = !FLAGS_assume.empty();
+  options.exchange = exchange_of_flags();
+  options.shard = FLAGS_shard;
+  if (FLAGS_resume_check > 0) {
+    require(!world, "-resume_check works with one rank: start it alone, on one GPU");
+    options.action = [&signals] { return signals.action(); };
+    check_resume(log, *context, file, options, FLAGS_resume_check, fill_inputs);
+    return 0;
+  }
+
+  options.action = [&] {
+    const Action asked = signals.action();
+    return asked == Action::none && run ? run->action() : asked;
+  };
+  std::optional<Readers> readers;
+  if (first) {
+    options.readers = readers.emplace(log, file, options, run.get()).all;
+    options.pictures = readers->board || readers->pictures;
+  }
+  // Mistakes in tests are those of all ranks.
+  options.pictures = from_rank_0(world, options.pictures ? "yes" : "no") == "yes";
+  options.rgb = FLAGS_rgb;
+  options.histograms = FLAGS_tensorboard_histograms;
+
+  Solver solver(*context, file, options);
+  if (first) {
+    const int64_t records = solver.epoch_length().records, of_ranks = solver.net().share().all;
+    readers->status.set_sizes(
+        (of_ranks > 0 ? of_ranks : batch_of(solver.net()) * context->ranks()) *
+            file.solver.iter_size(),
+        records > 0 ? records : records_of(solver.net()));
+    readers->status.set_memory([&context] {
+      return context->device() == Device::gpu ? context->memory()->taken() : resident_set();
+    });
+  }
+  fill_inputs(solver);
+  if (FLAGS_dump_plan && first) std::cout << solver.net().dump_plan();
+  if (first) log_findings(log, file, options);
+  if (run) run->begin(given, solver);
+  log.info("Starting Optimization");
+  solver.solve();
+  log.info("Optimization Done.");
+  return 0;
+}
+
+int run_train(const VerbCall& call) {
+  ProgramLog& log = call.log;
+  if (FLAGS_solver.empty() && !FLAGS_snapshot.empty() && file_exists(FLAGS_run + "/run.json"))
+    FLAGS_solver = FLAGS_run + "/solver.prototxt";
+  require(!FLAGS_solver.empty(), "a solver is needed: -solver SOLVER.prototxt");
+  require(FLAGS_snapshot.empty() || FLAGS_snapshot == "auto" || FLAGS_weights.empty(),
+          "-snapshot resumes training, -weights starts a new run: give one of them");
+  check_resume_flags();
+  const std::optional<Launch> launch = launch_of_environment();
+  const auto tell = [&log] { log.info(on_interrupt_text()); };
+  const auto read = [] {
+    SolverFile file =
+        read_solver_file(FLAGS_solver, std::make_shared<Settings>(settings_of_flag()));
+    take_model_flag(&file);
+    return file;
+  };
+  if (!launch) {
+    const SolverFile file = read();
+    if (const std::vector<int> gpus = gpus_of_ranks(log, file); !gpus.empty())
+      return start_ranks(gpus, call.words);
+    Signals signals(effects_of_flags(), tell);
+    return train(call, file, signals, nullptr);
+  }
+  Signals signals(effects_of_flags(), tell);  // before MPI starts threads
+  const std::unique_ptr<World> world = meet_ranks(log, *launch);
+  return run_on_rank(log, *world, [&] {
+    const SolverFile file = read();
+    take_gpu_of_rank(*launch, asks_for_gpu(file));
+    return train(call, file, signals, world.get());
+  });
+}
+
+REGISTER_VERB(
+    train,
+    {.summary = "trains the net of a solver.prototxt",
+     .usage = "-solver SOLVER.prototxt [-run DIR|auto] [-snapshot FILE|auto | -weights "
+              "FILES] [flags]",
+     .example = "crema train -solver models/lenet/digits_solver.prototxt -run auto\ncrema train "
+                "-solver models/lenet/digits_solver.prototxt -set base_lr=0.02 -set type=Adam",
+     .flags = {"solver",
+               "model",
+               "gpu",
+               "batch_mode",
+               "rank_timeout",
+               "wire",
+               "buckets",
+               "shard",
+               "snapshot",
+               "weights",
+               "weights_mode",
+               "level",
+               "stage",
+               "sigint_effect",
+               "sighup_effect",
+               "sigterm_effect",
+               "assume",
+               "batch",
+               "implementation",
+               "precision",
+               "gpu_memory",
+               "tune",
+               "deterministic",
+               "off",
+               "recompute",
+               "dump_plan",
+               "set",
+               "metrics",
+               "run",
+               "resume_check",
+               "tensorboard",
+               "tensorboard_histograms",
+               "rgb",
+               "engine",
+               "param_server"},
+     .meanings = {{"model", "The net to train instead of the solver's: a prototxt file."},
+                  {"gpu",
+                   "The number of the GPU to run on; several, separated by commas, or all: one "
+                   "rank each. Empty: the solver's setting, else the CPU."},
+                  {"rgb",
+                   "The channels of the pictures in the run folder and in TensorBoard are R, G, B; "
+                   "otherwise B, G, R."}},
+     .log = LogStyle::timed,
+     .run = run_train});
+
+}  // namespace
+
+}  // namespace crema
