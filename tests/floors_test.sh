@@ -1,6 +1,6 @@
 #!/bin/bash
-# The house rules that a compiler does not check: includes point to the same floor or to lower ones, files stay short, the
-# file of a layer opens with its documentation.  Usage: floors_test.sh [top of the source tree]
+# The house rules that a compiler does not check: includes point to the same floor or to lower ones, files stay short and folders
+# small, the file of a layer opens with its documentation.  Usage: floors_test.sh [top of the source tree]
 cd "${1:-$(dirname "$0")/..}" || exit 1
 failures=0
 complain() {
@@ -119,6 +119,12 @@ while read -r lines file; do
   [[ $file == total ]] || ((lines <= 400)) || complain "$file has $lines lines; 400 is the limit"
 done < <(find src tools tests -name '*.h' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh' -o -name '*.sh' | xargs wc -l)
 
+# A reader should take in a folder at a glance.
+crowded="src/kernels/core src/solver"  # not divided yet
+while read -r count folder; do
+  ((count <= 40)) || [[ " $crowded " == *" $folder "* ]] || complain "$folder holds $count files; 40 is the limit: divide it"
+done < <(find src tools -name __pycache__ -prune -o -type f -printf '%h\n' | sort | uniq -c)
+
 for folder in src/{kernels,data,layers,net,solver}/*/; do
   family=$(cut -d/ -f2,3 <<< "$folder")
   [[ -v families[$family] ]] || complain "$folder is not on the list of families in tests/floors_test.sh"
@@ -133,5 +139,5 @@ while IFS= read -r place; do
   complain "$place: Shapes, Parameters and Gradient begin a line"
 done < <(grep -rnoE '^// .*[.;:)] (Shapes|Parameters|Gradient)[:,] ' src/layers --include=*.cpp --include=*.cu)
 
-((failures == 0)) && echo "floors, lengths and opening comments are in order"
+((failures == 0)) && echo "floors, lengths, folders and opening comments are in order"
 exit $((failures > 0))

@@ -10,7 +10,7 @@
 #include "device/memory_account.h"
 #include "kernels/core/kernel_registry.h"
 #include "tools/flags/flags.h"
-#include "tools/flags/switches.h"
+#include "tools/flags/net_flags.h"
 #ifdef CREMA_CUDA
 #include "device/gpu.h"
 #endif
@@ -86,17 +86,17 @@ std::string cudnn_part() {
 
 }  // namespace
 
-std::unique_ptr<Context> make_context(ProgramLog& log, int wanted) {
+std::unique_ptr<Context> make_context(ProgramLog& log, const std::string& gpu, int wanted) {
   check_implementation(FLAGS_implementation);
   std::unique_ptr<Context> context;
-  if (!FLAGS_gpu.empty()) {
-    const bool several = FLAGS_gpu.find(',') != std::string::npos;
+  if (!gpu.empty()) {
+    const bool several = gpu.find(',') != std::string::npos;
     const std::string only = "only train and test use several GPUs; name one, such as -gpu 0";
-    require(!several, "-gpu ", FLAGS_gpu, ": ", only);
-    require(gpu_count() > 0, "-gpu ", FLAGS_gpu, ": ", gpu_problem(),
+    require(!several, "-gpu ", gpu, ": ", only);
+    require(gpu_count() > 0, "-gpu ", gpu, ": ", gpu_problem(),
             "; leave out -gpu: then the CPU computes");
-    const std::vector<int> gpus = gpus_of(FLAGS_gpu);
-    require(gpus.size() == 1, "-gpu ", FLAGS_gpu, ": this machine has ", gpus.size(), " GPUs, and ",
+    const std::vector<int> gpus = gpus_of(gpu);
+    require(gpus.size() == 1, "-gpu ", gpu, ": this machine has ", gpus.size(), " GPUs, and ",
             only);
     context = std::make_unique<Context>(Device::gpu, gpus[0]);
   } else if (wanted >= 0 && wanted < gpu_count()) {

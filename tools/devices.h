@@ -14,10 +14,10 @@ namespace crema {
 // "0", "0,1" or "all" as GPU numbers; Error when the machine or the build has no such GPU.
 std::vector<int> gpus_of(const std::string& flag);
 
-// The context for -gpu: one GPU, or the CPU if the flag is empty. A file that requests a GPU
-// (`wanted` is its number; -1: it does not) gets it if there is one, and otherwise the CPU with one
-// warning. Applies the flags that concern the context.
-std::unique_ptr<Context> make_context(ProgramLog& log, int wanted = -1);
+// The context for `gpu`, a value of -gpu: that GPU, or the CPU if it is empty. A file that requests a
+// GPU (`wanted` is its number; -1: it does not) gets it if there is one, and otherwise the CPU with
+// one warning. Applies the flags that concern the context.
+std::unique_ptr<Context> make_context(ProgramLog& log, const std::string& gpu, int wanted = -1);
 
 // Logs what computes, how much memory it may take and in which precision: "Using GPU 0: NVIDIA H200
 // (memory 80 %, cuDNN 9.19, tf32)", with "no cuDNN" in a build without it, or "Using CPU: 2 threads

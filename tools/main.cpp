@@ -56,7 +56,7 @@ int run(int argc, char** argv) {
   for (const std::string& note : line.notes) log.info(note);
   for (const std::string& warning : line.warnings) log.warning(warning);
   crema::offer_python(log);
-  return verb.run({line.arguments, log, line.given, {argv, argv + argc}});
+  return verb.run({line.arguments, log, line.given, line.flags, {argv, argv + argc}});
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 
 #include "base/registry.h"
 #include "tools/console/program_log.h"
+#include "tools/flags/flag_reader.h"
 
 namespace crema {
 
@@ -16,6 +17,7 @@ struct VerbCall {
   std::vector<std::string> arguments;  // all except flags: as many as the verb accepts
   ProgramLog& log;
   std::set<std::string> given{};     // flags that the command itself names, not the environment
+  FlagValues flags{};                // those of the environment and of the config file, too
   std::vector<std::string> words{};  // the whole command, with the program's name
 };
 

@@ -17,7 +17,6 @@ void require_main_interpreter();
 void bind_gil(pybind11::module_& module);
 void bind_net(pybind11::module_& module);
 void bind_blob(pybind11::module_& module);
-void bind_log_level(pybind11::module_& module);
 void bind_messages(pybind11::module_& module);
 void bind_mode(pybind11::module_& module);
 void bind_log(pybind11::module_& module);

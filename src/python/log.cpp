@@ -90,6 +90,15 @@ void ModuleLog::put(Severity severity, std::string_view file, int line,
 
 void bind_log(py::module_& module) {
   module.def(
+      "_exchange_log_level",
+      [](int level) {
+        const int before = the_log().level();
+        the_log().set_level(level);
+        return before;
+      },
+      py::arg("level"),
+      "Sets which lines of the log are written, see init_log, and returns what that was before.");
+  module.def(
       "init_log", &init_log, py::arg("level") = 0, py::arg("stderr") = true,
       "Chooses which lines of the log are written to stderr: 0 all of them (that is so from the "
       "start,\nunless the environment variable GLOG_minloglevel says another number when crema "

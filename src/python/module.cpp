@@ -7,7 +7,6 @@ PYBIND11_MODULE(_crema, module) {
   crema::python::bind_exceptions(module);
   crema::python::bind_net(module);
   crema::python::bind_blob(module);
-  crema::python::bind_log_level(module);
   crema::python::bind_messages(module);
   crema::python::bind_mode(module);
   crema::python::bind_log(module);

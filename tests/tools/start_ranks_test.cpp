@@ -16,7 +16,6 @@
 #include "comm/launcher.h"
 #include "support.h"
 // Parts of the program, not of the library.
-#include "tools/ranks/rank_arguments.h"
 #include "tools/ranks/rank_processes.h"
 
 namespace crema::tests {

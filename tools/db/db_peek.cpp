@@ -23,9 +23,9 @@ int run_db_peek(const VerbCall& call) {
   if (FLAGS_batch > 0) options.count = FLAGS_batch;
   options.red_first = FLAGS_rgb;
   if (!FLAGS_labels.empty()) options.names = read_class_names(FLAGS_labels);
-  const std::vector<SheetCell> cells = FLAGS_model.empty()
-                                           ? peek_records(database, options)
-                                           : peek_batch(database, options, call.log);
+  const std::vector<SheetCell> cells =
+      FLAGS_model.empty() ? peek_records(database, options)
+                          : peek_batch(database, options, net_flags(call.flags), call.log);
   const std::string output = FLAGS_output.empty() ? "peek.png" : FLAGS_output;
   const Picture sheet = contact_sheet(cells);
   write_file_atomically(output, png_of(sheet));

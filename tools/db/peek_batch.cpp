@@ -11,7 +11,7 @@
 #include "net/sources/source_files.h"
 #include "tools/devices.h"
 #include "tools/flags/flags.h"
-#include "tools/flags/model_flag.h"
+#include "tools/flags/net_flags.h"
 
 namespace crema {
 namespace {
@@ -171,10 +171,10 @@ void add_labels(Net& net, const LayerParameter& layer, const std::string& blob,
 }  // namespace
 
 std::vector<SheetCell> peek_batch(const std::string& database, const PeekOptions& options,
-                                  ProgramLog& log) {
-  const NetInput input = data_layer_of(read_model(log, phase_of_flag(TRAIN)), database);
+                                  const NetFlags& flags, ProgramLog& log) {
+  const NetInput input = data_layer_of(read_model(log, flags, phase_of_flag(TRAIN)), database);
   const LayerParameter& layer = input.net.layer(0);
-  const std::unique_ptr<Context> context = make_context(log);
+  const std::unique_ptr<Context> context = make_context(log, FLAGS_gpu);
   Net net(*context, input.net, input.options);
   net.forward(0);
   // HDF5Data names its datasets as it likes: what has the most axes is the picture.

@@ -7,6 +7,7 @@
 #include "data/databases/class_names.h"
 #include "data/images/sheet.h"
 #include "tools/console/program_log.h"
+#include "tools/flags/net_flags.h"
 
 namespace crema {
 
@@ -29,6 +30,6 @@ std::vector<SheetCell> peek_records(const std::string& database, const PeekOptio
 // transform_param; mean and scale are undone for display. `database`: instead of the layer's own,
 // if not empty. Error for a label without a name.
 std::vector<SheetCell> peek_batch(const std::string& database, const PeekOptions& options,
-                                  ProgramLog& log);
+                                  const NetFlags& flags, ProgramLog& log);
 
 }  // namespace crema

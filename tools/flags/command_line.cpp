@@ -8,7 +8,6 @@
 #include "tools/console/terminal.h"
 #include "tools/flags/flag_reader.h"
 #include "tools/flags/old_programs.h"
-#include "tools/flags/settings_flag.h"
 #include "tools/flags/shell_words.h"
 #include "tools/verb.h"
 
@@ -56,22 +55,24 @@ void check_verb(const std::string& verb, const std::vector<FlagUse>& flags) {
        join(VerbRegistry::names(), ", "));
 }
 
-void set_value(const FlagUse& use, const gflags::CommandLineFlagInfo& info) {
+void set_value(const FlagUse& use, const gflags::CommandLineFlagInfo& info, FlagValues* flags) {
   require(use.value.has_value(), use.where, "-", use.name, " needs a value");
-  std::string value = *use.value;
+  const std::string& value = *use.value;
   if (use.name == "set" || use.name == "sweep") {
-    try {
-      value = with_setting(use.name, info.current_value, value);
-    } catch (const Error& error) {
-      fail(use.where, error.what());
-    }
+    require(!trim(value).empty(), use.where, "-", use.name,
+            " is empty; expected PATH=VALUE, such as base_lr=0.02");
+    require(value.find('\n') == std::string::npos, use.where, "-", use.name, " '", value,
+            "' has several lines; give one -", use.name, " for each setting");
+    (*flags)[use.name].push_back(value);
+    return;
   }
   if (gflags::SetCommandLineOption(use.name.c_str(), value.c_str()).empty()) {
     fail(use.where, "-", use.name, "=", value, ": the value must be of type ", info.type);
   }
+  (*flags)[use.name] = {lookup_flag(use.name)->current_value};
 }
 
-void set_flag(const FlagUse& use, const std::string& verb) {
+void set_flag(const FlagUse& use, const std::string& verb, FlagValues* flags) {
   const Verb& taker = *VerbRegistry::find(verb);
   const auto info = lookup_flag(use.name);
   if (!info) {
@@ -84,7 +85,7 @@ void set_flag(const FlagUse& use, const std::string& verb) {
     fail(use.where, "`crema ", verb, "` has no flag -", use.name, ": it belongs to ",
          join(takers_of(use.name), ", "));
   }
-  set_value(use, *info);
+  set_value(use, *info, flags);
 }
 
 constexpr const char* kPlaces =
@@ -137,7 +138,7 @@ void set_shared_flags(const std::vector<FlagUse>& flags, const std::string& plac
     const auto info = lookup_flag(use.name);
     if (!info) fail(use.where, "no verb has a flag -", use.name, nearest_flag(use.name, verb));
     if (!takes(verb, *info)) continue;
-    set_value(use, *info);
+    set_value(use, *info, &line->flags);
     set += cat(" -", use.name, "=", shell_quoted(*use.value));
   }
   if (!set.empty()) line->notes.push_back(cat("Flags from ", place, ":", set));
@@ -194,7 +195,7 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   }
   set_shared_flags(&line);
   for (const FlagUse& use : words.flags) {
-    set_flag(use, line.verb);
+    set_flag(use, line.verb, &line.flags);
     line.given.insert(use.name);
     if (const char* why = flag_without_effect(use.name))
       line.warnings.push_back(cat("-", use.name, " has no effect here: ", why));
@@ -211,9 +212,10 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   return line;
 }
 
-void set_more_flags(const std::string& text, const std::string& place, const std::string& verb) {
+void set_more_flags(const std::string& text, const std::string& place, const std::string& verb,
+                    FlagValues* flags) {
   const FlagWords words = flags_of_text(text, place + ": ");
-  for (const FlagUse& use : words.flags) set_flag(use, verb);
+  for (const FlagUse& use : words.flags) set_flag(use, verb, flags);
   if (!words.arguments.empty()) {
     fail(place, ": \"", words.arguments[0],
          "\" is not a flag; expected flags and their values, such as -precision fp16");

@@ -5,18 +5,22 @@
 #include <string>
 #include <vector>
 
+#include "tools/flags/flag_reader.h"
+
 namespace crema {
 
 struct CommandLine {
   std::string verb;  // "" when none is given
   std::vector<std::string> arguments;
   bool help = false, version = false;
+  FlagValues flags;                     // wherever they were given
   std::set<std::string> given;          // flags of the command line itself
   std::vector<std::string> notes;       // which flags came from elsewhere, for the log
   std::vector<std::string> warnings{};  // which flags have no effect
 };
 
-// Parses argv and sets the flags. The verb is the program's own name (a link called `train`) or the
+// Parses argv and sets the flags as gflags, but for -set and -sweep, whose values gflags cannot keep
+// apart. The verb is the program's own name (a link called `train`) or the
 // first argument that is not a flag. Flags are `-flag value`, `--flag=value`, `-switch`,
 // `-noswitch`; -flagfile reads more of them from a file. If a verb runs, the first flags are those
 // of the config file and of CREMA_FLAGS (tools/flags/flag_reader.h) that it takes; a later flag replaces
@@ -24,9 +28,10 @@ struct CommandLine {
 // name), a flag of another verb, a value of the wrong type, too many arguments.
 CommandLine parse_command_line(int argc, const char* const* argv);
 
-// Sets the flags in `text`, which is what `place` says, "-with", as those of a command. Error for a
-// word that is no flag.
-void set_more_flags(const std::string& text, const std::string& place, const std::string& verb);
+// Sets the flags in `text`, which is what `place` says, "-with", as those of a command, and adds them
+// to `flags`. Error for a word that is no flag.
+void set_more_flags(const std::string& text, const std::string& place, const std::string& verb,
+                    FlagValues* flags);
 
 // The output of `crema` alone or `crema help`, and of `crema VERB -help` or `crema help VERB`.
 std::string list_of_verbs();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <charconv>
+#include <optional>
 
 #include "base/error.h"
 #include "data/convert/convert.h"
@@ -36,9 +37,9 @@ inline ConvertOptions convert_options(const VerbCall& call, const std::string& b
   return options;
 }
 
-inline ImagesetOptions imageset_options(const VerbCall& call) {
+inline ImagesetOptions imageset_options(const VerbCall& call, const std::string& backend) {
   ImagesetOptions options;
-  options.to = convert_options(call, FLAGS_backend);
+  options.to = convert_options(call, backend);
   options.gray = FLAGS_gray;
   options.shuffle = FLAGS_shuffle;
   options.resize_height = FLAGS_resize_height;
@@ -55,6 +56,16 @@ inline ImagesetOptions imageset_options(const VerbCall& call) {
   options.as_stored = FLAGS_as_stored;
   options.threads = FLAGS_threads;
   return options;
+}
+
+// -anno_format.
+inline std::optional<AnnotationFormat> annotation_format() {
+  if (FLAGS_anno_format.empty()) return {};
+  if (FLAGS_anno_format == "voc") return AnnotationFormat::voc;
+  if (FLAGS_anno_format == "coco") return AnnotationFormat::coco;
+  if (FLAGS_anno_format == "yolo") return AnnotationFormat::yolo;
+  fail("-anno_format ", FLAGS_anno_format, ": there are voc, coco and yolo",
+       did_you_mean(FLAGS_anno_format, {"voc", "coco", "yolo"}));
 }
 
 }  // namespace crema

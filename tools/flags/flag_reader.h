@@ -4,6 +4,7 @@
 
 #include <gflags/gflags.h>
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,6 +21,9 @@ struct FlagWords {
   std::vector<FlagUse> flags;          // in the order in which they count
   std::vector<std::string> arguments;  // what is no flag
 };
+
+// The values of the flags that were given anywhere, by name: one, or of -set and -sweep all.
+using FlagValues = std::map<std::string, std::vector<std::string>>;
 
 std::optional<gflags::CommandLineFlagInfo> lookup_flag(const std::string& name);
 // -help and its forms, which gflags or people write.

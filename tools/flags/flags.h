@@ -19,7 +19,6 @@ DECLARE_string(assume);
 DECLARE_int32(batch);
 DECLARE_int32(iterations);
 DECLARE_bool(epoch);
-DECLARE_string(set);
 
 // How to run it.
 DECLARE_string(gpu);
@@ -117,7 +116,6 @@ DECLARE_string(token);
 // Finding settings.
 DECLARE_double(start_lr);
 DECLARE_double(end_lr);
-DECLARE_string(sweep);
 DECLARE_int32(random);
 DECLARE_int32(jobs);
 DECLARE_string(with);

@@ -10,8 +10,7 @@
 #include "solver/iteration/iteration.h"
 #include "solver/iteration/optimizer.h"
 #include "tools/flags/flags.h"
-#include "tools/flags/model_flag.h"
-#include "tools/flags/switches.h"
+#include "tools/flags/net_flags.h"
 #include "tools/measure/memory_use.h"
 
 namespace crema {

@@ -1,10 +1,17 @@
 // The processes of our own launcher: this program once more for each rank.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
 namespace crema {
+
+// The words of a command, whose first is the program, with `-gpu GPU` in place of what it says of
+// -gpu. takes_value: whether a flag without '=' is followed by its value.
+std::vector<std::string> arguments_for_gpu(
+    int gpu, const std::vector<std::string>& words,
+    const std::function<bool(const std::string& flag)>& takes_value);
 
 struct RanksEnd {
   int code = 0;         // 0 when all ranks ended with 0, else that of the first that did not

@@ -4,7 +4,6 @@
 
 #include "base/visible.h"
 #include "tools/flags/flag_reader.h"
-#include "tools/ranks/rank_arguments.h"
 #include "tools/ranks/rank_processes.h"
 
 namespace crema {

@@ -15,6 +15,7 @@
 #include "tools/console/error_text.h"
 #include "tools/devices.h"
 #include "tools/flags/flags.h"
+#include "tools/flags/numbers_of.h"
 
 namespace crema {
 namespace {
@@ -121,8 +122,8 @@ std::unique_ptr<World> meet_ranks(ProgramLog& log, const Launch& launch) {
   return world;
 }
 
-void take_gpu_of_rank(const Launch& launch, bool wanted) {
-  if (FLAGS_gpu.empty() && (!wanted || gpu_count() == 0)) return;
+std::string gpu_of_rank(const Launch& launch, bool wanted) {
+  if (FLAGS_gpu.empty() && (!wanted || gpu_count() == 0)) return "";
   const std::string flag = FLAGS_gpu.empty() ? "all" : FLAGS_gpu;
   const std::vector<int> gpus = gpus_of(flag);
   const auto local = static_cast<size_t>(launch.local_rank);
@@ -131,7 +132,21 @@ void take_gpu_of_rank(const Launch& launch, bool wanted) {
   require(shared || local < gpus.size(), "rank ", launch.rank, " is number ", local,
           " on its machine, but -gpu ", flag, " gives ", gpus.size(),
           " GPUs there: start as many ranks on it as it has GPUs");
-  FLAGS_gpu = cat(shared ? gpus[0] : gpus[local]);
+  return cat(shared ? gpus[0] : gpus[local]);
+}
+
+ExchangeOptions exchange_of_flags() {
+  ExchangeOptions options;
+  options.wire = wire_named(FLAGS_wire);
+  if (FLAGS_buckets.empty()) return options;
+  const std::vector<double> sizes = numbers_of("buckets", FLAGS_buckets, 3, 0.001);
+  const auto bytes = [](double mebibytes) { return std::llround(mebibytes * (1 << 20)); };
+  BucketSizes& buckets = options.buckets.emplace();
+  buckets.others = bytes(sizes[sizes.size() > 1 ? 1 : 0]);
+  buckets.first = sizes.size() > 1 ? bytes(sizes[0])
+                                   : std::min(buckets.others, bucket_sizes(Device::cpu).first);
+  if (sizes.size() > 2) buckets.last = bytes(sizes[2]);
+  return options;
 }
 
 int run_on_rank(ProgramLog& log, World& world, const std::function<int()>& work) {

@@ -11,6 +11,7 @@
 #include "comm/launcher.h"
 #include "comm/world.h"
 #include "net/prototxt/prototxt.h"
+#include "solver/ranks/gradient_exchange.h"
 #include "tools/console/program_log.h"
 
 namespace crema {
@@ -22,9 +23,12 @@ std::vector<int> gpus_of_ranks(ProgramLog& log, const SolverFile& file);
 // Meets the other ranks of a launch. From here on ranks above 0 log errors only.
 std::unique_ptr<World> meet_ranks(ProgramLog& log, const Launch& launch);
 
-// From here on -gpu is this rank's GPU: of those that it named, or of all if the solver requests a
-// GPU, the one with the rank's number on this machine.
-void take_gpu_of_rank(const Launch& launch, bool wanted);
+// This rank's GPU as a value of -gpu: of those that the flag names, or of all if the solver requests a
+// GPU, the one with the rank's number on this machine. "": the CPU.
+std::string gpu_of_rank(const Launch& launch, bool wanted);
+
+// How ranks exchange gradients: -wire and -buckets.
+ExchangeOptions exchange_of_flags();
 
 // Does `work` as one of several ranks, and returns the exit code. One rank reports an error,
 // immediately: ending the world takes a moment, in which a launcher may end this process.

@@ -71,11 +71,11 @@ std::string safe_name(const std::string& text) {
   return name.substr(0, kMost);
 }
 
-RunFolder::RunFolder(ProgramLog& log, const std::string& flag, const std::string& name,
+RunFolder::RunFolder(ProgramLog& log, const FlagValues& flags, const std::string& name,
                      const std::string& snapshot)
-    : log_(log) {
+    : log_(log), flags_(flags) {
   try {
-    choose(flag, name, snapshot);
+    choose(flags.at("run")[0], name, snapshot);
     const int train_log = open_log();
     make(snapshot);
     log_.copy_to(train_log, file("train.log"));
@@ -100,8 +100,7 @@ void RunFolder::remove_what_was_made() {
 void RunFolder::choose(const std::string& flag, const std::string& name,
                        const std::string& snapshot) {
   if (flag != "auto") {
-    path_ = flag;
-    while (path_.size() > 1 && path_.back() == '/') path_.pop_back();
+    path_ = without_slash(flag);
     for (size_t at = path_.find('/', 1);; at = path_.find('/', at + 1)) {
       if (make_folder(path_.substr(0, at))) made_.push_back(path_.substr(0, at));
       if (at == std::string::npos) return;
@@ -151,7 +150,7 @@ void RunFolder::make(const std::string& snapshot) {
   if (is_new_) {
     // open_log() found nothing but a log in this folder, so whatever gets these names is of this run.
     written_.insert(written_.end(), {"run.json", "metrics.jsonl", "metrics.csv", "tensorboard"});
-    return write_run_record(record);
+    return write_run_record(record, flags_);
   }
   require(!snapshot.empty(), "-run ", path_, ": this folder already has a run, ",
           described_run(record),
@@ -197,11 +196,13 @@ void RunFolder::begin(SolverFile given, Solver& solver) {
   if (given.solver.max_epoch() > 0)
     written += cat("# max_iter: ", solver.parameter().max_iter(), " are these epochs here\n");
   write_file_atomically(file("solver.prototxt"), written);
-  complete_run_record(file("run.json"), {.net = solver.net().name(),
-                                         .device = gpu ? cat("GPU ", context.ordinal()) : "CPU",
-                                         .seed = solver.seed(),
-                                         .resumed = !is_new_,
-                                         .iteration = solver.iteration()});
+  flags_["run"] = {path_};
+  complete_run_record(file("run.json"), flags_,
+                      {.net = solver.net().name(),
+                       .device = gpu ? cat("GPU ", context.ordinal()) : "CPU",
+                       .seed = solver.seed(),
+                       .resumed = !is_new_,
+                       .iteration = solver.iteration()});
   begun_ = true;
 }
 

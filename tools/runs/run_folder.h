@@ -14,16 +14,18 @@
 
 #include "solver/solver.h"
 #include "tools/console/program_log.h"
+#include "tools/flags/flag_reader.h"
 
 namespace crema {
 
 class RunFolder {
  public:
-  // `flag` is a folder or "auto", for runs/NAME-1, runs/NAME-2 ...; `name` is made safe for that.
-  // `snapshot` is -snapshot: with "auto" the newest of runs/NAME-K is taken. Makes the folder with
-  // a run.json in it, unless it has a run, and begins to copy the log. Error for a folder with a
-  // run if `snapshot` is empty, for one with other files, and while another run writes there.
-  RunFolder(ProgramLog& log, const std::string& flag, const std::string& name,
+  // `flags`: for run.json. Of them -run is a folder or "auto", for runs/NAME-1, runs/NAME-2 ...;
+  // `name` is made safe for that. `snapshot` is -snapshot: with "auto" the newest of runs/NAME-K is
+  // taken. Makes the folder with a run.json in it, unless it has a run, and begins to copy the log.
+  // Error for a folder with a run if `snapshot` is empty, for one with other files, and while
+  // another run writes there.
+  RunFolder(ProgramLog& log, const FlagValues& flags, const std::string& name,
             const std::string& snapshot);
   // Without begin(), removes what it created.
   ~RunFolder();
@@ -51,6 +53,7 @@ class RunFolder {
   void remove_what_was_made();
 
   ProgramLog& log_;
+  FlagValues flags_;
   std::string path_, prefix_;
   std::vector<std::string> made_;     // folders, the outermost first
   std::vector<std::string> written_;  // names in the folder that this object may remove

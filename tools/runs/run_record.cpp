@@ -8,7 +8,6 @@
 #include "base/strings.h"
 #include "base/system.h"
 #include "solver/events/run_identity.h"
-#include "tools/flags/settings_flag.h"
 #include "tools/flags/shell_words.h"
 #include "tools/runs/run_record_file.h"
 #include "tools/verb.h"
@@ -19,26 +18,26 @@ namespace {
 
 using Record = RunRecordJson;
 
-// Flags with other values than their defaults, wherever they were set.
-Record flags_now() {
-  Record flags = Record::object();
+// In the order in which the verb lists them.
+Record record_of(const FlagValues& flags) {
+  Record record = Record::object();
   for (const std::string& name : VerbRegistry::find("train")->flags) {
-    const auto flag = gflags::GetCommandLineFlagInfoOrDie(name.c_str());
-    if (flag.is_default) continue;
+    const auto given = flags.find(name);
+    if (given == flags.end()) continue;
     if (name == "set") {
-      flags[name] = settings_of_flag();
+      record[name] = given->second;
     } else {
-      flags[name] = flag.current_value;
+      record[name] = given->second[0];
     }
   }
-  return flags;
+  return record;
 }
 
-Record start_now() {
+Record start_now(const FlagValues& flags) {
   std::vector<std::string> words;
   for (const std::string& word : gflags::GetArgvs()) words.push_back(shell_quoted(word));
   return {{"command", join(words, " ")},
-          {"flags", flags_now()},
+          {"flags", record_of(flags)},
           {"folder", std::filesystem::current_path().string()},
           {"host", host_name()},
           {"pid", getpid()},
@@ -49,11 +48,14 @@ Record start_now() {
 
 }  // namespace
 
-void write_run_record(const std::string& path) { write_run_record(path, start_now()); }
+void write_run_record(const std::string& path, const FlagValues& flags) {
+  write_run_record(path, start_now(flags));
+}
 
-void complete_run_record(const std::string& path, const RunStartRecord& start) {
+void complete_run_record(const std::string& path, const FlagValues& flags,
+                         const RunStartRecord& start) {
   Record record = read_run_record(path);
-  Record now = start_now();
+  Record now = start_now(flags);
   Record& entry = start.resumed ? now : record;
   entry["net"] = start.net;
   entry["device"] = start.device;

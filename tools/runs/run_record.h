@@ -8,10 +8,12 @@
 #include <cstdint>
 #include <string>
 
+#include "tools/flags/flag_reader.h"
+
 namespace crema {
 
-// Writes run.json for a run that is about to be created.
-void write_run_record(const std::string& path);
+// Writes run.json for a run that is about to be created with these flags.
+void write_run_record(const std::string& path, const FlagValues& flags);
 
 struct RunStartRecord {
   std::string net, device;
@@ -21,6 +23,7 @@ struct RunStartRecord {
 };
 
 // Adds the data that are known once the run has been created. Error if the file is damaged.
-void complete_run_record(const std::string& path, const RunStartRecord& start);
+void complete_run_record(const std::string& path, const FlagValues& flags,
+                         const RunStartRecord& start);
 
 }  // namespace crema

@@ -4,21 +4,20 @@
 #include "base/files.h"
 #include "net/graph/filter.h"
 #include "solver/fields/solver_nets.h"
-#include "tools/flags/flags.h"
-#include "tools/flags/model_flag.h"
+#include "tools/flags/net_flags.h"
 #include "tools/inputs/assume.h"
 
 namespace crema {
 
 namespace {
 
-void replace_net(SolverParameter* solver) {
+void replace_net(const std::string& path, SolverParameter* solver) {
   solver->clear_net_param();
   solver->clear_train_net();
   solver->clear_train_net_param();
   solver->clear_test_net();
   solver->clear_test_net_param();
-  solver->set_net(FLAGS_model);
+  solver->set_net(path);
 }
 
 // Removes the layers of other phases and stages, whose sources need no shapes.
@@ -33,22 +32,22 @@ void keep_layers_of(NetFile* net, const NetState& state, Log& log) {
 
 }  // namespace
 
-void take_model_flag(SolverFile* file) {
-  if (FLAGS_model.empty()) return;
-  require(file_exists(find_file(FLAGS_model, folder_of(FLAGS_solver))), "-model ", FLAGS_model,
+void take_model_flag(const NetFlags& flags, SolverFile* file) {
+  if (flags.model.empty()) return;
+  require(file_exists(find_file(flags.model, folder_of(file->path))), "-model ", flags.model,
           ": there is no such file");
-  replace_net(&file->solver);
+  replace_net(flags.model, &file->solver);
 }
 
-void take_assume_flag(Log& log, SolverFile* file) {
-  if (FLAGS_assume.empty() && FLAGS_batch == 0) return;
-  SourceReplacer replacer(log, FLAGS_assume, FLAGS_batch);
+void take_assume_flag(Log& log, const NetFlags& flags, SolverFile* file) {
+  if (flags.assume.empty() && flags.batch == 0) return;
+  SourceReplacer replacer(log, flags.assume, flags.batch);
   const auto rewritten = [&](const NetSource& source, Phase phase) {
     NetFile net = open_net(*file, source);
     write_notes(log, net.upgrade.notes);
     net.upgrade.notes.clear();
     NetState state = source.state;
-    if (phase == TRAIN) add_level_and_stages(&state);
+    if (phase == TRAIN) add_level_and_stages(flags, &state);
     keep_layers_of(&net, net_state(phase, net.net, state), log);
     replacer.replace(net.net, [&net](int layer) { return net.where(layer); });
     return net;
@@ -59,7 +58,7 @@ void take_assume_flag(Log& log, SolverFile* file) {
     tests.push_back(source.tested() ? rewritten(source, TEST) : NetFile());
   replacer.finish();
   SolverParameter& solver = file->solver;
-  replace_net(&solver);
+  replace_net(flags.model, &solver);
   solver.clear_net();
   file->rewritten.emplace("train_net_param", train);
   *solver.mutable_train_net_param() = train.net;

@@ -3,15 +3,16 @@
 
 #include "base/log.h"
 #include "net/prototxt/prototxt.h"
+#include "tools/flags/net_flags.h"
 
 namespace crema {
 
 // Replaces every net that the solver names by -model, if that is given. Error if there is no such
 // file.
-void take_model_flag(SolverFile* file);
+void take_model_flag(const NetFlags& flags, SolverFile* file);
 
 // Writes the solver's nets, with their sources replaced, inside the solver, if -assume or -batch is
 // given.
-void take_assume_flag(Log& log, SolverFile* file);
+void take_assume_flag(Log& log, const NetFlags& flags, SolverFile* file);
 
 }  // namespace crema

@@ -14,8 +14,7 @@
 #include "solver/fields/solver_nets.h"
 #include "solver/solver.h"
 #include "tools/flags/flags.h"
-#include "tools/flags/model_flag.h"
-#include "tools/flags/switches.h"
+#include "tools/flags/net_flags.h"
 #include "tools/inputs/random_inputs.h"
 #include "tools/measure/memory_use.h"
 #include "tools/runs/train_nets.h"
@@ -55,8 +54,9 @@ std::string batch_field(LayerParameter layer) {
 
 }  // namespace
 
-BatchTrials::BatchTrials(ProgramLog& log, Context& context, const SolverFile& file)
-    : log_(log), context_(context), file_(file) {
+BatchTrials::BatchTrials(ProgramLog& log, Context& context, const NetFlags& flags,
+                         const SolverFile& file)
+    : log_(log), context_(context), flags_(flags), file_(file) {
   available_ = free_memory(context);
   if (available_ == std::numeric_limits<size_t>::max()) available_ = available_memory();  // a CPU
   find_sources();
@@ -67,7 +67,7 @@ void BatchTrials::find_sources() {
   const NetFile net = open_net(file_, source);
   write_notes(log_.library(), net.upgrade.notes);
   NetState state = source.state;
-  add_level_and_stages(&state);
+  add_level_and_stages(flags_, &state);
   const NetParameter filtered = filter_net(net.net, net_state(TRAIN, net.net, state), silent_log(),
                                            nullptr, [&net](int layer) { return net.where(layer); });
   for (const LayerParameter& layer : filtered.layer()) {
@@ -85,11 +85,12 @@ void BatchTrials::find_sources() {
 
 void BatchTrials::run_iterations(int64_t batch, bool timed, BatchTrial* trial) {
   SolverFile file = file_;
-  FLAGS_batch = static_cast<int32_t>(batch);
-  take_assume_flag(silent_log(), &file);
+  NetFlags flags = flags_;
+  flags.batch = static_cast<int>(batch);
+  take_assume_flag(silent_log(), flags, &file);
   SolverOptions options;
-  options.level = FLAGS_level;
-  options.stages = split(FLAGS_stage, ',');
+  options.level = flags.level;
+  options.stages = flags.stages;
   options.fills_inputs = true;
   set_passes(&options.net);
   options.net.precision = precision_of_flag(context_, file.solver.precision());

@@ -9,6 +9,7 @@
 #include "net/plan/memory_use.h"
 #include "net/prototxt/prototxt.h"
 #include "tools/console/program_log.h"
+#include "tools/flags/net_flags.h"
 
 namespace crema {
 
@@ -25,8 +26,8 @@ struct BatchTrial {
 
 class BatchTrials {
  public:
-  // `file`: the solver, without tests and snapshots; -assume applies.
-  BatchTrials(ProgramLog& log, Context& context, const SolverFile& file);
+  // `file`: the solver, without tests and snapshots; `flags.assume` applies.
+  BatchTrials(ProgramLog& log, Context& context, const NetFlags& flags, const SolverFile& file);
 
   // The batch that the net has, and the settings that change it, "layer[data].data_param.batch_size";
   // a source that no setting of one number changes is only named.
@@ -46,6 +47,7 @@ class BatchTrials {
 
   ProgramLog& log_;
   Context& context_;
+  const NetFlags flags_;
   const SolverFile& file_;
   size_t available_ = 0;
   int64_t own_ = 1;

@@ -11,7 +11,7 @@
 #include <cstring>
 
 #include "base/error.h"
-#include "tools/exec_arguments.h"
+#include "tools/flags/shell_words.h"
 
 extern char** environ;
 

@@ -9,8 +9,7 @@
 #include "tools/console/table.h"
 #include "tools/devices.h"
 #include "tools/flags/flags.h"
-#include "tools/flags/model_flag.h"
-#include "tools/flags/weights_flag.h"
+#include "tools/flags/net_flags.h"
 #include "tools/inputs/random_inputs.h"
 #include "tools/tune/differences.h"
 #include "tools/tune/warnings_only.h"
@@ -116,11 +115,12 @@ void print_first(const char* what, const std::vector<Row>& rows, double rounding
 
 }  // namespace
 
-NetPass run_pass(ProgramLog& log, const std::vector<std::vector<float>>& parameters) {
-  const std::unique_ptr<Context> context = make_context(log);
+NetPass run_pass(ProgramLog& log, const NetFlags& flags,
+                 const std::vector<std::vector<float>>& parameters) {
+  const std::unique_ptr<Context> context = make_context(log, FLAGS_gpu);
   const Precision precision = precision_of_flag(*context);
   log_device(log, *context, precision);
-  NetInput input = read_model(log, phase_of_flag(TRAIN));
+  NetInput input = read_model(log, flags, phase_of_flag(TRAIN));
   input.options.precision = precision;
   WarningsOnly warnings(log);
   context->set_log(warnings);

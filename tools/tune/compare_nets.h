@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "tools/console/program_log.h"
+#include "tools/flags/net_flags.h"
 
 namespace crema {
 
@@ -22,9 +23,10 @@ struct NetPass {
   std::vector<std::vector<float>> parameters;
 };
 
-// Makes the net of -model as the flags say, gives it `parameters` unless they are empty, and runs
+// Makes the net of `flags`, gives it `parameters` unless they are empty, and runs
 // one forward and, in phase TRAIN, one backward pass.
-NetPass run_pass(ProgramLog& log, const std::vector<std::vector<float>>& parameters);
+NetPass run_pass(ProgramLog& log, const NetFlags& flags,
+                 const std::vector<std::vector<float>>& parameters);
 
 // Prints both, layer by layer, and which layer is the first that differs, and the first beyond
 // rounding.

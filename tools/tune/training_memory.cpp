@@ -4,7 +4,7 @@
 #include "net/graph/filter.h"
 #include "net/graph/unfed_inputs.h"
 #include "solver/iteration/optimizer.h"
-#include "tools/flags/model_flag.h"
+#include "tools/flags/net_flags.h"
 
 namespace crema {
 

@@ -10,10 +10,8 @@
 #include "tools/console/table.h"
 #include "tools/devices.h"
 #include "tools/flags/flags.h"
-#include "tools/flags/model_flag.h"
-#include "tools/flags/settings_flag.h"
-#include "tools/flags/solver_flag.h"
-#include "tools/runs/train_nets.h"
+#include "tools/flags/net_flags.h"
+#include "tools/flags/solver_flags.h"
 #include "tools/tune/batch_trials.h"
 #include "tools/tune/warnings_only.h"
 #include "tools/verb.h"
@@ -27,22 +25,6 @@ constexpr double longest_iteration = 1;  // seconds; no larger batch is timed
 constexpr double longest_trial = 4;  // expected seconds of an iteration; no larger batch is tried
 constexpr double worth = 0.95;       // of the best speed: a smaller batch is as good
 constexpr int in_vain = 3;           // doublings without more speed, after which none is timed
-
-// With -model alone: SGD, as most solvers have it.
-SolverFile file_of_flags(ProgramLog& log) {
-  if (!FLAGS_solver.empty()) {
-    SolverFile file = read_solver(log);
-    take_model_flag(&file);
-    return file;
-  }
-  require(!FLAGS_model.empty(),
-          "nothing to train: give -solver SOLVER.prototxt or -model NET.prototxt");
-  SolverFile file =
-      parse_solver_text("base_lr: 0.0001 lr_policy: \"fixed\" momentum: 0.9 weight_decay: 0.0005",
-                        "-model", std::make_shared<Settings>(settings_of_flag()));
-  take_model_flag(&file);
-  return file;
-}
 
 // Losses of random data or of a rate that suits another batch do not matter here.
 void never_stop(SolverParameter* solver) {
@@ -162,13 +144,15 @@ void print_use(const BatchTrials& trials, int64_t batch) {
 int run_batch_find(const VerbCall& call) {
   ProgramLog& log = call.log;
   require(FLAGS_iterations > 0, "-iterations ", FLAGS_iterations, ": expected a positive number");
-  SolverFile file = file_of_flags(log);
+  const NetFlags flags = net_flags(call.flags);
+  SolverFile file = read_solver_or_model(
+      log, flags, "nothing to train: give -solver SOLVER.prototxt or -model NET.prototxt");
   never_stop(&file.solver);
   const std::unique_ptr<Context> context = context_of(log, file);
   log_device(log, *context, precision_of_flag(*context, file.solver.precision()));
   WarningsOnly warnings(log);
   context->set_log(warnings);
-  BatchTrials trials(log, *context, file);
+  BatchTrials trials(log, *context, flags, file);
   trials.run(0, false);  // as it is: errors are those of the training
   context->set_log(silent_log());
 

@@ -15,9 +15,8 @@
 #include "tools/console/terminal.h"
 #include "tools/devices.h"
 #include "tools/flags/flags.h"
-#include "tools/flags/model_flag.h"
-#include "tools/flags/settings_flag.h"
-#include "tools/flags/solver_flag.h"
+#include "tools/flags/net_flags.h"
+#include "tools/flags/solver_flags.h"
 #include "tools/tune/training_memory.h"
 #include "tools/verb.h"
 
@@ -80,11 +79,12 @@ std::string memory_line(ProgramLog& log, Log& warnings, const SolverFile& file,
 
 int run_check(const VerbCall& call) {
   require(!FLAGS_solver.empty(), "a solver is needed: -solver SOLVER.prototxt");
+  const NetFlags flags = net_flags(call.flags);
   const SolverFile file =
-      read_solver_file(FLAGS_solver, std::make_shared<Settings>(settings_of_flag()));
+      read_solver_file(FLAGS_solver, std::make_shared<Settings>(flags.settings));
   CheckOptions options;
   if (!FLAGS_weights.empty()) options.weights = {FLAGS_weights};
-  add_level_and_stages(&options.state);
+  add_level_and_stages(flags, &options.state);
   Findings findings = check_training(file, options);
   NetSource source = train_source(file);
   source.state.MergeFrom(options.state);

@@ -11,9 +11,7 @@
 #include "tools/classify/image_preparation.h"
 #include "tools/devices.h"
 #include "tools/flags/flags.h"
-#include "tools/flags/model_flag.h"
-#include "tools/flags/switches.h"
-#include "tools/flags/weights_flag.h"
+#include "tools/flags/net_flags.h"
 #include "tools/verb.h"
 
 namespace crema {
@@ -70,10 +68,10 @@ void say_assumed(const InputPreparation& preparation, const Shape& shape, Progra
 int run_classify(const VerbCall& call) {
   require(!FLAGS_weights.empty(), "weights are needed: -weights FILE.caffemodel");
   require(FLAGS_top > 0, "-top ", FLAGS_top, ": expected a positive number");
-  const std::unique_ptr<Context> context = make_context(call.log);
+  const std::unique_ptr<Context> context = make_context(call.log, FLAGS_gpu);
   const Precision precision = precision_of_flag(*context);
   log_device(call.log, *context, precision);
-  NetInput input = read_net(call.log, phase_of_flag(TEST));
+  NetInput input = read_net(call.log, net_flags(call.flags), phase_of_flag(TEST));
   const std::string& folder = input.options.folder;
   const std::vector<ImageSource> sources = sources_of(call.arguments, root_of(input.net), folder);
   int64_t images = 0;

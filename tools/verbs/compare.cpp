@@ -20,9 +20,10 @@ int run_compare(const VerbCall& call) {
     require(!FLAGS_model.empty() && !FLAGS_with.empty(),
             "expected two runs or two weights files, or one net and flags for the second "
             "computation: -model NET.prototxt -with \"-precision fp16\"");
-    const NetPass first = run_pass(call.log, {});
-    set_more_flags(FLAGS_with, "-with", "compare");
-    print_differences(first, run_pass(call.log, first.parameters));
+    FlagValues flags = call.flags;
+    const NetPass first = run_pass(call.log, net_flags(flags), {});
+    set_more_flags(FLAGS_with, "-with", "compare", &flags);
+    print_differences(first, run_pass(call.log, net_flags(flags), first.parameters));
     return 0;
   }
   require(paths.size() == 2, "give a second one to compare ", paths[0], " with");

@@ -16,11 +16,11 @@ int run_compute_image_mean(const VerbCall& call) {
   const bool named = call.arguments.size() > 2;
   require(!named || call.given.count("backend") == 0, "-backend ", FLAGS_backend, " and \"",
           named ? call.arguments[2] : "", "\" name the kind of database twice; keep one of them");
-  if (named) FLAGS_backend = call.arguments[2];
-  const Backend wanted = backend_named(FLAGS_backend);
+  const std::string backend = named ? call.arguments[2] : FLAGS_backend;
+  const Backend wanted = backend_named(backend);
   const FoundDatabase found = find_database(path);
   require((!named && call.given.count("backend") == 0) || found.backend == wanted, path,
-          ": is of kind ", title_of(found.backend), ", but -backend is ", FLAGS_backend,
+          ": is of kind ", title_of(found.backend), ", but -backend is ", backend,
           "; without it any kind is read");
   call.log.info(cat("Opened ", name_of(found.backend), " ", path));
   const Mean mean = compute_mean(*found.source, threads_of_flag(), call.log);

@@ -1,7 +1,6 @@
 // `crema convert_annoset ROOT/ LIST DB`: converts images with boxes into a database for AnnotatedData
 // layers. As with convert_imageset, the exit code is 0 even when some images had to be left out.
 #include "base/error.h"
-#include "tools/flags/annotation_flag.h"
 #include "tools/flags/convert_flags.h"
 #include "tools/flags/flags.h"
 #include "tools/verb.h"
@@ -29,7 +28,8 @@ int run_convert_annoset(const VerbCall& call) {
   const std::string &root = call.arguments[0], &list = call.arguments[1],
                     &database = call.arguments[2];
   if (FLAGS_anno_type == "classification") {
-    convert_annoset_of_classes(root, list, database, imageset_options(call), call.log);
+    convert_annoset_of_classes(root, list, database, imageset_options(call, FLAGS_backend),
+                               call.log);
     return 0;
   }
   require(FLAGS_anno_type == "detection", "-anno_type ", FLAGS_anno_type,
@@ -37,7 +37,7 @@ int run_convert_annoset(const VerbCall& call) {
           did_you_mean(FLAGS_anno_type, {"detection", "classification"}));
   require(!FLAGS_label_map_file.empty(), "-label_map_file is missing: the numbers of the classes");
   convert_annoset(root, list, FLAGS_label_map_file, FLAGS_check_label, database,
-                  imageset_options(call), call.log, format_of_boxes(call));
+                  imageset_options(call, FLAGS_backend), call.log, format_of_boxes(call));
   return 0;
 }
 

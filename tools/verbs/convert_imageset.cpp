@@ -18,22 +18,23 @@ int number_of_word(const std::string& word, const char* what) {
 
 // Caffe of 2013 and 2014 took arguments instead of flags: 0 or 1 for shuffling, the kind of database,
 // the height and the width.
-void take_old_arguments(const VerbCall& call) {
+ImagesetOptions options_of(const VerbCall& call) {
   const std::vector<std::string>& given = call.arguments;
   constexpr const char* flags[] = {"shuffle", "backend", "resize_height", "resize_width"};
   for (size_t i = 3; i < given.size(); ++i)
     require(call.given.count(flags[i - 3]) == 0, "-", flags[i - 3], " and the argument \"",
             given[i], "\" set the same value; keep one of them");
-  if (given.size() > 3) FLAGS_shuffle = number_of_word(given[3], "0 or 1: whether to shuffle") > 0;
-  if (given.size() > 4) FLAGS_backend = given[4];
-  if (given.size() > 5) FLAGS_resize_height = number_of_word(given[5], "a height in pixels");
-  if (given.size() > 6) FLAGS_resize_width = number_of_word(given[6], "a width in pixels");
+  ImagesetOptions options = imageset_options(call, given.size() > 4 ? given[4] : FLAGS_backend);
+  if (given.size() > 3)
+    options.shuffle = number_of_word(given[3], "0 or 1: whether to shuffle") > 0;
+  if (given.size() > 5) options.resize_height = number_of_word(given[5], "a height in pixels");
+  if (given.size() > 6) options.resize_width = number_of_word(given[6], "a width in pixels");
+  return options;
 }
 
 int run_convert_imageset(const VerbCall& call) {
   const std::vector<std::string>& given = call.arguments;
-  take_old_arguments(call);
-  const ImagesetOptions options = imageset_options(call);
+  const ImagesetOptions options = options_of(call);
   // Thousands of pictures and records are allocated and freed: the program keeps their memory.
   // Requesting it from the system each time took a quarter of the run.
   mallopt(M_MMAP_THRESHOLD, 32 << 20);

@@ -11,8 +11,7 @@
 #include "tools/console/table.h"
 #include "tools/devices.h"
 #include "tools/flags/flags.h"
-#include "tools/flags/model_flag.h"
-#include "tools/flags/settings_flag.h"
+#include "tools/flags/net_flags.h"
 #include "tools/verb.h"
 
 namespace crema {
@@ -68,15 +67,15 @@ void print_report(const TorchReport& report) {
 
 int run_convert_weights(const VerbCall& call) {
   require(!FLAGS_from.empty(), "weights are needed: -from WEIGHTS.safetensors or WEIGHTS.pth");
-  const std::unique_ptr<Context> context = make_context(call.log);
-  NetInput input = read_net(call.log, phase_of_flag(TEST));
+  const std::unique_ptr<Context> context = make_context(call.log, FLAGS_gpu);
+  NetInput input = read_net(call.log, net_flags(call.flags), phase_of_flag(TEST));
   const std::string map = names_file(input.options.folder);
   const std::unique_ptr<TensorFile> file = open_tensor_file(FLAGS_from);
   const DeployedNet deployed = deploy_model(call.log, input, 1);
   NetOptions options = input.options;
   options.where = [&](int i) { return input.options.where(deployed.origins[i]); };
   Net net(*context, deployed.net, options);
-  const Settings settings(settings_of_flag());
+  const Settings settings(net_flags(call.flags).settings);
   const WeightNames names =
       map.empty() ? own_names(net) : read_weight_names(map, settings.variables());
   std::optional<TorchInput> images;

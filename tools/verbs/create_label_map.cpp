@@ -1,7 +1,7 @@
 // `crema create_label_map [ROOT/] SOURCE MAP`: the numbers of the classes of a data set, for
 // convert_annoset and the layers of detectors.
 #include "base/error.h"
-#include "tools/flags/annotation_flag.h"
+#include "tools/flags/convert_flags.h"
 #include "tools/flags/flags.h"
 #include "tools/verb.h"
 

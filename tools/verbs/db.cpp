@@ -88,7 +88,8 @@ int run_db(const VerbCall& call) {
     require(std::count(action.flags.begin(), action.flags.end(), flag) > 0, "`crema db ", name,
             "` has no flag -", flag, "; it takes -", join(action.flags, ", -"));
   }
-  VerbCall rest{{call.arguments.begin() + 1, call.arguments.end()}, call.log, call.given};
+  VerbCall rest{
+      {call.arguments.begin() + 1, call.arguments.end()}, call.log, call.given, call.flags};
   const size_t count = rest.arguments.size();
   if (count < action.min_arguments || count > action.max_arguments) {
     fail(count < action.min_arguments

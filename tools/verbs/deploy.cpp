@@ -8,7 +8,7 @@
 #include "data/databases/class_names.h"
 #include "tools/classify/deployed_model.h"
 #include "tools/flags/flags.h"
-#include "tools/flags/model_flag.h"
+#include "tools/flags/net_flags.h"
 #include "tools/verb.h"
 
 namespace crema {
@@ -17,7 +17,7 @@ namespace {
 
 int run_deploy(const VerbCall& call) {
   require(FLAGS_batch >= 0, "-batch ", FLAGS_batch, ": expected a positive number");
-  const NetInput input = read_net(call.log, phase_of_flag(TEST));
+  const NetInput input = read_net(call.log, net_flags(call.flags), phase_of_flag(TEST));
   const DeployedNet deployed = deploy_model(call.log, input, FLAGS_batch);
   if (!FLAGS_labels.empty()) read_class_names(FLAGS_labels);  // refuses what is no such file
   const std::string text =

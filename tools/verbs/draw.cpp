@@ -3,7 +3,7 @@
 
 #include "base/files.h"
 #include "tools/flags/flags.h"
-#include "tools/flags/model_flag.h"
+#include "tools/flags/net_flags.h"
 #include "tools/pages/drawing/net_drawing.h"
 #include "tools/verb.h"
 
@@ -12,9 +12,10 @@ namespace crema {
 namespace {
 
 int run_draw(const VerbCall& call) {
-  FLAGS_model = call.arguments[0];
-  const NetInput input = read_model(call.log, phase_of_flag(TRAIN));
-  const std::string svg = net_svg(input, FLAGS_model, call.log);
+  NetFlags flags = net_flags(call.flags);
+  flags.model = call.arguments[0];
+  const NetInput input = read_model(call.log, flags, phase_of_flag(TRAIN));
+  const std::string svg = net_svg(input, flags.model, call.log);
   if (FLAGS_output.empty()) {
     std::cout << svg << std::flush;
   } else {

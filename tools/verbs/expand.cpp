@@ -6,7 +6,7 @@
 
 #include "base/files.h"
 #include "net/prototxt/settings.h"
-#include "tools/flags/settings_flag.h"
+#include "tools/flags/net_flags.h"
 #include "tools/verb.h"
 
 namespace crema {
@@ -15,7 +15,7 @@ namespace {
 
 int run_expand(const VerbCall& call) {
   const std::string& path = call.arguments[0];
-  Settings settings(settings_of_flag());
+  Settings settings(net_flags(call.flags).settings);
   std::vector<std::string> used;
   const std::string text = expand(path, read_text(path), settings.variables(), &used).text();
   settings.note_used(used);

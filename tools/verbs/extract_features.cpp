@@ -10,8 +10,7 @@
 #include "tools/db/feature_writer.h"
 #include "tools/devices.h"
 #include "tools/flags/flags.h"
-#include "tools/flags/model_flag.h"
-#include "tools/flags/weights_flag.h"
+#include "tools/flags/net_flags.h"
 #include "tools/inputs/random_inputs.h"
 #include "tools/verb.h"
 
@@ -32,11 +31,11 @@ int number_in(const std::string& text, const std::string& what, int minimum) {
   return number;
 }
 
-// Converts Caffe's last arguments to -gpu: CPU or GPU, and the number of the GPU, N or DEVICE_ID=N.
-// They override a -gpu of the environment; together with one on the command line (`both`) they are
-// refused.
-void take_device(const std::vector<std::string>& words, bool both) {
-  if (words.empty()) return;
+// The value of -gpu for Caffe's last arguments: CPU or GPU, and the number of the GPU, N or
+// DEVICE_ID=N. They override a -gpu of the environment; together with one on the command line
+// (`both`) they are refused.
+std::string gpu_of_words(const std::vector<std::string>& words, bool both) {
+  if (words.empty()) return FLAGS_gpu;
   require(words[0] == "CPU" || words[0] == "GPU", "\"", words[0], "\": expected CPU or GPU");
   require(!both, words[0], " and -gpu ", FLAGS_gpu, ": give one of them");
   int id = 0;
@@ -45,10 +44,9 @@ void take_device(const std::vector<std::string>& words, bool both) {
     id = number_in(starts_with(words[1], name) ? words[1].substr(name.size()) : words[1],
                    "the GPU behind " + words[0], 0);
   }
-  FLAGS_gpu.clear();
-  if (words[0] == "CPU") return;
+  if (words[0] == "CPU") return "";
   require(gpu_count() > 0, "GPU: ", gpu_problem(), "; give CPU to compute on the CPU");
-  FLAGS_gpu = std::to_string(id);
+  return std::to_string(id);
 }
 
 // HDF5Data needs labels next to the data: those of the net, if it has a blob of this name.
@@ -102,26 +100,27 @@ void put_samples(Net& net, const Feature& feature, Log& log) {
 
 int run_extract_features(const VerbCall& call) {
   const std::vector<std::string>& words = call.arguments;
-  FLAGS_weights = words[0];
-  FLAGS_model = words[1];
+  NetFlags flags = net_flags(call.flags);
+  flags.model = words[1];
   const int batches = number_in(words[4], "number of batches", 1);
   // Caffe of 2014 wrote LevelDBs and took no kind.
   const bool has_kind = words.size() > 5 && words[5] != "CPU" && words[5] != "GPU";
   const FeatureFormat format = feature_format(has_kind ? words[5] : "leveldb", FLAGS_overwrite);
-  take_device({words.begin() + (has_kind ? 6 : 5), words.end()}, call.given.count("gpu") > 0);
+  const std::string gpu =
+      gpu_of_words({words.begin() + (has_kind ? 6 : 5), words.end()}, call.given.count("gpu") > 0);
 
-  const std::unique_ptr<Context> context = make_context(call.log);
+  const std::unique_ptr<Context> context = make_context(call.log, gpu);
   call.log.info(context->device() == Device::gpu ? cat("Using GPU ", context->ordinal())
                                                  : "Using CPU");
   const Precision precision = precision_of_flag(*context);
   log_device(call.log, *context, precision);
-  NetInput input = read_model(call.log, phase_of_flag(TEST));
+  NetInput input = read_model(call.log, flags, phase_of_flag(TEST));
   input.options.keep_blobs = true;
   input.options.precision = precision;
   Net net(*context, input.net, input.options);
-  if (FLAGS_assume.empty())
+  if (flags.assume.empty())
     refuse_unfed_inputs(input.net, input.options.state, input.options.where);
-  load_weights_of_flag(net);
+  load_weights_of_list(net, words[0]);
   fill_random_inputs(net);
   const std::vector<Feature> features = features_of(net, words[2], words[3], format, call.log);
   const int64_t records = records_of(net), samples = batches * batch_of(net);

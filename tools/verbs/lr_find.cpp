@@ -10,12 +10,9 @@
 #include "solver/solver.h"
 #include "tools/devices.h"
 #include "tools/flags/flags.h"
-#include "tools/flags/model_flag.h"
-#include "tools/flags/settings_flag.h"
+#include "tools/flags/net_flags.h"
 #include "tools/flags/shell_words.h"
-#include "tools/flags/solver_flag.h"
-#include "tools/flags/switches.h"
-#include "tools/flags/weights_flag.h"
+#include "tools/flags/solver_flags.h"
 #include "tools/pages/charts/standalone_chart.h"
 #include "tools/runs/status_reader.h"
 #include "tools/tune/warnings_only.h"
@@ -107,13 +104,13 @@ std::string plot_of(const std::string& net, const std::vector<RatePoint>& points
   return standalone_chart(chart);
 }
 
-std::string command_with(double rate) {
+std::string command_with(const NetFlags& flags, double rate) {
   std::string command = "crema train -solver " + shell_quoted(FLAGS_solver);
-  for (const std::string& setting : settings_of_flag()) command += " -set " + shell_quoted(setting);
+  for (const std::string& setting : flags.settings) command += " -set " + shell_quoted(setting);
   return cat(command, " -set base_lr=", rate_text(rate));
 }
 
-void print_findings(const RateSearch& search, const RateProposal& found) {
+void print_findings(const NetFlags& flags, const RateSearch& search, const RateProposal& found) {
   const std::vector<RatePoint>& points = search.points();
   std::cout << "The loss was " << loss_text(points[0].loss) << " at a rate of "
             << rate_text(points[0].rate);
@@ -134,7 +131,7 @@ void print_findings(const RateSearch& search, const RateProposal& found) {
     std::cout << "The loss was still falling at the end: a larger -end_lr may show more.\n";
   if (found.proposed < FLAGS_start_lr)
     std::cout << "It is smaller than every rate tried: use a smaller -start_lr to test it.\n";
-  std::cout << "Use it: " << command_with(found.proposed) << "\n";
+  std::cout << "Use it: " << command_with(flags, found.proposed) << "\n";
 }
 
 int run_lr_find(const VerbCall& call) {
@@ -144,14 +141,15 @@ int run_lr_find(const VerbCall& call) {
           ": expected two positive rates, the first smaller than the second");
   const int iterations = iterations_of_search();
   const std::string name = name_of_output();
-  SolverFile file = read_solver(log);
+  const NetFlags flags = net_flags(call.flags);
+  SolverFile file = read_solver(log, flags);
   raise_rate(iterations, &file.solver);
   const std::unique_ptr<Context> context = context_of(log, file);
   SolverOptions options;
   if (!FLAGS_weights.empty()) options.weights = {FLAGS_weights};
   options.weights_mode = weights_mode_of_flag();
-  options.level = FLAGS_level;
-  options.stages = split(FLAGS_stage, ',');
+  options.level = flags.level;
+  options.stages = flags.stages;
   set_passes(&options.net);
   options.net.precision = precision_of_flag(*context, file.solver.precision());
   options.capture = switches_of_flag().capture;
@@ -176,7 +174,7 @@ int run_lr_find(const VerbCall& call) {
   write_file_atomically(name + ".csv", csv_of_points(points));
   write_file_atomically(name + ".svg", plot_of(solver.net().name(), points, found));
   log.info(cat("Wrote ", name, ".svg and ", name, ".csv"));
-  print_findings(search, found);
+  print_findings(flags, search, found);
   return 0;
 }
 

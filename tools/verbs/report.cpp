@@ -9,8 +9,7 @@
 #include "net/sources/source_files.h"
 #include "tools/devices.h"
 #include "tools/flags/flags.h"
-#include "tools/flags/model_flag.h"
-#include "tools/flags/weights_flag.h"
+#include "tools/flags/net_flags.h"
 #include "tools/pages/report/report_net.h"
 #include "tools/pages/report/report_page.h"
 #include "tools/pages/report/report_run.h"
@@ -63,11 +62,11 @@ void write_report(ProgramLog& log, const Report& report) {
 void report_one(const VerbCall& call, const FoundRuns& file, const std::vector<Run>& runs) {
   Report report;
   report.title = file.name;
-  const std::unique_ptr<Context> context = make_context(call.log);
+  const std::unique_ptr<Context> context = make_context(call.log, FLAGS_gpu);
   std::unique_ptr<Net> net;
   std::optional<Trained> trained;
   if (!FLAGS_model.empty()) {
-    NetInput input = read_model(call.log, TEST);
+    NetInput input = read_model(call.log, net_flags(call.flags), TEST);
     input.options.keep_blobs = true;
     context->set_log(silent_log());
     net = std::make_unique<Net>(*context, input.net, input.options);

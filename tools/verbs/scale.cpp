@@ -15,14 +15,12 @@
 #include "solver/iteration/optimizer.h"
 #include "tools/devices.h"
 #include "tools/flags/flags.h"
-#include "tools/flags/model_flag.h"
+#include "tools/flags/net_flags.h"
 #include "tools/flags/numbers_of.h"
-#include "tools/flags/settings_flag.h"
-#include "tools/flags/solver_flag.h"
-#include "tools/flags/switches.h"
+#include "tools/flags/solver_flags.h"
 #include "tools/inputs/assume.h"
 #include "tools/inputs/random_inputs.h"
-#include "tools/ranks/exchange_flags.h"
+#include "tools/ranks/world_flags.h"
 #include "tools/runs/train_nets.h"
 #include "tools/scale/measure_profile.h"
 #include "tools/scale/prediction.h"
@@ -77,28 +75,12 @@ Exchange predicted_exchange() {
   return exchange;
 }
 
-// With -model alone: SGD, as most solvers have it.
-SolverFile file_of_flags(ProgramLog& log) {
-  require(!FLAGS_solver.empty() || !FLAGS_model.empty(),
-          "nothing to measure: give -solver SOLVER.prototxt, -model NET.prototxt, or -times FILE "
-          "with the times that an earlier run wrote");
-  SolverFile file = !FLAGS_solver.empty()
-                        ? read_solver(log)
-                        : parse_solver_text(
-                              "base_lr: 0.0001 lr_policy: \"fixed\" momentum: 0.9 weight_decay: "
-                              "0.0005",
-                              "-model", std::make_shared<Settings>(settings_of_flag()));
-  take_model_flag(&file);
-  train_only(&file.solver);
-  return file;
-}
-
-NetInput training_net(ProgramLog& log, const SolverFile& file) {
+NetInput training_net(ProgramLog& log, const NetFlags& flags, const SolverFile& file) {
   const NetSource source = train_source(file);
   const auto net = std::make_shared<const NetFile>(open_net(file, source));
   write_notes(log.library(), net->upgrade.notes);
   NetState state = source.state;
-  add_level_and_stages(&state);
+  add_level_and_stages(flags, &state);
   NetInput input;
   input.options.state = net_state(TRAIN, net->net, state);
   std::vector<int> kept;
@@ -108,7 +90,7 @@ NetInput training_net(ProgramLog& log, const SolverFile& file) {
   input.options.where = [net, kept](int layer) { return net->where(kept[layer]); };
   input.options.frozen = frozen_layers(file);
   input.options.histories = kept_arenas(file.solver);
-  SourceReplacer replacer(log, FLAGS_assume, FLAGS_batch);
+  SourceReplacer replacer(log, flags.assume, flags.batch);
   replacer.replace(input.net, input.options.where);
   replacer.finish();
   set_passes(&input.options);
@@ -124,9 +106,14 @@ StepProfile profile_of_flags(const VerbCall& call) {
     }
     return profile_of_json(read_text(FLAGS_times), FLAGS_times);
   }
-  const SolverFile file = file_of_flags(call.log);
+  const NetFlags flags = net_flags(call.flags);
+  SolverFile file = read_solver_or_model(call.log, flags,
+                                         "nothing to measure: give -solver SOLVER.prototxt, -model "
+                                         "NET.prototxt, or -times FILE with the "
+                                         "times that an earlier run wrote");
+  train_only(&file.solver);
   const std::unique_ptr<Context> context = context_of(call.log, file);
-  NetInput input = training_net(call.log, file);
+  NetInput input = training_net(call.log, flags, file);
   input.options.precision = precision_of_flag(*context, file.solver.precision());
   log_device(call.log, *context, input.options.precision);
   const std::string device =

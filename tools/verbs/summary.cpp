@@ -10,7 +10,7 @@
 #include "tools/console/table.h"
 #include "tools/devices.h"
 #include "tools/flags/flags.h"
-#include "tools/flags/model_flag.h"
+#include "tools/flags/net_flags.h"
 #include "tools/verb.h"
 
 namespace crema {
@@ -98,7 +98,7 @@ void print_peak(const MemoryPeak& peak) {
 }
 
 int print_memory(const VerbCall& call, NetInput& input) {
-  const std::unique_ptr<Context> context = make_context(call.log);
+  const std::unique_ptr<Context> context = make_context(call.log, FLAGS_gpu);
   context->set_log(silent_log());
   input.options.precision = precision_of_flag(*context);
   Net net(*context, input.net, input.options);
@@ -138,7 +138,7 @@ int print_memory(const VerbCall& call, NetInput& input) {
 
 int run_summary(const VerbCall& call) {
   const Phase phase = phase_of_flag(TRAIN);
-  NetInput input = read_model(call.log, phase);
+  NetInput input = read_model(call.log, net_flags(call.flags), phase);
   if (FLAGS_memory) return print_memory(call, input);
   Context context(Device::cpu);
   GraphOptions options;

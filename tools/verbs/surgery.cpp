@@ -12,8 +12,7 @@
 #include "tools/devices.h"
 #include "tools/flags/flags.h"
 #include "tools/flags/image_flags.h"
-#include "tools/flags/model_flag.h"
-#include "tools/flags/weights_flag.h"
+#include "tools/flags/net_flags.h"
 #include "tools/verb.h"
 
 namespace crema {
@@ -61,8 +60,8 @@ void set_image_size(Surgery* surgery, NetPreparation* preparation) {
 
 int run_surgery(const VerbCall& call) {
   check_surgery_flags();
-  const std::unique_ptr<Context> context = make_context(call.log);
-  const NetInput input = read_net(call.log, phase_of_flag(TEST));
+  const std::unique_ptr<Context> context = make_context(call.log, FLAGS_gpu);
+  const NetInput input = read_net(call.log, net_flags(call.flags), phase_of_flag(TEST));
   DeployedNet deployed = deploy_model(call.log, input, FLAGS_batch);
   NetOptions options = input.options;
   options.where = [&](int i) { return input.options.where(deployed.origins[i]); };

@@ -11,8 +11,7 @@
 #include "tools/console/table.h"
 #include "tools/devices.h"
 #include "tools/flags/flags.h"
-#include "tools/flags/model_flag.h"
-#include "tools/flags/settings_flag.h"
+#include "tools/flags/net_flags.h"
 #include "tools/measure/memory_use.h"
 #include "tools/runs/train_nets.h"
 #include "tools/tune/sweep_runs.h"
@@ -35,23 +34,24 @@ const std::vector<std::string>& passed_flags() {
   return flags;
 }
 
-std::vector<std::string> flags_of_trainings() {
+std::vector<std::string> flags_of_trainings(const FlagValues& given) {
   std::vector<std::string> words;
   for (const std::string& name : passed_flags()) {
-    const auto flag = gflags::GetCommandLineFlagInfoOrDie(name.c_str());
-    if (!flag.is_default) words.push_back(cat("-", name, "=", flag.current_value));
+    if (const auto flag = given.find(name); flag != given.end())
+      words.push_back(cat("-", name, "=", flag->second[0]));
   }
-  for (const std::string& setting : settings_of_flag()) words.push_back("-set=" + setting);
+  for (const std::string& setting : net_flags(given).settings) words.push_back("-set=" + setting);
   return words;
 }
 
 // A mistake in a path or a value is told before anything is trained.
-void check_combinations(const std::vector<std::vector<std::string>>& combinations) {
+void check_combinations(const NetFlags& flags,
+                        const std::vector<std::vector<std::string>>& combinations) {
   for (size_t i = 0; i < std::min(combinations.size(), checked_combinations); ++i) {
-    std::vector<std::string> settings = settings_of_flag();
+    std::vector<std::string> settings = flags.settings;
     settings.insert(settings.end(), combinations[i].begin(), combinations[i].end());
     SolverFile file = read_solver_file(FLAGS_solver, std::make_shared<Settings>(settings));
-    if (!FLAGS_model.empty()) continue;  // which replaces the nets that the settings may be of
+    if (!flags.model.empty()) continue;  // which replaces the nets that the settings may be of
     open_net(file, train_source(file));
     for (const NetSource& source : test_sources(file)) open_net(file, source);
     file.settings->require_used();
@@ -60,22 +60,22 @@ void check_combinations(const std::vector<std::vector<std::string>>& combination
 
 // How many of the runs fit into memory at the same time: at least one, at most `jobs`. Only the
 // first combinations are measured, because the others hardly differ.
-int jobs_in_memory(ProgramLog& log, int jobs,
+int jobs_in_memory(ProgramLog& log, const NetFlags& flags, int jobs,
                    const std::vector<std::vector<std::string>>& combinations) {
   constexpr size_t counted_combinations = 16;
   // Random inputs are made by the training itself.
-  if (jobs == 1 || !FLAGS_assume.empty() || FLAGS_batch != 0) return jobs;
+  if (jobs == 1 || !flags.assume.empty() || flags.batch != 0) return jobs;
   size_t most = 1;
-  const std::unique_ptr<Context> context = make_context(log);
+  const std::unique_ptr<Context> context = make_context(log, FLAGS_gpu);
   context->set_log(silent_log());
   for (size_t i = 0; i < std::min(combinations.size(), counted_combinations); ++i) {
-    std::vector<std::string> settings = settings_of_flag();
+    std::vector<std::string> settings = flags.settings;
     settings.insert(settings.end(), combinations[i].begin(), combinations[i].end());
     SolverFile file = read_solver_file(FLAGS_solver, std::make_shared<Settings>(settings));
-    take_model_flag(&file);
+    take_model_flag(flags, &file);
     try {
       NetSource source = train_source(file);
-      add_level_and_stages(&source.state);
+      add_level_and_stages(flags, &source.state);
       most = std::max(most, memory_of_training(*context, file, source).first.total());
     } catch (const Error&) {
       // Its own training says so, in its row.
@@ -138,19 +138,20 @@ void write_report(ProgramLog& log, const std::string& folder) {
 
 int run_sweep(const VerbCall& call) {
   require(!FLAGS_solver.empty(), "a solver is needed: -solver SOLVER.prototxt");
-  require(!FLAGS_sweep.empty(),
+  require(call.flags.count("sweep") > 0,
           "-sweep is missing: the values to try, such as -sweep base_lr=0.1,0.01");
   require(!FLAGS_run.empty() && FLAGS_run != "auto", "a folder for the runs is needed: -run DIR");
   require(FLAGS_random >= 0, "-random ", FLAGS_random, ": expected how many combinations to train");
   SweepPlaces places = places_of_flags();
   const auto combinations =
-      combinations_of(parse_sweep(split(FLAGS_sweep, '\n')), FLAGS_random, FLAGS_seed);
-  check_combinations(combinations);
-  const SweepScore score = score_of(
-      read_solver_file(FLAGS_solver, std::make_shared<Settings>(settings_of_flag())).solver);
-  SweepRecord record = record_for(FLAGS_run, flags_of_trainings());
+      combinations_of(parse_sweep(call.flags.at("sweep")), FLAGS_random, FLAGS_seed);
+  const NetFlags flags = net_flags(call.flags);
+  check_combinations(flags, combinations);
+  const SweepScore score =
+      score_of(read_solver_file(FLAGS_solver, std::make_shared<Settings>(flags.settings)).solver);
+  SweepRecord record = record_for(FLAGS_run, flags_of_trainings(call.flags));
   const std::vector<size_t> chosen = record.take(combinations);
-  if (places.gpus.empty()) places.jobs = jobs_in_memory(call.log, places.jobs, combinations);
+  if (places.gpus.empty()) places.jobs = jobs_in_memory(call.log, flags, places.jobs, combinations);
   std::filesystem::create_directories(FLAGS_run);
 
   SweepRuns sweep(call.log, places, FLAGS_run, record, chosen, score);

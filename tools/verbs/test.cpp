@@ -18,8 +18,7 @@
 #include "solver/test/test_scores.h"
 #include "tools/devices.h"
 #include "tools/flags/flags.h"
-#include "tools/flags/model_flag.h"
-#include "tools/flags/weights_flag.h"
+#include "tools/flags/net_flags.h"
 #include "tools/inputs/random_inputs.h"
 #include "tools/ranks/start_ranks.h"
 #include "tools/ranks/world_flags.h"
@@ -250,10 +249,10 @@ void test(ProgramLog& log, Net& net, const std::vector<std::string>& asked,
   if (!results.not_finite.empty()) fail(results.not_finite);
 }
 
-// On one rank of several, or alone: `world` is null then.
-int test(const VerbCall& call, World* world) {
+// On one rank of several, or alone: `world` is null then. `gpu`: as -gpu names it.
+int test(const VerbCall& call, const std::string& gpu, World* world) {
   const std::vector<std::string> asked = parse_class_metrics(FLAGS_metrics);
-  const std::unique_ptr<Context> context = make_context(call.log);
+  const std::unique_ptr<Context> context = make_context(call.log, gpu);
   if (context->device() == Device::gpu) {
     call.log.info(cat("Use GPU with device ID ", context->ordinal()));
     call.log.info(cat("GPU device name: ", gpu_name(context->ordinal())));
@@ -264,7 +263,7 @@ int test(const VerbCall& call, World* world) {
   log_device(call.log, *context, precision);
   if (world) world->connect(*context);
   std::optional<RankPause> pause(*context);  // reading and tuning take what they take
-  NetInput input = read_model(call.log, phase_of_flag(TEST));
+  NetInput input = read_model(call.log, net_flags(call.flags), phase_of_flag(TEST));
   require(!world || input.options.state.phase() == TEST,
           "-phase TRAIN: each rank would have different data; several ranks can test in phase TEST "
           "only");
@@ -303,13 +302,11 @@ int run_test(const VerbCall& call) {
   const std::optional<Launch> launch = launch_of_environment();
   if (!launch) {
     const std::vector<int> gpus = gpus_of_ranks(call.log, SolverFile());
-    return gpus.empty() ? test(call, nullptr) : start_ranks(gpus, call.words);
+    return gpus.empty() ? test(call, FLAGS_gpu, nullptr) : start_ranks(gpus, call.words);
   }
   const std::unique_ptr<World> world = meet_ranks(call.log, *launch);
-  return run_on_rank(call.log, *world, [&] {
-    take_gpu_of_rank(*launch, false);
-    return test(call, world.get());
-  });
+  return run_on_rank(call.log, *world,
+                     [&] { return test(call, gpu_of_rank(*launch, false), world.get()); });
 }
 
 REGISTER_VERB(

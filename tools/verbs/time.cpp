@@ -7,7 +7,7 @@
 #include "tools/console/table.h"
 #include "tools/devices.h"
 #include "tools/flags/flags.h"
-#include "tools/flags/model_flag.h"
+#include "tools/flags/net_flags.h"
 #include "tools/inputs/random_inputs.h"
 #include "tools/measure/limits.h"
 #include "tools/measure/step_times.h"
@@ -148,7 +148,7 @@ int run_time(const VerbCall& call) {
   require(FLAGS_iterations > 0, "-iterations ", FLAGS_iterations, ": expected a positive number");
   require(!FLAGS_forward_only || !FLAGS_train_step,
           "-forward_only and -train_step exclude each other: a training step has both passes");
-  const std::unique_ptr<Context> context = make_context(call.log);
+  const std::unique_ptr<Context> context = make_context(call.log, FLAGS_gpu);
   if (context->device() == Device::gpu) {
     call.log.info(cat("Use GPU with device ID ", context->ordinal()));
   } else {
@@ -156,7 +156,7 @@ int run_time(const VerbCall& call) {
   }
   const Precision precision = precision_of_flag(*context);
   log_device(call.log, *context, precision);
-  NetInput input = read_model(call.log, phase_of_flag(TRAIN));
+  NetInput input = read_model(call.log, net_flags(call.flags), phase_of_flag(TRAIN));
   input.options.backward = !FLAGS_forward_only;
   input.options.histories = FLAGS_train_step ? 1 : 0;
   input.options.precision = precision;

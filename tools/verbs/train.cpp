@@ -17,15 +17,10 @@
 #include "solver/test/class_metrics.h"
 #include "tools/devices.h"
 #include "tools/flags/flags.h"
-#include "tools/flags/model_flag.h"
-#include "tools/flags/settings_flag.h"
+#include "tools/flags/net_flags.h"
 #include "tools/flags/shell_words.h"
-#include "tools/flags/switches.h"
-#include "tools/flags/tensorboard_flag.h"
-#include "tools/flags/weights_flag.h"
 #include "tools/inputs/random_inputs.h"
 #include "tools/measure/memory_use.h"
-#include "tools/ranks/exchange_flags.h"
 #include "tools/ranks/start_ranks.h"
 #include "tools/ranks/world_flags.h"
 #include "tools/runs/expanded_solver.h"
@@ -57,36 +52,36 @@ std::string program_of(const VerbCall& call) {
   return shell_quoted(path) + (VerbRegistry::has(name) ? "" : " train");
 }
 
-// This command, but resuming from `state`.
-std::string resume_command(const std::string& program, const std::string& state) {
+// The command with these flags, but resuming from `state`.
+std::string resume_command(const std::string& program, const FlagValues& flags,
+                           const std::string& state) {
   std::string command = program;
   for (const std::string& name : VerbRegistry::find("train")->flags) {
-    const auto flag = gflags::GetCommandLineFlagInfoOrDie(name.c_str());
-    if (flag.is_default || name == "snapshot" || name == "weights" || name == "weights_mode")
+    const auto values = flags.find(name);
+    if (values == flags.end() || name == "snapshot" || name == "weights" || name == "weights_mode")
       continue;
-    if (name == "set") {
-      for (const std::string& setting : settings_of_flag())
-        command += " -set " + shell_quoted(setting);
-      continue;
-    }
-    command += cat(" -", name, flag.type == "string" ? " " : "=", shell_quoted(flag.current_value));
+    const char* const separator = lookup_flag(name)->type == "string" ? " " : "=";
+    for (const std::string& value : values->second)
+      command += cat(" -", name, separator, shell_quoted(value));
   }
   return command + " -snapshot " + shell_quoted(state);
 }
 
-// For -run; null without it. From here on the flag is the folder.
-std::unique_ptr<RunFolder> make_run_folder(ProgramLog& log, const SolverFile& file) {
+// For -run; null without it. From here on `flags` name the folder.
+std::unique_ptr<RunFolder> make_run_folder(ProgramLog& log, const SolverFile& file,
+                                           FlagValues* flags) {
   if (FLAGS_run.empty()) return nullptr;
   require_net_files(file);
   const std::string of_net = open_net(file, train_source(file)).net.name();
   const std::string of_file = std::filesystem::path(file.path).stem();
-  auto run = std::make_unique<RunFolder>(
-      log, FLAGS_run, safe_name(of_net).empty() ? of_file : of_net, FLAGS_snapshot);
-  FLAGS_run = run->path();
+  auto run = std::make_unique<RunFolder>(log, *flags, safe_name(of_net).empty() ? of_file : of_net,
+                                         FLAGS_snapshot);
+  (*flags)["run"] = {run->path()};
   return run;
 }
 
-SolverOptions options_of_flags(const std::string& program) {
+// `flags`: of the command that resumes, when it is asked for.
+SolverOptions options_of_flags(const std::string& program, const FlagValues& flags) {
   SolverOptions options;
   if (!FLAGS_weights.empty()) options.weights = {FLAGS_weights};
   options.weights_mode = weights_mode_of_flag();
@@ -94,24 +89,25 @@ SolverOptions options_of_flags(const std::string& program) {
   options.metrics = parse_class_metrics(FLAGS_metrics);
   options.confusions = true;
   NetState state;
-  add_level_and_stages(&state);
+  add_level_and_stages(net_flags(flags), &state);
   options.level = state.level();
   options.stages.assign(state.stage().begin(), state.stage().end());
   set_passes(&options.net);
-  options.resume_command = [program](const std::string& state) {
-    return resume_command(program, state);
+  options.resume_command = [program, &flags](const std::string& state) {
+    return resume_command(program, flags, state);
   };
   return options;
 }
 
 // The findings of `crema check`, without its notes. The solver has been created, so all errors were
 // reported.
-void log_findings(ProgramLog& log, const SolverFile& file, const SolverOptions& options) {
+void log_findings(ProgramLog& log, const NetFlags& flags, const SolverFile& file,
+                  const SolverOptions& options) {
   CheckOptions check;
   check.weights = options.weights;
   check.resumes = !options.snapshot.empty();
   check.reads_weights = false;
-  add_level_and_stages(&check.state);
+  add_level_and_stages(flags, &check.state);
   try {
     for (const Finding& finding : check_training(file, check)) {
       if (finding.severity != Severity::info) log.warning(cat(finding.where, ": ", finding.text));
@@ -163,12 +159,27 @@ bool asks_for_gpu(const SolverFile& file) {
   return file.solver.has_solver_mode() && file.solver.solver_mode() == SolverParameter::GPU;
 }
 
-std::unique_ptr<Context> make_train_context(ProgramLog& log, const SolverFile& file) {
+std::unique_ptr<Context> make_train_context(ProgramLog& log, const std::string& gpu,
+                                            const SolverFile& file) {
   const auto& numbers = file.solver.device_id();
   const int number = numbers.empty() ? 0 : numbers[0];
-  std::unique_ptr<Context> context = make_context(log, asks_for_gpu(file) ? number : -1);
+  std::unique_ptr<Context> context = make_context(log, gpu, asks_for_gpu(file) ? number : -1);
   say_device_as_caffe(log, *context);
   return context;
+}
+
+// The folder for event files: that of -tensorboard, or for "auto" the folder `tensorboard` in `beside`;
+// "": none is wanted.
+std::string tensorboard_folder(const std::string& beside) {
+  require(FLAGS_tensorboard_histograms >= 0, "-tensorboard_histograms is ",
+          FLAGS_tensorboard_histograms, ", it must be a number of iterations, or 0 for none");
+  require(FLAGS_tensorboard_histograms == 0 || !FLAGS_tensorboard.empty(),
+          "-tensorboard_histograms needs a folder to write to: -tensorboard DIR");
+  const std::string folder =
+      FLAGS_tensorboard == "auto" ? beside + "/tensorboard" : FLAGS_tensorboard;
+  require(folder.empty() || folder_exists(folder) || !file_exists(folder), "-tensorboard ", folder,
+          ": is a file; expected a folder, or a new name for one");
+  return folder;
 }
 
 // The readers of the events, and their inputs.
@@ -195,14 +206,16 @@ struct Readers {
   std::vector<EventReader*> all;
 };
 
-// On one rank of several, or alone. `world` is null then.
-int train(const VerbCall& call, SolverFile file, Signals& signals, World* world) {
+// On one rank of several, or alone. `world` is null then. `gpu`: as -gpu names it.
+int train(const VerbCall& call, FlagValues flags, const std::string& gpu, SolverFile file,
+          Signals& signals, World* world) {
   ProgramLog& log = call.log;
-  SolverOptions options = options_of_flags(program_of(call));
+  const NetFlags net = net_flags(flags);
+  SolverOptions options = options_of_flags(program_of(call), flags);
   const bool first = !world || world->rank == 0;
-  const std::unique_ptr<RunFolder> run = first ? make_run_folder(log, file) : nullptr;
+  const std::unique_ptr<RunFolder> run = first ? make_run_folder(log, file, &flags) : nullptr;
   write_notes(log, file.notes);
-  take_assume_flag(log, &file);
+  take_assume_flag(log, net, &file);
   const SolverFile given = file;
   if (run) run->take_snapshots(&file.solver);
   // A run folder is rank 0's.
@@ -215,7 +228,7 @@ int train(const VerbCall& call, SolverFile file, Signals& signals, World* world)
   }
   if (!options.snapshot.empty()) options.weights.clear();  // those of a first start
 
-  const std::unique_ptr<Context> context = make_train_context(log, file);
+  const std::unique_ptr<Context> context = make_train_context(log, gpu, file);
   options.net.precision = precision_of_flag(*context, file.solver.precision());
   log_device(log, *context, options.net.precision);
   if (world) world->connect(*context);
@@ -257,7 +270,7 @@ int train(const VerbCall& call, SolverFile file, Signals& signals, World* world)
   }
   fill_inputs(solver);
   if (FLAGS_dump_plan && first) std::cout << solver.net().dump_plan();
-  if (first) log_findings(log, file, options);
+  if (first) log_findings(log, net, file, options);
   if (run) run->begin(given, solver);
   log.info("Starting Optimization");
   solver.solve();
@@ -267,18 +280,22 @@ int train(const VerbCall& call, SolverFile file, Signals& signals, World* world)
 
 int run_train(const VerbCall& call) {
   ProgramLog& log = call.log;
-  if (FLAGS_solver.empty() && !FLAGS_snapshot.empty() && file_exists(FLAGS_run + "/run.json"))
-    FLAGS_solver = FLAGS_run + "/solver.prototxt";
-  require(!FLAGS_solver.empty(), "a solver is needed: -solver SOLVER.prototxt");
+  FlagValues flags = call.flags;
+  std::string solver = FLAGS_solver;
+  if (solver.empty() && !FLAGS_snapshot.empty() && file_exists(FLAGS_run + "/run.json")) {
+    solver = FLAGS_run + "/solver.prototxt";
+    flags["solver"] = {solver};
+  }
+  require(!solver.empty(), "a solver is needed: -solver SOLVER.prototxt");
   require(FLAGS_snapshot.empty() || FLAGS_snapshot == "auto" || FLAGS_weights.empty(),
           "-snapshot resumes training, -weights starts a new run: give one of them");
   check_resume_flags();
   const std::optional<Launch> launch = launch_of_environment();
   const auto tell = [&log] { log.info(on_interrupt_text()); };
-  const auto read = [] {
-    SolverFile file =
-        read_solver_file(FLAGS_solver, std::make_shared<Settings>(settings_of_flag()));
-    take_model_flag(&file);
+  const auto read = [&] {
+    const NetFlags net = net_flags(flags);
+    SolverFile file = read_solver_file(solver, std::make_shared<Settings>(net.settings));
+    take_model_flag(net, &file);
     return file;
   };
   if (!launch) {
@@ -286,14 +303,13 @@ int run_train(const VerbCall& call) {
     if (const std::vector<int> gpus = gpus_of_ranks(log, file); !gpus.empty())
       return start_ranks(gpus, call.words);
     Signals signals(effects_of_flags(), tell);
-    return train(call, file, signals, nullptr);
+    return train(call, flags, FLAGS_gpu, file, signals, nullptr);
   }
   Signals signals(effects_of_flags(), tell);  // before MPI starts threads
   const std::unique_ptr<World> world = meet_ranks(log, *launch);
   return run_on_rank(log, *world, [&] {
     const SolverFile file = read();
-    take_gpu_of_rank(*launch, asks_for_gpu(file));
-    return train(call, file, signals, world.get());
+    return train(call, flags, gpu_of_rank(*launch, asks_for_gpu(file)), file, signals, world.get());
   });
 }
 

@@ -6,11 +6,16 @@
 #include "device/context.h"
 #include "net/prototxt/prototxt.h"
 #include "tools/console/program_log.h"
+#include "tools/flags/net_flags.h"
 
 namespace crema {
 
 // The file with -set applied. Error when -solver is missing.
-SolverFile read_solver(ProgramLog& log);
+SolverFile read_solver(ProgramLog& log, const NetFlags& flags);
+
+// The same with -model in place of its nets; of -model alone SGD, as most solvers have it. Error, with
+// `needed`, when both are missing.
+SolverFile read_solver_or_model(ProgramLog& log, const NetFlags& flags, const char* needed);
 
 // For -gpu, otherwise the solver's solver_mode and device_id, of which the first counts.
 std::unique_ptr<Context> context_of(ProgramLog& log, const SolverFile& file);

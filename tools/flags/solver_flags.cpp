@@ -1,16 +1,28 @@
-#include "tools/flags/solver_flag.h"
+#include "tools/flags/solver_flags.h"
 
 #include "base/error.h"
 #include "tools/devices.h"
 #include "tools/flags/flags.h"
-#include "tools/flags/settings_flag.h"
+#include "tools/runs/train_nets.h"
 
 namespace crema {
 
-SolverFile read_solver(ProgramLog& log) {
+SolverFile read_solver(ProgramLog& log, const NetFlags& flags) {
   require(!FLAGS_solver.empty(), "a solver is needed: -solver SOLVER.prototxt");
-  SolverFile file = read_solver_file(FLAGS_solver, std::make_shared<Settings>(settings_of_flag()));
+  SolverFile file = read_solver_file(FLAGS_solver, std::make_shared<Settings>(flags.settings));
   write_notes(log.library(), file.notes);
+  return file;
+}
+
+SolverFile read_solver_or_model(ProgramLog& log, const NetFlags& flags, const char* needed) {
+  require(!FLAGS_solver.empty() || !flags.model.empty(), needed);
+  SolverFile file =
+      !FLAGS_solver.empty()
+          ? read_solver(log, flags)
+          : parse_solver_text(
+                "base_lr: 0.0001 lr_policy: \"fixed\" momentum: 0.9 weight_decay: 0.0005", "-model",
+                std::make_shared<Settings>(flags.settings));
+  take_model_flag(flags, &file);
   return file;
 }
 
@@ -18,9 +30,10 @@ SolverFile read_solver(ProgramLog& log) {
 std::unique_ptr<Context> context_of(ProgramLog& log, const SolverFile& file) {
   const SolverParameter& solver = file.solver;
   const bool wants_gpu = solver.has_solver_mode() && solver.solver_mode() == SolverParameter::GPU;
-  return make_context(log, !wants_gpu                     ? -1
-                           : solver.device_id_size() == 0 ? 0
-                                                          : solver.device_id(0));
+  return make_context(log, FLAGS_gpu,
+                      !wants_gpu                     ? -1
+                      : solver.device_id_size() == 0 ? 0
+                                                     : solver.device_id(0));
 }
 
 void train_only(SolverParameter* solver) {
