@@ -4,7 +4,7 @@
 
 #include "base/other_names.h"
 #include "base/registry.h"
-#include "kernels/core/batch_values.h"
+#include "kernels/pointwise/batch_values.h"
 #include "proto/filler.pb.h"
 
 namespace crema {

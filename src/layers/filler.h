@@ -1,7 +1,7 @@
 // Fillers: initialize a parameter (Caffe's seven types, "diagonal", "dirac", "whitening").
 #pragma once
 
-#include "kernels/core/batch_values.h"
+#include "kernels/pointwise/batch_values.h"
 #include "tensor/tensor.h"
 
 namespace crema {

@@ -5,7 +5,7 @@
 #include "base/log.h"
 #include "device/cudnn.h"
 #include "device/range.h"
-#include "kernels/core/add.h"
+#include "kernels/pointwise/add.h"
 #include "net/graph/engine_note.h"
 #include "net/graph/filter.h"
 #include "net/graph/graph_builder.h"

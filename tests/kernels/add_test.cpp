@@ -1,5 +1,5 @@
 // Sums of many tensors against loops written out here.
-#include "kernels/core/add.h"
+#include "kernels/pointwise/add.h"
 
 #include "kernels/random_values.h"
 

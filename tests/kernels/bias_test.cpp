@@ -1,5 +1,5 @@
 // Bias, ReLU and their gradients against loops written out here.
-#include "kernels/core/bias.h"
+#include "kernels/pointwise/bias.h"
 
 #include <gtest/gtest.h>
 

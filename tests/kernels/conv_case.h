@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/conv/conv.h"
-#include "kernels/core/bias.h"
+#include "kernels/pointwise/bias.h"
 #include "kernels/random_values.h"
 #include "tensor/on.h"
 #include "tensor/part.h"

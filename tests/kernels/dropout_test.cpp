@@ -1,5 +1,5 @@
 // Dropout of a part of a batch: the mask is that part of the whole batch's mask.
-#include "kernels/core/dropout.h"
+#include "kernels/pointwise/dropout.h"
 
 #include <gtest/gtest.h>
 

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/conv/implicit_gemm/implicit_gemm.h"
-#include "kernels/core/bias.h"
+#include "kernels/pointwise/bias.h"
 #include "kernels/random_values.h"
 
 namespace crema {

@@ -8,7 +8,7 @@
 #include <memory>
 
 #include "base/random.h"
-#include "kernels/core/sort_key.h"
+#include "kernels/reduce/sort_key.h"
 
 namespace crema {
 namespace nms_test {

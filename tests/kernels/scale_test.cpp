@@ -1,5 +1,5 @@
 // Kernels of Scale and Bias: one value per channel, in every view of a tensor.
-#include "kernels/core/channel.h"
+#include "kernels/pointwise/channel.h"
 #include "kernels/random_values.h"
 
 namespace crema {

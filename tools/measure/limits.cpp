@@ -5,8 +5,8 @@
 #include "base/random.h"
 #include "device/stopwatch.h"
 #include "kernels/conv/dense.h"
-#include "kernels/core/add.h"
 #include "kernels/move/reorder.h"
+#include "kernels/pointwise/add.h"
 
 namespace crema {
 

@@ -2,7 +2,7 @@
 
 #include "device/gpu.h"
 #include "kernels/conv/benchmark.h"
-#include "kernels/core/bias.h"
+#include "kernels/pointwise/bias.h"
 #include "tensor/on.h"
 
 namespace crema {

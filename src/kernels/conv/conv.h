@@ -9,8 +9,8 @@
 
 #include "kernels/conv/linear_kernel.h"
 #include "kernels/core/axes.h"
-#include "kernels/core/bias.h"
 #include "kernels/core/kernel_registry.h"
+#include "kernels/pointwise/bias.h"
 #include "tensor/precision.h"
 #include "tensor/tensor.h"
 

@@ -5,9 +5,9 @@
 #include <algorithm>
 
 #include "kernels/conv/conv_cudnn_norm.h"
-#include "kernels/core/add.h"
-#include "kernels/core/bias.h"
 #include "kernels/move/reorder.h"
+#include "kernels/pointwise/add.h"
+#include "kernels/pointwise/bias.h"
 #include "tensor/on.h"
 #include "tensor/part.h"
 

@@ -1,5 +1,5 @@
 #include "kernels/conv/conv_cudnn_norm.h"
-#include "kernels/core/bias.h"
+#include "kernels/pointwise/bias.h"
 
 namespace crema {
 namespace {

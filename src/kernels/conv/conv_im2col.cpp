@@ -10,9 +10,9 @@
 
 #include "kernels/conv/conv_geometry.h"
 #include "kernels/conv/im2col.h"
-#include "kernels/core/bias.h"
 #include "kernels/core/threads.h"
 #include "kernels/gemm/gemm.h"
+#include "kernels/pointwise/bias.h"
 #include "tensor/on.h"
 
 namespace crema {

@@ -13,8 +13,8 @@
 #include "kernels/conv/conv_geometry.h"
 #include "kernels/conv/im2col.h"
 #include "kernels/conv/im2col_patches.h"
-#include "kernels/core/bias.h"
 #include "kernels/gemm/gemm_groups.h"
+#include "kernels/pointwise/bias.h"
 #include "tensor/on.h"
 #include "tensor/part.h"
 

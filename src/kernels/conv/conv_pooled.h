@@ -4,7 +4,7 @@
 #pragma once
 
 #include "kernels/conv/conv.h"
-#include "kernels/core/dropout.h"
+#include "kernels/pointwise/dropout.h"
 
 namespace crema {
 

@@ -4,7 +4,7 @@
 #include "device/parallel.h"
 #include "kernels/conv/conv_geometry.h"
 #include "kernels/core/axes.h"
-#include "kernels/core/bias.h"
+#include "kernels/pointwise/bias.h"
 #include "tensor/on.h"
 
 namespace crema {

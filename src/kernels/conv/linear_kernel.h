@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "device/aligned.h"
-#include "kernels/core/dropout.h"
+#include "kernels/pointwise/dropout.h"
 #include "tensor/tensor.h"
 
 namespace crema {

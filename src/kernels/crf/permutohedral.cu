@@ -7,8 +7,8 @@
 #include "base/error.h"
 #include "device/aligned.h"
 #include "device/memory.h"
-#include "kernels/core/pointwise.h"
 #include "kernels/crf/permutohedral_corners.h"
+#include "kernels/pointwise/pointwise.h"
 
 namespace crema {
 namespace {

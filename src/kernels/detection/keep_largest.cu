@@ -1,8 +1,8 @@
 #include "kernels/detection/keep_largest.h"
 
-#include "kernels/core/pointwise.h"
-#include "kernels/core/reduce.h"
-#include "kernels/core/sort_key.h"
+#include "kernels/pointwise/pointwise.h"
+#include "kernels/reduce/reduce.h"
+#include "kernels/reduce/sort_key.h"
 
 namespace crema {
 namespace {

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <functional>
 
-#include "kernels/core/sort_key.h"
 #include "kernels/core/threads.h"
 #include "kernels/detection/nms_kernels.h"
+#include "kernels/reduce/sort_key.h"
 
 namespace crema {
 namespace {

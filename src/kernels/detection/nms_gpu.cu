@@ -8,10 +8,10 @@
 #include "device/multiprocessors.h"
 #include "kernels/core/cluster.cuh"
 #include "kernels/core/divisor.h"
-#include "kernels/core/select_keys.cuh"
-#include "kernels/core/sort_key.h"
 #include "kernels/core/warp.cuh"
 #include "kernels/detection/nms_kernels.h"
+#include "kernels/reduce/select_keys.cuh"
+#include "kernels/reduce/sort_key.h"
 
 namespace crema {
 namespace {

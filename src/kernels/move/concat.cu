@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "kernels/core/pointwise.h"
+#include "kernels/pointwise/pointwise.h"
 
 namespace crema {
 namespace {

@@ -4,7 +4,7 @@
 #include <type_traits>
 
 #include "kernels/core/divisor.h"
-#include "kernels/core/pointwise.h"
+#include "kernels/pointwise/pointwise.h"
 
 namespace crema {
 namespace {

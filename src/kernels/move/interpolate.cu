@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "kernels/core/image_grid.h"
-#include "kernels/core/pointwise.h"
 #include "kernels/core/threads.h"
 #include "kernels/move/interpolate_taps.h"
+#include "kernels/pointwise/pointwise.h"
 
 namespace crema {
 namespace {

@@ -6,9 +6,9 @@
 
 #include "base/ceil_div.h"
 #include "device/launch.h"
-#include "kernels/core/column_reduce.cuh"
 #include "kernels/core/divisor.h"
 #include "kernels/move/interpolate_taps.h"
+#include "kernels/reduce/column_reduce.cuh"
 #include "tensor/on.h"
 
 namespace crema {

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "kernels/core/pointwise.h"
 #include "kernels/move/reorder.h"
 #include "kernels/move/sorted_moves.h"
+#include "kernels/pointwise/pointwise.h"
 
 namespace crema {
 namespace {

@@ -1,4 +1,4 @@
-// Batch normalization: the passes over the data are those of kernels/core/channel.h; between them
+// Batch normalization: the passes over the data are those of kernels/pointwise/channel.h; between them
 // there is work on a few values per channel. Two passes forward (statistics, result) and two
 // backward (sums, result).
 #include "kernels/norm/batch_norm.h"

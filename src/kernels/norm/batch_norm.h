@@ -5,7 +5,7 @@
 // place. Mean and variance are those of the batch, or the stored ones.
 #pragma once
 
-#include "kernels/core/channel.h"
+#include "kernels/pointwise/channel.h"
 
 namespace crema {
 

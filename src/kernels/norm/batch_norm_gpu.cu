@@ -4,10 +4,10 @@
 
 #include "base/ceil_div.h"
 #include "device/launch.h"
-#include "kernels/core/column_reduce.cuh"
-#include "kernels/core/gelu.h"
 #include "kernels/norm/batch_norm_kernels.h"
 #include "kernels/norm/batch_norm_params.cuh"
+#include "kernels/pointwise/gelu.h"
+#include "kernels/reduce/column_reduce.cuh"
 #include "tensor/on.h"
 
 namespace crema {

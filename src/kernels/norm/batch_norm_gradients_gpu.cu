@@ -2,8 +2,8 @@
 // thread keeps the parameters of one pack of channels and walks over rows.
 #include "base/ceil_div.h"
 #include "device/launch.h"
-#include "kernels/core/gelu.h"
 #include "kernels/norm/batch_norm_params.cuh"
+#include "kernels/pointwise/gelu.h"
 
 namespace crema {
 namespace {

@@ -3,10 +3,10 @@
 // parameters of one pack of channels of both and walks over rows. Memory-bound: each kernel reads
 // or writes each tensor once.
 #include "device/launch.h"
-#include "kernels/core/column_reduce.cuh"
 #include "kernels/norm/batch_norm_kernels.h"
 #include "kernels/norm/batch_norm_pair.h"
 #include "kernels/norm/batch_norm_params.cuh"
+#include "kernels/reduce/column_reduce.cuh"
 #include "tensor/on.h"
 
 namespace crema {

@@ -2,9 +2,9 @@
 // of a CUDA build.
 #pragma once
 
-#include "kernels/core/column_reduce.cuh"
 #include "kernels/norm/batch_norm_kernels.h"
 #include "kernels/norm/batch_norm_ranks.h"
+#include "kernels/reduce/column_reduce.cuh"
 #include "tensor/on.h"
 
 namespace crema::batch_norm {

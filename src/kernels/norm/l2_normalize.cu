@@ -1,8 +1,8 @@
 #include "kernels/norm/l2_normalize.h"
 
-#include "kernels/core/pointwise.h"
-#include "kernels/core/reduce.h"
-#include "kernels/core/reduce_values.h"
+#include "kernels/pointwise/pointwise.h"
+#include "kernels/reduce/reduce.h"
+#include "kernels/reduce/reduce_values.h"
 
 namespace crema {
 namespace {

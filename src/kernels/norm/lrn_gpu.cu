@@ -5,8 +5,8 @@
 
 #include "base/ceil_div.h"
 #include "device/programmatic_launch.h"
-#include "kernels/core/column_reduce.cuh"
 #include "kernels/norm/lrn_geometry.h"
+#include "kernels/reduce/column_reduce.cuh"
 #include "tensor/on.h"
 
 namespace crema {

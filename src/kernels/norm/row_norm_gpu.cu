@@ -5,12 +5,12 @@
 #include "base/ceil_div.h"
 #include "device/launch.h"
 #include "device/parallel.h"
-#include "kernels/core/column_reduce.cuh"
 #include "kernels/core/divisor.h"
 #include "kernels/core/mma.cuh"
 #include "kernels/core/warp.cuh"
 #include "kernels/norm/row_norm.h"
 #include "kernels/norm/row_norm_float64.h"
+#include "kernels/reduce/column_reduce.cuh"
 #include "tensor/on.h"
 
 namespace crema {

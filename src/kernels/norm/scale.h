@@ -3,8 +3,8 @@
 // float32; one pass computes all gradients.
 #pragma once
 
-#include "kernels/core/channel.h"
 #include "kernels/core/kernel_registry.h"
+#include "kernels/pointwise/channel.h"
 
 namespace crema {
 

@@ -1,5 +1,5 @@
-#include "kernels/core/channel_pass.cuh"
 #include "kernels/norm/scale.h"
+#include "kernels/pointwise/channel_pass.cuh"
 
 namespace crema {
 namespace {

@@ -4,10 +4,10 @@
 #include <cmath>
 
 #include "device/parallel.h"
-#include "kernels/core/reduce.h"
-#include "kernels/core/reduce_values.h"
 #include "kernels/gemm/gemm.h"
 #include "kernels/move/reorder.h"
+#include "kernels/reduce/reduce.h"
+#include "kernels/reduce/reduce_values.h"
 #include "tensor/on.h"
 
 namespace crema {

@@ -4,7 +4,7 @@
 #include "device/parallel.h"
 #include "kernels/core/divisor.h"
 #include "kernels/core/image_grid.h"
-#include "kernels/core/pointwise.h"
+#include "kernels/pointwise/pointwise.h"
 #include "kernels/pool/adaptive_windows.h"
 
 namespace crema {

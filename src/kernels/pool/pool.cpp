@@ -6,8 +6,8 @@
 #include <cfloat>
 
 #include "base/ceil_div.h"
-#include "kernels/core/channel_vector.h"
 #include "kernels/core/threads.h"
+#include "kernels/pointwise/channel_vector.h"
 #include "kernels/pool/pool_kernels.h"
 #include "kernels/pool/pool_taps.h"
 #include "tensor/on.h"

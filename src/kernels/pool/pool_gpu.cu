@@ -4,9 +4,9 @@
 #include <cfloat>
 
 #include "device/programmatic_launch.h"
-#include "kernels/core/column_reduce.cuh"
 #include "kernels/pool/pool_kernels.h"
 #include "kernels/pool/pool_walk.cuh"
+#include "kernels/reduce/column_reduce.cuh"
 #include "tensor/on.h"
 
 namespace crema {

@@ -2,9 +2,9 @@
 // and its warps split the pixels.
 #include "base/ceil_div.h"
 #include "device/launch.h"
-#include "kernels/core/column_reduce.cuh"
 #include "kernels/pool/pool_geometry.h"
 #include "kernels/pool/pool_kernels.h"
+#include "kernels/reduce/column_reduce.cuh"
 #include "tensor/on.h"
 
 namespace crema {

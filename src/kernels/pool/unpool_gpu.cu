@@ -1,7 +1,7 @@
 // Max unpooling on a GPU. Of several values for one position the last one wins: each position first
 // gets the number of its last value.
 #include "device/parallel.h"
-#include "kernels/core/pointwise.h"
+#include "kernels/pointwise/pointwise.h"
 #include "kernels/pool/unpool_destinations.h"
 
 namespace crema {

@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "device/aligned.h"
-#include "kernels/core/equal_links.h"
-#include "kernels/core/pointwise.h"
+#include "kernels/labels/equal_links.h"
+#include "kernels/pointwise/pointwise.h"
 #include "kernels/softmax/softmax.h"
 
 namespace crema {

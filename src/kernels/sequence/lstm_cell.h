@@ -2,7 +2,7 @@
 //   i, f, o = sigmoid, g = tanh of the gates' sums;  c = go_on f c_before + i g;  h = o tanh(c)
 #pragma once
 
-#include "kernels/core/pointwise_math.h"
+#include "kernels/pointwise/pointwise_math.h"
 
 namespace crema {
 

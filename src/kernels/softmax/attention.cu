@@ -6,7 +6,7 @@
 
 #include "base/ceil_div.h"
 #include "device/parallel.h"
-#include "kernels/core/pointwise_math.h"
+#include "kernels/pointwise/pointwise_math.h"
 #include "tensor/half.h"
 #ifdef __CUDACC__
 #include "kernels/core/warp.cuh"

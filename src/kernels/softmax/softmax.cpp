@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "kernels/core/pointwise_math.h"
+#include "kernels/pointwise/pointwise_math.h"
 #include "kernels/softmax/softmax_kernels.h"
 #include "kernels/softmax/softmax_positions.h"
 #include "tensor/on.h"

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "base/host_device.h"
-#include "kernels/core/labels.h"
+#include "kernels/labels/labels.h"
 #include "kernels/softmax/softmax_loss.h"
 
 namespace crema {

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "base/ceil_div.h"
-#include "kernels/core/labels.h"
-#include "kernels/core/pointwise_math.h"
+#include "kernels/labels/labels.h"
+#include "kernels/pointwise/pointwise_math.h"
 #include "kernels/softmax/softmax_kernels.h"
 #include "kernels/softmax/softmax_labels.h"
 #include "kernels/softmax/softmax_positions.h"

@@ -3,7 +3,7 @@
 #include "kernels/softmax/softmax_loss.h"
 
 #include "device/parallel.h"
-#include "kernels/core/labels.h"
+#include "kernels/labels/labels.h"
 #include "kernels/softmax/softmax_kernels.h"
 #include "kernels/softmax/softmax_labels.h"
 #include "kernels/softmax/softmax_sums.h"

@@ -43,7 +43,7 @@ struct SoftmaxLossSaved {
 
 // labels: one per position, or shares, in the dtype of x. Writes loss (a scalar), saved, and
 // probability, like x, unless empty. A label that is no class is an Error on the CPU; a GPU does
-// not stop for it: the loss is NaN, and the note (kernels/core/labels.h) says why.
+// not stop for it: the loss is NaN, and the note (kernels/labels/labels.h) says why.
 void softmax_loss_forward(Context& context, const SoftmaxLossCase& c, const Tensor& x,
                           const Tensor& labels, const Tensor& loss, const SoftmaxLossSaved& saved,
                           const Tensor& probability);

@@ -1,10 +1,10 @@
 #include "kernels/softmax/softmax_shares_loss.h"
 
 #include "base/error.h"
-#include "kernels/core/labels.h"
-#include "kernels/core/pointwise.h"
-#include "kernels/core/pointwise_math.h"
-#include "kernels/core/reduce.h"
+#include "kernels/labels/labels.h"
+#include "kernels/pointwise/pointwise.h"
+#include "kernels/pointwise/pointwise_math.h"
+#include "kernels/reduce/reduce.h"
 #include "kernels/softmax/softmax_labels.h"
 
 namespace crema {

@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "base/host_device.h"
-#include "kernels/core/pointwise_math.h"
+#include "kernels/pointwise/pointwise_math.h"
 
 namespace crema {
 

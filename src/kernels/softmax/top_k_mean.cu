@@ -1,7 +1,7 @@
 #include "kernels/softmax/top_k_mean.h"
 
-#include "kernels/core/pointwise.h"
-#include "kernels/core/reduce.h"
+#include "kernels/pointwise/pointwise.h"
+#include "kernels/reduce/reduce.h"
 
 namespace crema {
 namespace {

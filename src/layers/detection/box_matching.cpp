@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "kernels/core/labels.h"
+#include "kernels/labels/labels.h"
 
 namespace crema {
 namespace {

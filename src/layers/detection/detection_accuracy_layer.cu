@@ -8,7 +8,7 @@
 // 2) and z (1, 1, 1, 1).
 // Parameters: none.
 // Gradient: none.
-#include "kernels/core/reduce.h"
+#include "kernels/reduce/reduce.h"
 #include "layers/detection/field_boxes.h"
 #include "layers/layer.h"
 #include "proto/layer.pb.h"

@@ -17,10 +17,10 @@
 // limits of z. None for the targets.
 #include <algorithm>
 
-#include "kernels/core/batch_values.h"
-#include "kernels/core/pointwise.h"
-#include "kernels/core/pointwise_math.h"
-#include "kernels/core/reduce.h"
+#include "kernels/pointwise/batch_values.h"
+#include "kernels/pointwise/pointwise.h"
+#include "kernels/pointwise/pointwise_math.h"
+#include "kernels/reduce/reduce.h"
 #include "layers/detection/field_sampling.h"
 #include "layers/layer.h"
 #include "proto/layer.pb.h"

@@ -4,10 +4,10 @@
 #pragma once
 
 #include "base/random.h"
-#include "kernels/core/labels.h"
-#include "kernels/core/reduce.h"
-#include "kernels/core/sort_key.h"
-#include "kernels/core/top_k_thresholds.h"
+#include "kernels/labels/labels.h"
+#include "kernels/reduce/reduce.h"
+#include "kernels/reduce/sort_key.h"
+#include "kernels/reduce/top_k_thresholds.h"
 #include "layers/detection/field_boxes.h"
 
 namespace crema {

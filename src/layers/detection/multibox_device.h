@@ -3,7 +3,7 @@
 #pragma once
 
 #include "kernels/core/kernel_registry.h"
-#include "kernels/core/labels.h"
+#include "kernels/labels/labels.h"
 #include "layers/detection/multibox_assignment.h"
 
 namespace crema {

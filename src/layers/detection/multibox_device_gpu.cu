@@ -1,8 +1,8 @@
 // One thread block per image; in the first step one per object.
 #include "device/launch.h"
-#include "kernels/core/select_keys.cuh"
-#include "kernels/core/sort_key.h"
 #include "kernels/core/warp.cuh"
+#include "kernels/reduce/select_keys.cuh"
+#include "kernels/reduce/sort_key.h"
 #include "layers/detection/multibox_device.h"
 #include "tensor/on.h"
 

@@ -20,8 +20,8 @@
 // Gradient: that of both sums, times the loss weight; none for priors and objects. The matching is
 // treated as constant.
 #include "device/aligned.h"
-#include "kernels/core/pointwise.h"
-#include "kernels/core/reduce.h"
+#include "kernels/pointwise/pointwise.h"
+#include "kernels/reduce/reduce.h"
 #include "layers/detection/multibox_assignment.h"
 #include "layers/detection/multibox_device.h"
 #include "layers/detection/multibox_terms.h"

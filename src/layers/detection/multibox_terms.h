@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "device/parallel.h"
-#include "kernels/core/pointwise_math.h"
+#include "kernels/pointwise/pointwise_math.h"
 #include "layers/detection/multibox_assignment.h"
 
 namespace crema {

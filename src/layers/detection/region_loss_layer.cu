@@ -20,10 +20,10 @@
 // Parameters: none.
 // Gradient: not the derivative of the loss: dx = d / N, times the loss weight; none for the
 // objects.
-#include "kernels/core/labels.h"
-#include "kernels/core/pointwise.h"
-#include "kernels/core/pointwise_math.h"
-#include "kernels/core/reduce.h"
+#include "kernels/labels/labels.h"
+#include "kernels/pointwise/pointwise.h"
+#include "kernels/pointwise/pointwise_math.h"
+#include "kernels/reduce/reduce.h"
 #include "layers/detection/annealing.h"
 #include "layers/detection/yolo_boxes.h"
 #include "proto/params/forks_yolo.pb.h"

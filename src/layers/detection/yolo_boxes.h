@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "base/host_device.h"
-#include "kernels/core/labels.h"
+#include "kernels/labels/labels.h"
 #include "tensor/shape.h"
 
 namespace crema {

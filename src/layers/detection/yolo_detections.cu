@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "device/aligned.h"
 #include "device/parallel.h"
-#include "kernels/core/pointwise_math.h"
+#include "kernels/pointwise/pointwise_math.h"
 #include "tensor/on.h"
 
 namespace crema {

@@ -15,10 +15,10 @@
 // Parameters: none.
 // Gradient: not the derivative of the loss: dx = d / N, with use_logic_gradient times the
 // derivative of the sigmoid, times the loss weight; none for the objects.
-#include "kernels/core/labels.h"
-#include "kernels/core/pointwise.h"
-#include "kernels/core/pointwise_math.h"
-#include "kernels/core/reduce.h"
+#include "kernels/labels/labels.h"
+#include "kernels/pointwise/pointwise.h"
+#include "kernels/pointwise/pointwise_math.h"
+#include "kernels/reduce/reduce.h"
 #include "layers/detection/yolo_boxes.h"
 #include "layers/layer.h"
 #include "proto/params/forks_yolo.pb.h"

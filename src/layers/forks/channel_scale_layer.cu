@@ -7,8 +7,8 @@
 // Parameters: with global_scale g (initially init_global_scale), which is not learned.
 // Gradient: dx = s * dy (g * dy; dy without do_backward_feature), ds[n,i] = sum over c of dy * x, 0
 // without do_backward_scale and with global_scale.
-#include "kernels/core/pointwise.h"
-#include "kernels/core/reduce.h"
+#include "kernels/pointwise/pointwise.h"
+#include "kernels/reduce/reduce.h"
 #include "layers/layer.h"
 #include "proto/params/forks_face.pb.h"
 

@@ -11,11 +11,11 @@
 // follows are measured, not learned.
 // Gradient: through all steps. Each reads its x_t from y, and recomputes its normalization.
 #include "kernels/conv/conv.h"
-#include "kernels/core/add.h"
-#include "kernels/core/batch_values.h"
-#include "kernels/core/pointwise.h"
 #include "kernels/move/concat.h"
 #include "kernels/norm/batch_norm.h"
+#include "kernels/pointwise/add.h"
+#include "kernels/pointwise/batch_values.h"
+#include "kernels/pointwise/pointwise.h"
 #include "layers/layer.h"
 #include "proto/filler.pb.h"
 #include "proto/params/forks_segmentation.pb.h"

@@ -3,7 +3,7 @@
 // Shapes: y as x, (N, C, spatial...).
 // Parameters: none. bias is a number of the file, 1 unless given.
 // Gradient: dx = s * (dy - y * sum over k of dy[k] * y[k]), where s is 1 over that square root.
-#include "kernels/core/pointwise.h"
+#include "kernels/pointwise/pointwise.h"
 #include "layers/layer.h"
 #include "proto/params/normalization.pb.h"
 

@@ -10,9 +10,9 @@
 // Gradient: dx = dy * m * C / s; g gets none.
 #include <cmath>
 
-#include "kernels/core/batch_values.h"
-#include "kernels/core/pointwise.h"
-#include "kernels/core/reduce.h"
+#include "kernels/pointwise/batch_values.h"
+#include "kernels/pointwise/pointwise.h"
+#include "kernels/reduce/reduce.h"
 #include "layers/layer.h"
 #include "proto/params/activation.pb.h"
 #include "tensor/on.h"

@@ -4,7 +4,7 @@
 // Shapes: scores x (N, T, C), labels (N, L), where blanks do not count; y is a scalar.
 // Parameters: none.
 // Gradient: none.
-#include "kernels/core/reduce.h"
+#include "kernels/reduce/reduce.h"
 #include "kernels/sequence/best_path.h"
 #include "layers/layer.h"
 #include "proto/params/recurrent.pb.h"

@@ -5,10 +5,10 @@
 
 #include "device/aligned.h"
 #include "device/memory.h"
-#include "kernels/core/pointwise.h"
-#include "kernels/core/pointwise_math.h"
 #include "kernels/crf/permutohedral.h"
 #include "kernels/gemm/gemm.h"
+#include "kernels/pointwise/pointwise.h"
+#include "kernels/pointwise/pointwise_math.h"
 
 namespace crema::meanfield {
 

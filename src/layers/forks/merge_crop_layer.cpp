@@ -8,7 +8,7 @@
 // as a.
 // Parameters: none.
 // Gradient: each bottom gets its part of dy if `backward` has 1 for it; by default only a.
-#include "kernels/core/add.h"
+#include "kernels/pointwise/add.h"
 #include "layers/shape/strided_copy_layer.h"
 #include "proto/params/shape.pb.h"
 #include "tensor/part.h"

@@ -7,7 +7,7 @@
 // Shapes: y as x, any.
 // Parameters: none.
 // Gradient: dx = dy. The noise is a function of seed, layer and pass.
-#include "kernels/core/random_values.h"
+#include "kernels/pointwise/random_values.h"
 #include "layers/pointwise/pointwise_layer.h"
 #include "proto/params/pointwise.pb.h"
 

@@ -9,7 +9,7 @@
 // backward recomputes it.
 #include <cmath>
 
-#include "kernels/core/dropout.h"
+#include "kernels/pointwise/dropout.h"
 #include "layers/layer.h"
 #include "proto/params/activation.pb.h"
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "kernels/core/bias.h"
+#include "kernels/pointwise/bias.h"
 #include "proto/layer.pb.h"
 #include "tensor/on.h"
 

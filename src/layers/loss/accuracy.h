@@ -4,9 +4,9 @@
 
 #include <cmath>
 
-#include "kernels/core/labels.h"
-#include "kernels/core/pointwise.h"
-#include "kernels/core/reduce.h"
+#include "kernels/labels/labels.h"
+#include "kernels/pointwise/pointwise.h"
+#include "kernels/reduce/reduce.h"
 
 namespace crema {
 

@@ -9,8 +9,8 @@
 // Gradient: none.
 #include <algorithm>
 
-#include "kernels/core/largest_of_lines.h"
-#include "kernels/core/pointwise.h"
+#include "kernels/pointwise/pointwise.h"
+#include "kernels/reduce/largest_of_lines.h"
 #include "layers/layer.h"
 #include "proto/params/shape.pb.h"
 

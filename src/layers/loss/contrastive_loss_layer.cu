@@ -7,7 +7,7 @@
 // Gradient: da = y * (a - b) / N; for other pairs within the margin da = -(margin - d) / (d + 1e-4)
 // * (a - b) / N (legacy: -(a - b) / N); the 1e-4 is Caffe's. db = -da; times the loss weight; none
 // for y.
-#include "kernels/core/reduce_values.h"
+#include "kernels/reduce/reduce_values.h"
 #include "layers/loss/ranged_loss.h"
 
 namespace crema {

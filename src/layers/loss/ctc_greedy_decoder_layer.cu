@@ -8,7 +8,7 @@
 // Parameters: none. blank_index is the blank; by default the last class if there are indicators,
 // else 0.
 // Gradient: none.
-#include "kernels/core/reduce.h"
+#include "kernels/reduce/reduce.h"
 #include "kernels/sequence/best_path.h"
 #include "layers/layer.h"
 #include "proto/params/recurrent.pb.h"

@@ -12,9 +12,9 @@
 // Gradient: that of the sum of the costs, softmax(x) - fraction of the paths, not divided by N:
 // this keeps these forks' learning rates valid. loss_param { normalization } divides both alike.
 // Labels that do not fit into the steps cost nothing.
-#include "kernels/core/labels.h"
-#include "kernels/core/pointwise.h"
-#include "kernels/core/reduce.h"
+#include "kernels/labels/labels.h"
+#include "kernels/pointwise/pointwise.h"
+#include "kernels/reduce/reduce.h"
 #include "kernels/sequence/ctc.h"
 #include "layers/layer.h"
 #include "layers/loss/loss_normalizer.h"

@@ -9,7 +9,7 @@
 
 #include <optional>
 
-#include "kernels/core/labels.h"
+#include "kernels/labels/labels.h"
 #include "layers/loss/loss_layer.h"
 
 namespace crema {

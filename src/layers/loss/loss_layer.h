@@ -24,7 +24,7 @@
 // base of losses of a - b, labelled_loss.h that of losses with labels.
 #pragma once
 
-#include "kernels/core/pointwise.h"
+#include "kernels/pointwise/pointwise.h"
 #include "layers/loss/loss_terms.h"
 #include "proto/layer.pb.h"
 

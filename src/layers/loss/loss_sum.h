@@ -2,7 +2,7 @@
 // only, like device/parallel.h.
 #pragma once
 
-#include "kernels/core/reduce.h"
+#include "kernels/reduce/reduce.h"
 #include "layers/layer.h"
 #include "layers/loss/loss_normalizer.h"
 

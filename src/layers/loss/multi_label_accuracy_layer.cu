@@ -8,8 +8,8 @@
 // not count; y (1, 5, 1, 1).
 // Parameters: none.
 // Gradient: none.
-#include "kernels/core/pointwise.h"
-#include "kernels/core/reduce.h"
+#include "kernels/pointwise/pointwise.h"
+#include "kernels/reduce/reduce.h"
 #include "layers/layer.h"
 
 namespace crema {

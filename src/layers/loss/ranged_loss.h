@@ -6,7 +6,7 @@
 // and its terms have ranged<T>(in), of which loss() calls note(i).
 #pragma once
 
-#include "kernels/core/targets.h"
+#include "kernels/labels/targets.h"
 #include "layers/loss/loss_layer.h"
 
 namespace crema {

@@ -18,12 +18,12 @@
 #include <cmath>
 
 #include "device/aligned.h"
-#include "kernels/core/bias.h"
-#include "kernels/core/labels.h"
-#include "kernels/core/pointwise_math.h"
-#include "kernels/core/random_values.h"
-#include "kernels/core/reduce.h"
 #include "kernels/gemm/gemm.h"
+#include "kernels/labels/labels.h"
+#include "kernels/pointwise/bias.h"
+#include "kernels/pointwise/pointwise_math.h"
+#include "kernels/pointwise/random_values.h"
+#include "kernels/reduce/reduce.h"
 #include "layers/layer.h"
 #include "proto/layer.pb.h"
 #include "tensor/part.h"

@@ -11,11 +11,11 @@
 #include <algorithm>
 #include <vector>
 
-#include "kernels/core/counts.h"
-#include "kernels/core/labels.h"
-#include "kernels/core/largest_of_lines.h"
-#include "kernels/core/reduce.h"
 #include "kernels/core/threads.h"
+#include "kernels/labels/counts.h"
+#include "kernels/labels/labels.h"
+#include "kernels/reduce/largest_of_lines.h"
+#include "kernels/reduce/reduce.h"
 #include "layers/layer.h"
 #include "layers/loss/label_shapes.h"
 #include "proto/params/forks_segmentation.pb.h"

@@ -10,7 +10,7 @@
 // Parameters: none.
 // Gradient: dx = w * (p - t) / D, times the loss weight; none for targets and w, none from the
 // second top.
-#include "kernels/core/pointwise_math.h"
+#include "kernels/pointwise/pointwise_math.h"
 #include "layers/loss/ranged_loss.h"
 
 namespace crema {

@@ -11,8 +11,8 @@
 // Parameters: none.
 // Gradient: dx = (p * sum of t over the classes - t) / D, times the loss weight; none for t, none
 // from the second top.
-#include "kernels/core/pointwise.h"
-#include "kernels/core/targets.h"
+#include "kernels/labels/targets.h"
+#include "kernels/pointwise/pointwise.h"
 #include "kernels/softmax/softmax.h"
 #include "layers/layer.h"
 #include "layers/loss/loss_sum.h"

@@ -25,8 +25,8 @@
 // Parameters: none.
 // Gradient: dx = (p - target) / D, times the loss weight; none for labels and ignored positions,
 // none from the second top.
-#include "kernels/core/labels.h"
 #include "kernels/detection/keep_largest.h"
+#include "kernels/labels/labels.h"
 #include "kernels/softmax/softmax_loss.h"
 #include "kernels/softmax/softmax_shares_loss.h"
 #include "layers/layer.h"

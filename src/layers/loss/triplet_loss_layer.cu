@@ -5,7 +5,7 @@
 // Parameters: none.
 // Gradient: da = (q - p) / N, dp = (p - a) / N, dq = (a - q) / N where the loss of n is positive,
 // times the loss weight.
-#include "kernels/core/reduce_values.h"
+#include "kernels/reduce/reduce_values.h"
 #include "layers/loss/loss_layer.h"
 #include "proto/params/forks_face.pb.h"
 

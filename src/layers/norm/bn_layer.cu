@@ -14,7 +14,7 @@
 // unless none are stored. Each is (1, C), or (1, C, 1, 1) in SegNet.
 // Gradient: as of BatchNorm followed by Scale; none from mean and variance. The planner fuses it
 // into "BN+ReLU" and "BN+Sum+ReLU".
-#include "kernels/core/pointwise.h"
+#include "kernels/pointwise/pointwise.h"
 #include "layers/norm/batch_norm_base.h"
 #include "proto/layer.pb.h"
 #include "proto/params/normalization.pb.h"

@@ -10,10 +10,10 @@
 // Gradient: dx = (g - d * sum(g * x) / |x|) / |x| with g = a * dy and d = x / |x|, sign(x) for L1;
 // da[c] = sum of dy * x / |x|. fix_gradient omits the last division; with bp_norm the norms'
 // gradient adds d times itself to dx, without it the norms pass no gradient.
-#include "kernels/core/channel.h"
-#include "kernels/core/pointwise.h"
-#include "kernels/core/reduce.h"
 #include "kernels/norm/row_norm.h"
+#include "kernels/pointwise/channel.h"
+#include "kernels/pointwise/pointwise.h"
+#include "kernels/reduce/reduce.h"
 #include "layers/layer.h"
 #include "proto/layer.pb.h"
 #include "proto/params/normalization.pb.h"

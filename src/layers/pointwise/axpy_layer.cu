@@ -4,8 +4,8 @@
 // Shapes: bottoms a (N, C) or (N, C, 1, 1), x (N, C, spatial...), b as x; y as x.
 // Parameters: none.
 // Gradient: da[n,c] = sum over i of dy * x, dx = a[n,c] * dy, db = dy.
-#include "kernels/core/pointwise.h"
 #include "kernels/norm/scale.h"
+#include "kernels/pointwise/pointwise.h"
 #include "layers/layer.h"
 
 namespace crema {

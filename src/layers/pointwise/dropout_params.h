@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/error.h"
-#include "kernels/core/dropout.h"
+#include "kernels/pointwise/dropout.h"
 #include "proto/params/activation.pb.h"
 
 namespace crema {

@@ -9,7 +9,7 @@
 //   PROD: dx[i] = dy * product of the others, or dy * y / x[i] with stable_prod_grad: false
 //   MAX:  dx[i] = dy where x[i] was chosen, else 0; of equal values the second of the first two
 //         bottoms wins, after them the earlier one
-#include "kernels/core/pointwise.h"
+#include "kernels/pointwise/pointwise.h"
 #include "layers/layer.h"
 #include "proto/params/pointwise.pb.h"
 

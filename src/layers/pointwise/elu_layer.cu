@@ -4,7 +4,7 @@
 // Shapes: y as x, any.
 // Parameters: none.
 // Gradient: dx = lambda * dy where x > 0, (y + lambda * alpha) * dy elsewhere.
-#include "kernels/core/pointwise_math.h"
+#include "kernels/pointwise/pointwise_math.h"
 #include "layers/pointwise/pointwise_layer.h"
 #include "proto/params/activation.pb.h"
 

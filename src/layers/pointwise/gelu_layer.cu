@@ -5,7 +5,7 @@
 // Parameters: none.
 // Gradient: dx = dy * (P(x) + x * exp(-x^2 / 2) / sqrt(2 * pi)); that of the approximation
 // likewise.
-#include "kernels/core/gelu.h"
+#include "kernels/pointwise/gelu.h"
 #include "layers/pointwise/pointwise_layer.h"
 #include "proto/params/activation.pb.h"
 

@@ -5,7 +5,7 @@
 // Gradient: dx = dy * scale / ((shift + scale * x) * log(base)).
 #include <cmath>
 
-#include "kernels/core/pointwise_math.h"
+#include "kernels/pointwise/pointwise_math.h"
 #include "layers/pointwise/pointwise_layer.h"
 #include "proto/params/pointwise.pb.h"
 

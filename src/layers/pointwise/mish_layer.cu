@@ -3,7 +3,7 @@
 // Shapes: y as x, any.
 // Parameters: none.
 // Gradient: dx = dy * (t + x * (1 - t^2) / (1 + exp(-x))).
-#include "kernels/core/pointwise_math.h"
+#include "kernels/pointwise/pointwise_math.h"
 #include "layers/pointwise/pointwise_layer.h"
 
 namespace crema {

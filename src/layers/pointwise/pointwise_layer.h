@@ -1,10 +1,10 @@
 // Base of pointwise layers: one bottom, one top of its shape, any order. Most are a FunctionLayer,
-// which needs only a function and its gradient. For .cu files only, like kernels/core/pointwise.h.
+// which needs only a function and its gradient. For .cu files only, like kernels/pointwise/pointwise.h.
 #pragma once
 
 #include <type_traits>
 
-#include "kernels/core/pointwise.h"
+#include "kernels/pointwise/pointwise.h"
 #include "layers/layer.h"
 
 namespace crema {

@@ -3,7 +3,7 @@
 // Shapes: y as x, two axes or more; a is (C), or a scalar with channel_shared.
 // Parameters: a, initially 0.25.
 // Gradient: dx = dy where x > 0, a[c] * dy elsewhere; da[c] = sum of dy * x over x <= 0.
-#include "kernels/core/prelu.h"
+#include "kernels/pointwise/prelu.h"
 #include "layers/layer.h"
 #include "proto/params/activation.pb.h"
 

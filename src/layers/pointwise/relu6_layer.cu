@@ -3,7 +3,7 @@
 // Shapes: y as x, any.
 // Parameters: none.
 // Gradient: dx = dy where 0 < y < 6, 0 elsewhere.
-#include "kernels/core/pointwise.h"
+#include "kernels/pointwise/pointwise.h"
 #include "layers/pointwise/pointwise_layer.h"
 
 namespace crema {

@@ -3,7 +3,7 @@
 // Shapes: y as x, any.
 // Parameters: none.
 // Gradient: dx = dy * y * (1 - y).
-#include "kernels/core/pointwise_math.h"
+#include "kernels/pointwise/pointwise_math.h"
 #include "layers/pointwise/pointwise_layer.h"
 
 namespace crema {

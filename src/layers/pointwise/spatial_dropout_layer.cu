@@ -9,9 +9,9 @@
 #include <type_traits>
 #include <vector>
 
-#include "kernels/core/batch_values.h"
 #include "kernels/core/divisor.h"
-#include "kernels/core/pointwise.h"
+#include "kernels/pointwise/batch_values.h"
+#include "kernels/pointwise/pointwise.h"
 #include "layers/pointwise/pointwise_layer.h"
 #include "proto/params/activation.pb.h"
 

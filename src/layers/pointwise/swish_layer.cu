@@ -3,7 +3,7 @@
 // Shapes: y as x, any.
 // Parameters: none.
 // Gradient: dx = dy * (s + beta * x * s * (1 - s)) with s = 1 / (1 + exp(-beta * x)).
-#include "kernels/core/pointwise_math.h"
+#include "kernels/pointwise/pointwise_math.h"
 #include "layers/pointwise/pointwise_layer.h"
 #include "proto/params/activation.pb.h"
 

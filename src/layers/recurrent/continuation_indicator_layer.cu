@@ -5,7 +5,7 @@
 // If ranks share batches (-batch_mode total), batch_size is that of all of them together.
 // Parameters: none.
 // Gradient: none.
-#include "kernels/core/pointwise.h"
+#include "kernels/pointwise/pointwise.h"
 #include "layers/divided_batch.h"
 #include "layers/layer.h"
 #include "proto/params/recurrent.pb.h"

@@ -17,8 +17,8 @@
 // Gradient: back along the steps of this batch; none for cont and the states.
 #include <algorithm>
 
-#include "kernels/core/bias.h"
-#include "kernels/core/reduce.h"
+#include "kernels/pointwise/bias.h"
+#include "kernels/reduce/reduce.h"
 #include "layers/recurrent/gate_convolution.h"
 #include "layers/recurrent/lstm_layer.h"
 #include "layers/recurrent/peepholes.h"

@@ -5,10 +5,10 @@
 // Parameters: w (input_dim, num_output); b (num_output) unless bias_term is false.
 // Gradient: dw[k,:] sums dy[m,:] over the m with x[m] = k, db sums dy over all m; none for the
 // indices.
-#include "kernels/core/bias.h"
-#include "kernels/core/equal_links.h"
-#include "kernels/core/labels.h"
-#include "kernels/core/pointwise.h"
+#include "kernels/labels/equal_links.h"
+#include "kernels/labels/labels.h"
+#include "kernels/pointwise/bias.h"
+#include "kernels/pointwise/pointwise.h"
 #include "layers/layer.h"
 #include "proto/params/dense.pb.h"
 

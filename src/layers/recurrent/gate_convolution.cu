@@ -1,7 +1,7 @@
 #include "layers/recurrent/gate_convolution.h"
 
 #include "base/error.h"
-#include "kernels/core/pointwise.h"
+#include "kernels/pointwise/pointwise.h"
 #include "proto/params/convolution.pb.h"
 
 namespace crema {

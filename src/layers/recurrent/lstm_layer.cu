@@ -16,7 +16,7 @@
 // LstmAttention (MyCaffe), without attention, is the same; its x always has axes (T, N, inputs...).
 #include "layers/recurrent/lstm_layer.h"
 
-#include "kernels/core/pointwise.h"
+#include "kernels/pointwise/pointwise.h"
 #include "kernels/sequence/lstm_cell.h"
 #include "proto/layer.pb.h"
 #include "proto/params/recurrent.pb.h"

@@ -6,7 +6,7 @@
 // Parameters: none.
 // Gradient: with dk = dc + dh o (1 - tanh(c)^2): dc_before = dk cont f, and for x dk g i (1 - i),
 // dk c_before cont f (1 - f), dh tanh(c) o (1 - o), dk i (1 - g^2); none for cont.
-#include "kernels/core/pointwise.h"
+#include "kernels/pointwise/pointwise.h"
 #include "kernels/sequence/lstm_cell.h"
 #include "layers/layer.h"
 

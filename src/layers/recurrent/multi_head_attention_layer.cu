@@ -13,9 +13,9 @@
 #include <cmath>
 
 #include "device/aligned.h"
-#include "kernels/core/batch_values.h"
-#include "kernels/core/bias.h"
 #include "kernels/gemm/gemm_groups.h"
+#include "kernels/pointwise/batch_values.h"
+#include "kernels/pointwise/bias.h"
 #include "kernels/softmax/attention.h"
 #include "layers/layer.h"
 #include "proto/params/attention.pb.h"

@@ -1,8 +1,8 @@
 // Peepholes: the weights by which the gates i, f and o of a ConvLSTM see its cell state. For .cu
-// files only, like kernels/core/pointwise.h.
+// files only, like kernels/pointwise/pointwise.h.
 #pragma once
 
-#include "kernels/core/pointwise.h"
+#include "kernels/pointwise/pointwise.h"
 
 namespace crema {
 

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "kernels/core/pointwise.h"
-#include "kernels/core/reduce.h"
 #include "kernels/gemm/gemm.h"
+#include "kernels/pointwise/pointwise.h"
+#include "kernels/reduce/reduce.h"
 #include "proto/params/recurrent.pb.h"
 #include "tensor/part.h"
 

@@ -6,8 +6,8 @@
 // kept from one forward pass to the next, initially zero.
 // Parameters: w_x, b, w_s if there is x_static, w_h, w_o, b_o.
 // Gradient: back along the steps of this batch; none for cont and the state.
-#include "kernels/core/pointwise.h"
-#include "kernels/core/pointwise_math.h"
+#include "kernels/pointwise/pointwise.h"
+#include "kernels/pointwise/pointwise_math.h"
 #include "layers/recurrent/recurrent_layer.h"
 #include "proto/params/recurrent.pb.h"
 

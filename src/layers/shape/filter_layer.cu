@@ -4,7 +4,7 @@
 // where M is how many items the pass's selector chooses, 0 to N.
 // Parameters: none.
 // Gradient: dx_i = dy_i for the items kept, 0 for the others; none to the selector.
-#include "kernels/core/pointwise.h"
+#include "kernels/pointwise/pointwise.h"
 #include "layers/layer.h"
 #include "proto/layer.pb.h"
 

@@ -3,7 +3,7 @@
 // Shapes: y and w as parameter_param { shape } says.
 // Parameters: w (0 if no filler is given).
 // Gradient: dw = dy.
-#include "kernels/core/add.h"
+#include "kernels/pointwise/add.h"
 #include "layers/layer.h"
 #include "proto/params/input.pb.h"
 

@@ -5,8 +5,8 @@
 // Shapes: x any; y has the axes of x before `axis`, a scalar for 0.
 // Parameters: none.
 // Gradient: dx = c * dy times 1, sign(x), 2 x, 1 / count; TOPK 1 / k where x was among the largest.
-#include "kernels/core/pointwise.h"
-#include "kernels/core/reduce.h"
+#include "kernels/pointwise/pointwise.h"
+#include "kernels/reduce/reduce.h"
 #include "kernels/softmax/top_k_mean.h"
 #include "layers/layer.h"
 #include "proto/params/shape.pb.h"

@@ -4,8 +4,8 @@
 // Shapes: all tops as x.
 // Parameters: none.
 // Gradient: dx = sum of all dy.
-#include "kernels/core/add.h"
-#include "kernels/core/pointwise.h"
+#include "kernels/pointwise/add.h"
+#include "kernels/pointwise/pointwise.h"
 #include "layers/layer.h"
 #include "proto/layer.pb.h"
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "kernels/core/bias.h"
+#include "kernels/pointwise/bias.h"
 #include "proto/params/activation.pb.h"
 #include "proto/params/convolution.pb.h"
 #include "tensor/on.h"

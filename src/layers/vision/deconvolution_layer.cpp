@@ -7,7 +7,7 @@
 // Gradient: dx is the convolution of dy with w, dw correlates x with dy, db sums dy.
 // Deconvolution3D (a fork) is the same: kernel_depth, temporal_stride and temporal_pad apply to
 // time, the first of three axes.
-#include "kernels/core/bias.h"
+#include "kernels/pointwise/bias.h"
 #include "layers/vision/convolution_base.h"
 #include "tensor/on.h"
 

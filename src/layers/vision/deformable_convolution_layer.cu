@@ -11,10 +11,10 @@
 // Gradient: of y = w * columns + b, where a column has the values at all taps of a position. Those
 // of columns go back to the pixels they were read from, and times the derivatives of x there to the
 // offsets.
-#include "kernels/core/bias.h"
 #include "kernels/core/pixel_between.h"
-#include "kernels/core/pointwise.h"
 #include "kernels/gemm/gemm.h"
+#include "kernels/pointwise/bias.h"
+#include "kernels/pointwise/pointwise.h"
 #include "layers/layer.h"
 #include "layers/vision/spatial_params.h"
 #include "proto/params/convolution.pb.h"

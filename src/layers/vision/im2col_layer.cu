@@ -6,7 +6,7 @@
 // One to six spatial axes after `axis`.
 // Parameters: none.
 // Gradient: dx is the sum of dy over all patches that contain the value.
-#include "kernels/core/pointwise.h"
+#include "kernels/pointwise/pointwise.h"
 #include "layers/layer.h"
 #include "layers/vision/spatial_params.h"
 #include "proto/params/convolution.pb.h"

@@ -16,7 +16,7 @@
 #include <algorithm>
 
 #include "kernels/conv/conv.h"
-#include "kernels/core/batch_values.h"
+#include "kernels/pointwise/batch_values.h"
 #include "kernels/pool/pool.h"
 #include "kernels/pool/pool_nd.h"
 #include "layers/layer.h"

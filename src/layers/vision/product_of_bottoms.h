@@ -2,8 +2,8 @@
 // three. float or double, row-major, by gemm.
 #pragma once
 
-#include "kernels/core/bias.h"
 #include "kernels/gemm/gemm.h"
+#include "kernels/pointwise/bias.h"
 #include "tensor/on.h"
 #include "tensor/tensor.h"
 

@@ -9,8 +9,8 @@
 // Parameters: none.
 // Gradient: each dy goes with the same weights to the pixels it was read from, unless to_compute_dU
 // is false; that of a map sums dy times the spatial derivatives of x at the source position.
-#include "kernels/core/pointwise.h"
-#include "kernels/core/reduce.h"
+#include "kernels/pointwise/pointwise.h"
+#include "kernels/reduce/reduce.h"
 #include "layers/layer.h"
 #include "layers/vision/affine_resampling.h"
 #include "proto/params/forks_segmentation.pb.h"

@@ -8,9 +8,9 @@
 // Parameters: none.
 // Gradient: that of each Pooling, summed.
 #include "device/aligned.h"
-#include "kernels/core/add.h"
-#include "kernels/core/batch_values.h"
 #include "kernels/move/strided_copy.h"
+#include "kernels/pointwise/add.h"
+#include "kernels/pointwise/batch_values.h"
 #include "kernels/pool/pool.h"
 #include "layers/layer.h"
 #include "proto/params/pooling.pb.h"

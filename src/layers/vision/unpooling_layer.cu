@@ -8,7 +8,7 @@
 // them as large as the windows reach, but at least H*stride + 1.
 // Parameters: none.
 // Gradient: dx[n,c,i] = dy at its position; AVE the mean of dy in its window, TILE the sum.
-#include "kernels/core/pointwise.h"
+#include "kernels/pointwise/pointwise.h"
 #include "kernels/pool/pool_geometry.h"
 #include "kernels/pool/unpool.h"
 #include "layers/layer.h"

@@ -2,7 +2,8 @@
 
 #include <algorithm>
 
-#include "kernels/core/add.h"
+#include "kernels/pointwise/add.h"
+#include "solver/ranks.h"
 #include "solver/ranks/ranks.h"
 #include "tensor/part.h"
 

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
-#include "kernels/core/confusion.h"
+#include "kernels/labels/confusion.h"
 #include "solver/test/packed.h"
 
 namespace crema {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "kernels/core/channel_vector.h"
+#include "kernels/pointwise/channel_vector.h"
 #include "tensor/on.h"
 
 namespace crema {

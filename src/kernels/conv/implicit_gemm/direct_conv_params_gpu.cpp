@@ -4,7 +4,7 @@
 #include "base/ceil_div.h"
 #include "kernels/conv/implicit_gemm/direct_conv_launch.cuh"
 #include "kernels/conv/implicit_gemm/implicit_gemm.cuh"
-#include "kernels/core/batch_values.h"
+#include "kernels/pointwise/batch_values.h"
 
 namespace crema {
 namespace {

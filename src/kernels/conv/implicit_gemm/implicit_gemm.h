@@ -16,7 +16,7 @@
 #include "device/gpu.h"
 #include "kernels/conv/conv.h"
 #include "kernels/conv/conv_call.h"
-#include "kernels/core/dropout.h"
+#include "kernels/pointwise/dropout.h"
 
 namespace crema {
 

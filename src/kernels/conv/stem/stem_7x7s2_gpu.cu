@@ -7,7 +7,7 @@
 #include "kernels/conv/conv.h"
 #include "kernels/conv/conv_parts.cuh"
 #include "kernels/conv/stem/stem_7x7s2.cuh"
-#include "kernels/core/bias.h"
+#include "kernels/pointwise/bias.h"
 #include "tensor/on.h"
 
 namespace crema {

@@ -3,7 +3,7 @@
 // Shapes: x (N, C, spatial...), y (N, 1, spatial...).
 // Parameters: none.
 // Gradient: dx = dy * x / (y + 1e-9), so that it is 0 where all channels are.
-#include "kernels/core/pointwise.h"
+#include "kernels/pointwise/pointwise.h"
 #include "layers/layer.h"
 
 namespace crema {

@@ -15,7 +15,7 @@
 // Gradient: da[n,c,i,j] = 1 / (C * K^2) * sum of dy * b over all patches and displacements that
 // read it, db likewise; SUBTRACT has the sign of a - b, or of b - a, instead of the other factor.
 #include "base/ceil_div.h"
-#include "kernels/core/pointwise.h"
+#include "kernels/pointwise/pointwise.h"
 #include "layers/layer.h"
 #include "proto/params/forks_flow.pb.h"
 

@@ -7,7 +7,7 @@
 // recompute_mean m is `mean`, one number for each channel, or 0.
 // Gradient: none, because it works on data. The phase TRAIN is refused: transform_param { augment {
 // } } of a data layer changes images at random.
-#include "kernels/core/pointwise.h"
+#include "kernels/pointwise/pointwise.h"
 #include "layers/layer.h"
 #include "proto/filler.pb.h"
 #include "proto/params/forks_flow.pb.h"

@@ -9,7 +9,7 @@
 #include <cmath>
 
 #include "kernels/core/pixel_between.h"
-#include "kernels/core/pointwise.h"
+#include "kernels/pointwise/pointwise.h"
 #include "layers/layer.h"
 #include "proto/params/forks_flow.pb.h"
 

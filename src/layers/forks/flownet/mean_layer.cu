@@ -6,7 +6,7 @@
 // Gradient: dx = output_scale * input_scale * dy.
 #include "base/files.h"
 #include "data/transforms/mean.h"
-#include "kernels/core/pointwise.h"
+#include "kernels/pointwise/pointwise.h"
 #include "layers/layer.h"
 #include "proto/params/forks_flow.pb.h"
 

@@ -16,7 +16,7 @@
 #include <cmath>
 
 #include "device/parallel.h"
-#include "kernels/core/pointwise.h"
+#include "kernels/pointwise/pointwise.h"
 #include "layers/layer.h"
 #include "proto/params/forks_flow.pb.h"
 

@@ -7,8 +7,8 @@
 // Parameters: none.
 // Gradient: K1 dx = -(x - 0.5) / (M * N), K2 dx = (mean of x - 0.5) / (M * N), times the loss
 // weight; none for the second bottom.
-#include "kernels/core/pointwise.h"
-#include "kernels/core/reduce.h"
+#include "kernels/pointwise/pointwise.h"
+#include "kernels/reduce/reduce.h"
 #include "layers/layer.h"
 
 namespace crema {

@@ -11,7 +11,7 @@
 // one fork, the layer moves the centres itself in each backward pass of training, c[k] += alpha * w
 // * sum of (x[n] - c[k]) / (1 + their number), and dx = w * (x - c) is not divided by N; the solver
 // leaves c alone.
-#include "kernels/core/equal_links.h"
+#include "kernels/labels/equal_links.h"
 #include "layers/loss/labelled_loss.h"
 #include "proto/params/forks_face.pb.h"
 

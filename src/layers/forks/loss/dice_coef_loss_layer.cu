@@ -7,9 +7,9 @@
 // Parameters: none.
 // Gradient: dx = 2 / N * (x * u - t * v) / v^2 with u the numerator and v the denominator, times
 // the loss weight; none for t.
-#include "kernels/core/pointwise.h"
-#include "kernels/core/reduce.h"
-#include "kernels/core/targets.h"
+#include "kernels/labels/targets.h"
+#include "kernels/pointwise/pointwise.h"
+#include "kernels/reduce/reduce.h"
 #include "layers/layer.h"
 #include "proto/params/loss.pb.h"
 

@@ -14,9 +14,9 @@
 // Gradient: as in the forks, for a link, whether a or t decided it: the fraction of the pairs that
 // it connects times (affinity - 1 or 0) / 2 / N, times the loss weight; half the derivative by a.
 // None for the other bottoms, none from the second top.
-#include "kernels/core/pointwise.h"
-#include "kernels/core/targets.h"
 #include "kernels/core/threads.h"
+#include "kernels/labels/targets.h"
+#include "kernels/pointwise/pointwise.h"
 #include "layers/forks/loss/malis.h"
 #include "layers/layer.h"
 #include "proto/layer.pb.h"

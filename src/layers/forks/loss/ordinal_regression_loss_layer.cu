@@ -6,7 +6,7 @@
 // Parameters: none. That fork's file of threshold weights is not supported.
 // Gradient: dx = (p of its answer, minus 1 if that is correct) / N, times the loss weight; none for
 // labels.
-#include "kernels/core/pointwise_math.h"
+#include "kernels/pointwise/pointwise_math.h"
 #include "layers/loss/labelled_loss.h"
 
 namespace crema {

@@ -11,7 +11,7 @@
 // Gradient: du[i] = l_lambda * sigmoid_param / W * sum over j of w * (sigmoid(t)
 // - s) * v[j], dv likewise; none for labels. (HashNet's program has twice that gradient: use
 // loss_weight: 2 for the same steps. Its gradient, but not its loss, has 4 c.)
-#include "kernels/core/pointwise_math.h"
+#include "kernels/pointwise/pointwise_math.h"
 #include "layers/loss/loss_layer.h"
 #include "proto/params/forks_hashing.pb.h"
 

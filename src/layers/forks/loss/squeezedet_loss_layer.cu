@@ -18,10 +18,10 @@
 #include <cmath>
 
 #include "device/aligned.h"
-#include "kernels/core/labels.h"
-#include "kernels/core/pointwise.h"
-#include "kernels/core/pointwise_math.h"
-#include "kernels/core/reduce.h"
+#include "kernels/labels/labels.h"
+#include "kernels/pointwise/pointwise.h"
+#include "kernels/pointwise/pointwise_math.h"
+#include "kernels/reduce/reduce.h"
 #include "layers/layer.h"
 #include "proto/layer.pb.h"
 

@@ -17,7 +17,7 @@
 #include <cfloat>
 #include <cmath>
 
-#include "kernels/core/equal_links.h"
+#include "kernels/labels/equal_links.h"
 #include "layers/forks/metric/squared_between.h"
 #include "layers/layer.h"
 #include "layers/loss/accuracy.h"

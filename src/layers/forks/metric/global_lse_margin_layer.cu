@@ -13,9 +13,9 @@
 // Gradient, with m constant: dx = dy S, ds = sum of dy y / s, dS_n = sum over k of dy y / S_n; none
 // for labels.
 #include "device/parallel.h"
-#include "kernels/core/labels.h"
-#include "kernels/core/pointwise.h"
-#include "kernels/core/reduce.h"
+#include "kernels/labels/labels.h"
+#include "kernels/pointwise/pointwise.h"
+#include "kernels/reduce/reduce.h"
 #include "layers/layer.h"
 #include "proto/layer.pb.h"
 

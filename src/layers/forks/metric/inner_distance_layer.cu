@@ -6,11 +6,11 @@
 // one bottom. With normalize: true forward L2-normalizes the rows of w, in place.
 // Gradient, L2: dx = 2 * (x * sum of dy over n - dy w), dw = 2 * (w * sum of dy over m - dy' x),
 // with the normalized w; L1: sums of dy times signs; db sums dy over m.
-#include "kernels/core/pointwise.h"
-#include "kernels/core/reduce.h"
-#include "kernels/core/reduce_values.h"
 #include "kernels/gemm/gemm.h"
 #include "kernels/norm/l2_normalize.h"
+#include "kernels/pointwise/pointwise.h"
+#include "kernels/reduce/reduce.h"
+#include "kernels/reduce/reduce_values.h"
 #include "layers/layer.h"
 #include "proto/params/forks_face.pb.h"
 

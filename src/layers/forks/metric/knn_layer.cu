@@ -14,9 +14,9 @@
 #include <cmath>
 #include <map>
 
-#include "kernels/core/pointwise.h"
-#include "kernels/core/reduce.h"
 #include "kernels/core/threads.h"
+#include "kernels/pointwise/pointwise.h"
+#include "kernels/reduce/reduce.h"
 #include "layers/forks/metric/squared_between.h"
 #include "layers/layer.h"
 #include "proto/filler.pb.h"

@@ -14,8 +14,8 @@
 // LabelSpecificMargin (5) the margin, then zeros.
 // Parameters: of LabelSpecificMargin a blob of 5, not learned, that starts with the margin.
 // Gradient: dx = dy times dy/dx; none for labels.
-#include "kernels/core/labels.h"
-#include "kernels/core/pointwise.h"
+#include "kernels/labels/labels.h"
+#include "kernels/pointwise/pointwise.h"
 #include "layers/detection/annealing.h"
 #include "proto/layer.pb.h"
 #include "proto/params/forks_face.pb.h"

@@ -11,12 +11,12 @@
 // Parameters: w (num_output, K); forward L2-normalizes its rows, in place.
 // Gradient, as in the fork: dw = dy' x; dx = dy w, but for the label with d(|x| g) / dx normalized
 // to length 1, so that steps are equal for all angles. None for labels.
-#include "kernels/core/labels.h"
-#include "kernels/core/pointwise.h"
-#include "kernels/core/reduce.h"
-#include "kernels/core/reduce_values.h"
 #include "kernels/gemm/gemm.h"
+#include "kernels/labels/labels.h"
 #include "kernels/norm/l2_normalize.h"
+#include "kernels/pointwise/pointwise.h"
+#include "kernels/reduce/reduce.h"
+#include "kernels/reduce/reduce_values.h"
 #include "layers/detection/annealing.h"
 #include "proto/layer.pb.h"
 #include "proto/params/forks_face.pb.h"

@@ -9,7 +9,7 @@
 // x[n], one vector after the other. UnlabeledMatching: x[n] of label -1 replaces the oldest row.
 // Gradient: dx = ds w, with w as it was in the forward pass; none for the labels.
 #include "kernels/conv/dense.h"
-#include "kernels/core/pointwise.h"
+#include "kernels/pointwise/pointwise.h"
 #include "layers/layer.h"
 #include "proto/layer.pb.h"
 

@@ -1,4 +1,4 @@
-#include "kernels/core/targets.h"
+#include "kernels/labels/targets.h"
 
 #include "base/error.h"
 #include "tensor/on.h"

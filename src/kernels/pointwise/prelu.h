@@ -3,8 +3,8 @@
 // tensors have one shape, layout and dtype, of which `view` is a view.
 #pragma once
 
-#include "kernels/core/channel.h"
 #include "kernels/core/kernel_registry.h"
+#include "kernels/pointwise/channel.h"
 
 namespace crema {
 

@@ -1,9 +1,9 @@
-#include "kernels/core/bias.h"
+#include "kernels/pointwise/bias.h"
 
 #include "device/parallel.h"
 #include "kernels/core/divisor.h"
 #include "kernels/core/pack.h"
-#include "kernels/core/reduce.h"
+#include "kernels/reduce/reduce.h"
 
 namespace crema {
 namespace {

@@ -4,8 +4,8 @@
 
 #include "base/ceil_div.h"
 #include "device/parallel.h"
-#include "kernels/core/channel_narrow.h"
-#include "kernels/core/channel_terms.h"
+#include "kernels/pointwise/channel_narrow.h"
+#include "kernels/pointwise/channel_terms.h"
 
 namespace crema {
 namespace {

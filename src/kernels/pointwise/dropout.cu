@@ -1,6 +1,6 @@
-#include "kernels/core/dropout.h"
+#include "kernels/pointwise/dropout.h"
 
-#include "kernels/core/random_values.h"
+#include "kernels/pointwise/random_values.h"
 
 namespace crema {
 namespace {

@@ -1,12 +1,12 @@
 // Per-channel sums on the GPU: blocks write partial sums to the scratch memory; a second, small
 // kernel adds them in order.
-#include "kernels/core/channel_sums.h"
+#include "kernels/pointwise/channel_sums.h"
 
 #include <algorithm>
 
 #include "base/ceil_div.h"
 #include "device/parallel.h"
-#include "kernels/core/channel_terms.h"
+#include "kernels/pointwise/channel_terms.h"
 #include "tensor/on.h"
 #ifdef __CUDACC__
 #include "kernels/core/warp.cuh"

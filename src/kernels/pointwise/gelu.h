@@ -1,7 +1,7 @@
 // GELU of a value, exact and as the tanh approximation (Hendrycks and Gimpel, 2016).
 #pragma once
 
-#include "kernels/core/pointwise_math.h"
+#include "kernels/pointwise/pointwise_math.h"
 
 namespace crema {
 

@@ -1,7 +1,7 @@
 #include "device/launch.h"
 #include "device/memory.h"
-#include "kernels/core/bias.h"
-#include "kernels/core/column_reduce.cuh"
+#include "kernels/pointwise/bias.h"
+#include "kernels/reduce/column_reduce.cuh"
 
 namespace crema {
 namespace {

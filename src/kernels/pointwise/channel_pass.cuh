@@ -15,8 +15,8 @@
 #include "base/ceil_div.h"
 #include "device/launch.h"
 #include "device/multiprocessors.h"
-#include "kernels/core/channel.h"
-#include "kernels/core/column_reduce.cuh"
+#include "kernels/pointwise/channel.h"
+#include "kernels/reduce/column_reduce.cuh"
 #include "tensor/on.h"
 #include "tensor/part.h"
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "device/context.h"
-#include "kernels/core/batch_values.h"
+#include "kernels/pointwise/batch_values.h"
 #include "tensor/tensor.h"
 
 namespace crema {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "kernels/core/channel.h"
+#include "kernels/pointwise/channel.h"
 #include "tensor/on.h"
 #include "tensor/part.h"
 

@@ -1,8 +1,8 @@
-#include "kernels/core/confusion.h"
+#include "kernels/labels/confusion.h"
 
-#include "kernels/core/counts.h"
-#include "kernels/core/labels.h"
-#include "kernels/core/largest_of_lines.h"
+#include "kernels/labels/counts.h"
+#include "kernels/labels/labels.h"
+#include "kernels/reduce/largest_of_lines.h"
 #include "tensor/on.h"
 
 namespace crema {

@@ -1,4 +1,4 @@
-#include "kernels/core/add.h"
+#include "kernels/pointwise/add.h"
 
 #include <algorithm>
 #include <utility>

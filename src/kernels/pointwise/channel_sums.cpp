@@ -1,15 +1,15 @@
 // Per-channel sums on the CPU: short runs are summed in the tensor's own type, so that loops
 // vectorise, and the runs in double. The work is split by size alone, so that the result does not
 // depend on the number of threads.
-#include "kernels/core/channel_sums.h"
+#include "kernels/pointwise/channel_sums.h"
 
 #include <algorithm>
 #include <vector>
 
 #include "base/ceil_div.h"
-#include "kernels/core/channel_narrow.h"
-#include "kernels/core/channel_terms.h"
 #include "kernels/core/threads.h"
+#include "kernels/pointwise/channel_narrow.h"
+#include "kernels/pointwise/channel_terms.h"
 #include "tensor/on.h"
 
 namespace crema {

@@ -1,4 +1,4 @@
-// Top-k thresholds of many lists of sort keys (kernels/core/sort_key.h): entries whose keys reach
+// Top-k thresholds of many lists of sort keys (kernels/reduce/sort_key.h): entries whose keys reach
 // the threshold are among the k best. For .cu files only, like device/parallel.h.
 #pragma once
 
@@ -9,8 +9,8 @@
 #include "device/parallel.h"
 #include "kernels/core/threads.h"
 #ifdef __CUDACC__
-#include "kernels/core/select_keys.cuh"
 #include "kernels/core/warp.cuh"
+#include "kernels/reduce/select_keys.cuh"
 #endif
 
 namespace crema {

@@ -7,9 +7,9 @@
 
 #include "base/ceil_div.h"
 #include "device/parallel.h"
-#include "kernels/core/reduce_extent.h"
+#include "kernels/reduce/reduce_extent.h"
 #ifdef __CUDACC__
-#include "kernels/core/reduce_gpu.cuh"
+#include "kernels/reduce/reduce_gpu.cuh"
 #endif
 
 namespace crema {

@@ -1,10 +1,10 @@
-// The forms of ChannelTerm (kernels/core/channel.h), element by element, for both devices: each
+// The forms of ChannelTerm (kernels/pointwise/channel.h), element by element, for both devices: each
 // computes g and h = x - center of element i, which uses per-channel value c.
 #pragma once
 
 #include "base/error.h"
 #include "base/host_device.h"
-#include "kernels/core/channel.h"
+#include "kernels/pointwise/channel.h"
 
 namespace crema {
 

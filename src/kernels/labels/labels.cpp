@@ -1,4 +1,4 @@
-#include "kernels/core/labels.h"
+#include "kernels/labels/labels.h"
 
 #include <bit>
 #include <charconv>

@@ -1,12 +1,12 @@
 // Targets that must be in a range, such as probabilities, in losses. A target outside of it, or NaN,
-// is an Error on the CPU; a GPU records it, like a bad label (kernels/core/labels.h), until the host
+// is an Error on the CPU; a GPU records it, like a bad label (kernels/labels/labels.h), until the host
 // reads the result.
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "kernels/core/labels.h"
+#include "kernels/labels/labels.h"
 
 namespace crema {
 

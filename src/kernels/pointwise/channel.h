@@ -5,7 +5,7 @@
 //
 // These functions compute in the tensors' own type, float or double: on the CPU, and on a GPU for
 // float64 and for BatchNorm of row-major images. A GPU's other tensors, float and 16 bits, have
-// kernels that need fewer passes: those of kernels/core/channel_pass.cuh and of kernels/norm/.
+// kernels that need fewer passes: those of kernels/pointwise/channel_pass.cuh and of kernels/norm/.
 #pragma once
 
 #include "base/host_device.h"

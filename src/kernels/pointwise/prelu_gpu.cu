@@ -1,5 +1,5 @@
-#include "kernels/core/channel_pass.cuh"
-#include "kernels/core/prelu.h"
+#include "kernels/pointwise/channel_pass.cuh"
+#include "kernels/pointwise/prelu.h"
 
 namespace crema {
 namespace {

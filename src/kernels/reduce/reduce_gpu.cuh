@@ -1,4 +1,4 @@
-// The GPU kernels of kernels/core/reduce.h. Only for device code.
+// The GPU kernels of kernels/reduce/reduce.h. Only for device code.
 #pragma once
 
 #include <algorithm>
@@ -6,8 +6,8 @@
 #include "base/ceil_div.h"
 #include "device/launch.h"
 #include "device/multiprocessors.h"
-#include "kernels/core/reduce_extent.h"
 #include "kernels/core/warp.cuh"
+#include "kernels/reduce/reduce_extent.h"
 
 namespace crema {
 

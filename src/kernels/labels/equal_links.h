@@ -4,7 +4,7 @@
 
 #include "base/ceil_div.h"
 #include "device/parallel.h"
-#include "kernels/core/labels.h"
+#include "kernels/labels/labels.h"
 
 namespace crema {
 

@@ -1,4 +1,4 @@
-// Selection of the k highest of many sort keys (kernels/core/sort_key.h) and their sorting, in a
+// Selection of the k highest of many sort keys (kernels/reduce/sort_key.h) and their sorting, in a
 // thread block. Only for device code.
 #pragma once
 

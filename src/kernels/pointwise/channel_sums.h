@@ -1,7 +1,7 @@
-// The GPU implementation of channel_sums(); kernels/core/channel.h is the interface.
+// The GPU implementation of channel_sums(); kernels/pointwise/channel.h is the interface.
 #pragma once
 
-#include "kernels/core/channel.h"
+#include "kernels/pointwise/channel.h"
 
 namespace crema {
 

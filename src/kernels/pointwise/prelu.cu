@@ -1,7 +1,7 @@
-#include "kernels/core/prelu.h"
+#include "kernels/pointwise/prelu.h"
 
-#include "kernels/core/pointwise.h"
-#include "kernels/core/reduce.h"
+#include "kernels/pointwise/pointwise.h"
+#include "kernels/reduce/reduce.h"
 
 namespace crema {
 namespace {

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/core/dropout.h"
-#include "kernels/core/pointwise.h"
+#include "kernels/pointwise/dropout.h"
+#include "kernels/pointwise/pointwise.h"
 #include "tensor/on.h"
 
 namespace crema {
