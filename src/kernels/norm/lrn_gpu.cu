@@ -76,16 +76,22 @@ struct Value {
   __device__ float operator()(float x) const { return x; }
 };
 
+// Reads the block's lines of x into shared memory.
+template <typename T, int kPack>
+__device__ void load_lines(const LrnRows& r, const T* x, float* values) {
+  clear_borders(r, values);
+  for_packs<kPack>(r, [&](int line, int64_t at) {
+    const auto p = *reinterpret_cast<const Pack<T, kPack>*>(x + at);
+#pragma unroll
+    for (int k = 0; k < kPack; ++k) values[line + r.half + k] = p.v[k];
+  });
+}
+
 template <typename T, int kPack>
 __global__ void forward(LrnRows r, const T* x, T* y) {
   extern __shared__ float values[];
   using P = Pack<T, kPack>;
-  clear_borders(r, values);
-  for_packs<kPack>(r, [&](int line, int64_t at) {
-    const P p = *reinterpret_cast<const P*>(x + at);
-#pragma unroll
-    for (int k = 0; k < kPack; ++k) values[line + r.half + k] = p.v[k];
-  });
+  load_lines<T, kPack>(r, x, values);
   __syncthreads();
   for_packs<kPack>(r, [&](int line, int64_t at) {
     float sums[kPack];
@@ -103,13 +109,8 @@ __global__ void backward(LrnRows r, const T* x, const T* dy, T* dx) {
   extern __shared__ float values[];
   float* const ratios = values + r.rows_each * (r.channels + 2 * r.half);
   using P = Pack<T, kPack>;
-  clear_borders(r, values);
   clear_borders(r, ratios);
-  for_packs<kPack>(r, [&](int line, int64_t at) {
-    const P p = *reinterpret_cast<const P*>(x + at);
-#pragma unroll
-    for (int k = 0; k < kPack; ++k) values[line + r.half + k] = p.v[k];
-  });
+  load_lines<T, kPack>(r, x, values);
   __syncthreads();
   // ratio = dy * x * s ^ (-beta - 1)
   for_packs<kPack>(r, [&](int line, int64_t at) {
