@@ -154,12 +154,26 @@ void check_requests(const Row& row, const Start& start, const Outcome& reference
   expect_same(wanted, run(partial, row, start), 1e-12);
 }
 
+// Whether a run with the implementation of this name would differ from the last one, in which the
+// functions ran that has_run() says.
+bool changes_functions(const std::string& name, Device device) {
+  for (const Operation* operation : operations()) {
+    bool used = false, other = false;
+    for (const Implementation& one : *operation) {
+      used = used || operation->has_run(one);
+      other = other || (one.name == name && one.runs_on(device) && !operation->has_run(one));
+    }
+    if (used && other) return true;
+  }
+  return false;
+}
+
 void RowTest::check_variants(const Row& row, const Layer& layer, const Start& start,
                              const Outcome& reference) {
   std::vector<Order> orders = {Order::row_major};
   if (layer.order_rule() != OrderRule::row_major) orders.push_back(Order::channels_last);
   // "" lets each kernel decide. A name that no kernel of the layer knows changes nothing, and equal
-  // choices are run once.
+  // choices are run once: those made beforehand, as the log says, and those of functions.
   std::vector<std::string> implementations = implementation_names();
   implementations.insert(implementations.begin(), "");
   std::vector<Device> devices = {Device::cpu};
@@ -169,17 +183,27 @@ void RowTest::check_variants(const Row& row, const Layer& layer, const Start& st
       for (DType dtype : {DType::f64, DType::f32}) {
         for (bool in_place : {false, true}) {
           if (in_place && !layer.in_place()) continue;
-          std::set<std::string> chosen;
+          std::set<std::string> chosen, names;
           for (const std::string& implementation : implementations) {
             Setting setting{device,         dtype,    Precision::fp32, order,
                             implementation, in_place, row.gradient};
             if (device == Device::gpu) setting.context = gpu_;
             SCOPED_TRACE(setting.str());
             LayerRun variant(row, setting);
-            if (!chosen.insert(variant.chosen()).second) continue;
+            const bool first = chosen.empty();
+            if (!chosen.insert(variant.chosen()).second && names.count(implementation) == 0)
+              continue;
             SCOPED_TRACE(variant.chosen());
             const double tolerance = dtype == DType::f64 ? 1e-10 : row.tolerance;
+            if (first) {
+              for (const Operation* operation : operations()) operation->forget_runs();
+            }
             expect_same(reference, run(variant, row, start), tolerance);
+            if (first) {
+              for (const std::string& name : implementations) {
+                if (changes_functions(name, device)) names.insert(name);
+              }
+            }
             if (!row.gradient || variant.gradient_parts() == 1) continue;
             setting.parts = true;
             SCOPED_TRACE("top gradient in parts");

@@ -36,11 +36,6 @@ void Operation::log_choice(const Context& context, const Implementation& chosen,
     context.log().info(cat(name_, " is implemented by ", chosen.name, refusals));
 }
 
-bool Operation::first_use(const Implementation& used) const {
-  const uint32_t bit = uint32_t{1} << (&used - list_.data());
-  return (used_.fetch_or(bit) & bit) == 0;
-}
-
 void Operation::fail_for(const std::string& refusals) const {
   fail("no implementation of ", name_, " takes this case", refusals);
 }
