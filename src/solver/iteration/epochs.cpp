@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "kernels/pointwise/add.h"
-#include "solver/ranks.h"
 #include "solver/ranks/ranks.h"
 #include "tensor/part.h"
 
