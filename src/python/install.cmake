@@ -1,4 +1,4 @@
-# Where the package goes. `cmake --install`: into python/, beside bin/ and lib/, for PYTHONPATH. With --component wheel, as
+# Where the package goes. `cmake --install`: into python/, next to bin/ and lib/, for PYTHONPATH. With --component wheel, as
 # pyproject.toml has it: into a wheel's layout, where the libraries and the program are inside the package; what these need of other
 # packages is put in by auditwheel, or is the machine's.
 set(package ${PROJECT_BINARY_DIR}/python)

@@ -16,7 +16,7 @@ void bind_messages(py::module_& module) {
       },
       py::arg("text"), py::arg("name") = "text",
       "A net's text as the bytes of a NetParameter: includes, variables and repeats written out,\n"
-      "older forms upgraded. `name` stands for the file in errors; includes are looked for beside "
+      "older forms upgraded. Errors name the file `name`; includes are searched next to "
       "it.");
   module.def(
       "_solver_message",

@@ -46,7 +46,7 @@ add_custom_target(crema_python ALL
                   COMMAND ${CMAKE_COMMAND} -E copy_if_different $<TARGET_FILE:crema_python_module> ${package}/crema)
 add_dependencies(crema_python crema_schema crema_python_module)
 
-# One search path for the build's folder, an installed one (python/ beside lib/) and a wheel (crema/lib). RPATH, not RUNPATH, as for
+# One search path for the build's folder, an installed one (python/ next to lib/) and a wheel (crema/lib). RPATH, not RUNPATH, as for
 # the program: tools/CMakeLists.txt says why.
 target_link_options(crema_python_module PRIVATE LINKER:--disable-new-dtags)
 set_target_properties(crema_python_module PROPERTIES BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "$ORIGIN/lib:$ORIGIN/../../lib"

@@ -56,7 +56,7 @@ def set_random_seed(seed: int) -> None:
     ...
 
 def set_solver_count(count: int) -> None:
-    """As Caffe's; a count above 1 is an Error that says how several ranks are started."""
+    """As Caffe's; a count above 1 is an Error that explains how to start several ranks."""
     ...
 
 def set_solver_rank(rank: int) -> None:
@@ -64,11 +64,11 @@ def set_solver_rank(rank: int) -> None:
     ...
 
 def set_threads(threads: int) -> None:
-    """Sets how many threads compute on the CPU, for all calls from now on; 0: as many as there are processors."""
+    """Sets the number of CPU threads for all later calls; 0: one per processor."""
     ...
 
 def solver_count() -> int:
-    """How many solvers train together: 1."""
+    """The number of solvers that train together: 1."""
     ...
 
 def solver_rank() -> int:
@@ -140,7 +140,7 @@ class BlobVec(list):
     ...
 
 class DeviceLost(Error):
-    """The GPU cannot be used any more by this process; the message says which snapshot to go on from."""
+    """The GPU is lost to this process; the message names the snapshot to resume from."""
     ...
 
 class Diverged(Error):
@@ -148,11 +148,11 @@ class Diverged(Error):
     ...
 
 class Error(RuntimeError):
-    """What goes wrong in crema: files, shapes, devices. Mistakes in files come with file:line:column."""
+    """An error in crema: files, shapes, devices. Mistakes in files come with file:line:column."""
     ...
 
 class Layer:
-    """What a layer written in Python derives from; a net uses it with
+    """Base class of layers written in Python; a net uses it with
 
         layer { name: "loss" type: "Python" bottom: "x" bottom: "y" top: "loss"
                 python_param { module: "my_layers" layer: "MyLoss" param_str: "0.5" } }
@@ -207,7 +207,7 @@ class NCCL:
         ...
     @staticmethod
     def new_uid() -> bytes:
-        """Bytes that stand for the group of ranks."""
+        """Bytes that identify the group of ranks."""
         ...
     @property
     def solver(self) -> object: ...
@@ -257,7 +257,7 @@ class Net:
         ...
     @property
     def blob_loss_weights(self) -> Dict[str, float]:
-        """What each blob counts in the loss: an OrderedDict of numbers."""
+        """The loss weight of each blob: an OrderedDict of numbers."""
         ...
     @property
     def blobs(self) -> Dict[str, Blob]:
@@ -281,9 +281,10 @@ class Net:
         """One forward pass.
 
         blobs: names of blobs to return besides the outputs. start, end: the names of the first and the last layer to run;
-        None: the net's. Other keywords are the net's inputs: either all of them or none, then they keep what they hold.
-        Returns a dict of arrays by name: the outputs, or with `end` the tops of that layer. They show the blobs, and so
-        change with the next pass."""
+        None: the net's. Other keywords are the net's inputs: either all of them or none, in which case they keep their
+        values.
+        Returns a dict of arrays by name: the outputs, or with `end` the tops of that layer. They are views of the blobs, so
+        they change with the next pass."""
         ...
     def forward_all(self, blobs=None, **kwargs: Any) -> Dict[str, numpy.ndarray]:
         """Runs forward() on arrays of any length, batch by batch; the last batch is filled up with zeros.
@@ -335,10 +336,10 @@ class Net:
         """Gives all blobs the shapes that follow from those of the inputs. Error when a layer cannot take them; then all inputs keep the shapes that they had."""
         ...
     def save(self, path: object) -> None:
-        """Writes the weights as a .caffemodel; the file is whole or absent."""
+        """Writes the weights as a .caffemodel; the file is complete or absent."""
         ...
     def save_hdf5(self, path: object) -> None:
-        """Writes the weights as an .h5 file; the file is whole or absent."""
+        """Writes the weights as an .h5 file; the file is complete or absent."""
         ...
     def set_input_arrays(self, data, labels, layer='') -> Any:
         """Gives a MemoryData layer its images (N x C x H x W) and labels (N); N must be a multiple of its batch size. The
@@ -380,7 +381,7 @@ class Solver:
     def apply_update(self) -> None: ...
     @property
     def iter(self) -> int:
-        """How many iterations are done."""
+        """The number of completed iterations."""
         ...
     @property
     def loss(self) -> float:
@@ -393,7 +394,7 @@ class Solver:
         ...
     @property
     def net(self) -> Net:
-        """The net that is trained."""
+        """The net in training."""
         ...
     def restore(self, file: str) -> None: ...
     @property

@@ -24,7 +24,7 @@ def find_program():
     found = shutil.which('crema')
     if found is None:
         raise FileNotFoundError(
-            'The program "crema" is not there: not beside the package, not on the PATH; CREMA_TOOLS may name '
+            'The program "crema" is not there: not next to the package, not on the PATH; CREMA_TOOLS may name '
             'its folder')
     return found
 
