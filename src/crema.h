@@ -132,7 +132,7 @@ class Model {
   // A copy of its values, in row-major order.
   std::vector<float> values(const std::string& name) const;
   // The values in the net's own memory, without a copy: until the next call that is not const, or
-  // the end of the Model. Error, which says so, for a blob that lies on a GPU, is not float32, or
+  // the end of the Model. Error, which says so, for a blob that is on a GPU, is not float32, or
   // is not stored row-major; values() always works.
   std::span<const float> view(const std::string& name) const;
 

@@ -47,9 +47,9 @@ void Control::Connections::judge_silence(Moment now) {
       silent.push_back(rank);
   }
   if (silent.empty()) return;
-  lose(silent, cat(silent.size() == 1 ? "has" : "have", " been silent for ", timeout_, " s",
-                   iteration_of(silent[0]),
-                   ": the process or its machine stands still, or the network does"));
+  lose(silent,
+       cat(silent.size() == 1 ? "has" : "have", " been silent for ", timeout_, " s",
+           iteration_of(silent[0]), ": the process or its machine hangs, or the network does"));
 }
 
 void Control::Connections::judge_gather(Moment now) {

@@ -181,7 +181,7 @@ std::span<const float> Model::view(const std::string& name) const {
   const Tensor blob = impl_->readable(name);
   const char* reason = nullptr;
   if (blob.device() == Device::gpu) {
-    reason = "lies on a GPU";
+    reason = "is on a GPU";
   } else if (blob.dtype() != DType::f32) {
     reason = "is not stored in float32";
   } else if (!same_layout(blob.format(), Format::row_major(), blob.shape())) {

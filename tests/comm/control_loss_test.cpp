@@ -84,8 +84,8 @@ TEST(ControlLoss, Rank0AndItsDeputyAreKilled) {
 
 std::string silence_of(int rank) {
   return name(rank) +
-         " has been silent for 0.8 s (last iteration 1240): the process or its machine stands "
-         "still, or the network does";
+         " has been silent for 0.8 s (last iteration 1240): the process or its machine hangs, or "
+         "the network does";
 }
 
 TEST(ControlLoss, ARankThatStandsStill) {

@@ -50,7 +50,7 @@ TEST_F(OnGpu, GivesWhatTheCpuGives) {
     std::thread([&] { found = forward(gpu); }).join();  // not the thread that made it
     ASSERT_EQ(found.size(), wanted.size());
     for (size_t i = 0; i < found.size(); ++i) EXPECT_NEAR(found[i], wanted[i], tolerance);
-    expect_part(error_of([&] { gpu.view("fc"); }), "lies on a GPU: copy it with values()");
+    expect_part(error_of([&] { gpu.view("fc"); }), "is on a GPU: copy it with values()");
     // The 16-bit copies of weights follow.
     for (const ParameterInfo& p : cpu.parameters()) {
       std::vector<float> weights = cpu.parameter(p.layer, p.index);

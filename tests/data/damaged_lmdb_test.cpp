@@ -108,7 +108,7 @@ TEST(DamagedLmdb, SaysWhatIsWrong) {
        "the database is damaged (record "},
       {"number of a page", root_page * kPage, bytes_of<uint64_t>(3), "is not the branch"},
       {"nodes of a page", root_page * kPage + 12, bytes_of<uint16_t>(5000),
-       "does not say what lies in it"},
+       "does not say what is in it"},
       {"place of a node", root_page * kPage + 16, bytes_of<uint16_t>(4094), "lies outside of it"},
   };
   for (const Damage& damage : damages) {

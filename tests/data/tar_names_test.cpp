@@ -57,7 +57,7 @@ TEST(TarNames, ExpandsBraces) {
       {"{0..x}", "found `{0..x}` where a range of whole numbers was expected"},
       {"{3..1}", "the range {3..1} ends before it begins"},
       {"{0..99999999999}", "is longer than 1000000"},
-      {"{0..99999}{0..99999}", "stands for more than 1000000 files"},
+      {"{0..99999}{0..99999}", "expands to more than 1000000 files"},
   };
   for (const auto& [text, part] : wrong) expect_part(error_of([&] { expand_braces(text); }), part);
 }

@@ -117,11 +117,11 @@ TEST(Tar, SaysWhatIsWrong) {
       {"\x28\xb5\x2f\xfd", "is compressed with zstd"},
       {end, "holds no record: an image and its label beside it"},
       {good,
-       "the tar file is cut off: it ends at byte 2048, but what should lie there reaches to byte "
+       "the tar file is cut off: it ends at byte 2048, but what should be there reaches to byte "
        "2560"},
-      {good.substr(0, 1700), "ends at byte 1700, but what should lie there reaches to byte 2560"},
+      {good.substr(0, 1700), "ends at byte 1700, but what should be there reaches to byte 2560"},
       {(tar_member("1.cls", "1") + tar_member("1.jpg", std::string(9000, 'x'))).substr(0, 5000),
-       "ends at byte 5000, but what should lie there reaches to byte 10536"},
+       "ends at byte 5000, but what should be there reaches to byte 10536"},
       {flipped, "is damaged at byte 1024: the bytes of the header add up to "},
       {good + end + good + end, "ends at byte 2048, but from byte 3072 on there is more"},
       {tar_member("1.jpg", "one") + end,

@@ -157,10 +157,10 @@ const Mistake kMistakes[] = {
      "with \"#\""},
     {"name: \"n\"\n<<<<<<< HEAD\n", "f:2:1: a merge conflict was left in this file"},
     {"name: \"n\"\n=======\n", "f:2:1: a merge conflict was left in this file"},
-    {"\xE5\xB1\x82 { }", "f:1:1: a character outside ASCII may stand only in comments"},
+    {"\xE5\xB1\x82 { }", "f:1:1: a character outside ASCII is allowed only in comments"},
     {"layer { loss_weight: 1x }", "f:1:22: \"loss_weight\" expects a number, found 1x"},
     {"1x", "a number ends here and letters follow"},
-    {"28", "f:1:1: found 28 where the name of a field should stand"},
+    {"28", "f:1:1: found 28 where the name of a field should be"},
     {"\xFF\xFEl\0a", "f: this text is UTF-16; save it as UTF-8"},
     // Tabs and carriage returns count as one column.
     {"layer {\r\n\t\tnname: \"a\"\r\n}", "f:2:3: LayerParameter has no field \"nname\""},

@@ -78,7 +78,7 @@ class StartLimit {
           if (over.stop_requested()) return;
           log.error(cat("the ", launch.ranks, " ranks have not connected within ",
                         meeting_timeout(), " s, and ", launch.launcher,
-                        " does not say which of them stands still"));
+                        " does not say which of them hangs"));
           _exit(1);
         }) {}
 

@@ -58,7 +58,7 @@ FileKind folder_kind(const std::string& path) {
             cat("a layer of type HDF5Data reads a list of them, such as ", path, ".txt")};
   if (holds("run.json"))
     return {"the folder of a training run",
-            cat("its weights are in ", path, "/snapshots, its nets beside run.json")};
+            cat("its weights are in ", path, "/snapshots, its nets next to run.json")};
   if (holds("saved_model.pb"))
     return {"a TensorFlow SavedModel", "convert its weights to .safetensors or HDF5 first"};
   if (images || folders)

@@ -169,7 +169,7 @@ Transform::Transform(const TransformationParameter& parameter, bool training,
   numbers_.reflects = parameter.pad_mode() == TransformationParameter::REFLECT;
   numbers_.alternates = parameter.mirror_alternates();
   require(numbers_.pad == 0 || !numbers_.flow,
-          "transform_param sets both pad and flow: what lies around an optical flow is not known");
+          "transform_param sets both pad and flow: the values around an optical flow are unknown");
   require(!numbers_.alternates || numbers_.mirror,
           "transform_param has mirror_alternates: true, but mirror is false");
   require((numbers_.crop_height > 0) == (numbers_.crop_width > 0),

@@ -47,7 +47,7 @@ struct Node {
   std::vector<int> parameters;     // indexes into Graph::parameters
   std::vector<bool> propagate;     // for each bottom: a gradient is wanted and allowed
   bool backward = false;
-  std::vector<int> members;  // indices in Graph::net of the layers this node stands for
+  std::vector<int> members;  // indices in Graph::net of the layers that this node runs
   LayerPlace place;          // of the last of them
   // A bottom has a new shape, and no pass has reached this layer since: it must be inferred again
   // before it runs. Partial passes leave such layers.

@@ -74,7 +74,7 @@ class Diagnosis : private pb::io::ErrorCollector {
            "\"\\\" in a text starts an escape: write paths with \"/\", or \"\\\\\" for one \"\\\"");
     }
     if (what.find("non ascii") != std::string::npos) {
-      stop(line, column, "a character outside ASCII may stand only in comments and in quotes");
+      stop(line, column, "a character outside ASCII is allowed only in comments and in quotes");
     }
     if (what.find("Need space") != std::string::npos) letters_after_number(line, column);
     stop(line, column, what);
@@ -337,7 +337,7 @@ class Diagnosis : private pb::io::ErrorCollector {
     if (at("{") || at("<")) {
       stop(cat("found \"", token().text, "\" without a field name before it"));
     }
-    stop(cat("found ", token().text, " where the name of a field should stand"));
+    stop(cat("found ", token().text, " where the name of a field should be"));
   }
 
   std::string found() const {

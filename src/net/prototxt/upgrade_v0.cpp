@@ -244,7 +244,7 @@ void merge_padding(NetParameter* net, std::vector<std::string>* origins, const L
       require((type == "conv" || type == "pool") && layer.bottom_size() == 1 &&
                   padding.bottom_size() == 1 && padding.top_size() == 1,
               where(old_origins[writer->second]),
-              ": a padding layer has one bottom and one top and stands before conv or pool");
+              ": a padding layer has one bottom and one top and comes before conv or pool");
       layer.mutable_layer()->set_pad(padding.layer().pad());
       bottom = padding.bottom(0);
     }

@@ -24,7 +24,7 @@ using Tag = WireCursor::Tag;
 void check_kind(std::string_view content, const std::string& file) {
   require(!content.empty(), file, ": is empty");
   require(!ends_with(file, ".solverstate"), file,
-          ": is a solver state, not the weights: give the .caffemodel beside it, or resume "
+          ": is a solver state, not the weights: give the .caffemodel next to it, or resume "
           "training with -snapshot");
   require(!starts_with(content, "\x89HDF"), file, ": is an HDF5 file: its name must end in .h5");
   require(!starts_with(content, "version https://git-lfs"), file,

@@ -140,7 +140,7 @@ class LmdbFile::Walk {
       damaged("page ", number, " is not the ", depth + 1 == tree_.depth ? "leaf" : "branch",
               " that should be there");
     if (lower <= kPageHeader || lower % 2 != 0 || lower > upper || upper > file_.page_size_)
-      damaged("page ", number, " does not say what lies in it");
+      damaged("page ", number, " does not say what is in it");
     level.number = number;
     level.nodes = static_cast<int>((lower - kPageHeader) / 2);
     level.next = 0;
@@ -265,7 +265,7 @@ void LmdbFile::read(uint64_t offset, void* bytes, size_t count) const {
   const size_t got = file_.read(offset, bytes, count);
   if (got != count) {
     fail("the database is damaged: ", file_.path(), " ends at byte ", offset + got,
-         ", inside of what should lie there: it was cut off after it had been opened");
+         ", inside of what should be there: it was cut off after it had been opened");
   }
 }
 

@@ -114,7 +114,7 @@ class TarIndexer {
 
   void keep_record() {
     constexpr const char* kTogether =
-        "; the members of a record lie side by side (tar --sort=name puts them so)";
+        "; the members of a record are next to each other (tar --sort=name puts them so)";
     const std::optional<TarLabel> label = this->label();
     const std::string key = visible(key_);
     if (!image_ && !label) return;  // facts about other things

@@ -111,7 +111,7 @@ void TarReader::damaged(uint64_t at, const Parts&... parts) const {
 
 void TarReader::cut_off(uint64_t needed) const {
   fail(file_.path(), ": the tar file is cut off: it ends at byte ", file_.size(),
-       ", but what should lie there reaches to byte ", needed, "; copy or download it again");
+       ", but what should be there reaches to byte ", needed, "; copy or download it again");
 }
 
 std::string_view TarReader::bytes(uint64_t at, size_t count) {

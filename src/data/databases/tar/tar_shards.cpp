@@ -116,7 +116,7 @@ std::vector<std::string> expand_braces(const std::string& text) {
     std::vector<std::string> choices = {""};
     if (close < rest.size())
       choices = choices_in(std::string(rest.substr(open + 1, close - open - 1)), text);
-    require(made.size() * choices.size() <= kMostShards, text, ": stands for more than ",
+    require(made.size() * choices.size() <= kMostShards, text, ": expands to more than ",
             kMostShards, " files");
     std::vector<std::string> longer;
     longer.reserve(made.size() * choices.size());

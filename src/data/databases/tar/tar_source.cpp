@@ -28,7 +28,7 @@ class TarSource : public Source {
       index_.append(std::move(parts[i]), static_cast<uint32_t>(i));
     }
     require(!index_.records.empty(), path,
-            ": holds no record: an image and its label beside it, 0001.jpg and 0001.cls");
+            ": has no record: an image and its label next to it, 0001.jpg and 0001.cls");
   }
 
   int64_t size() const override { return static_cast<int64_t>(index_.records.size()); }
