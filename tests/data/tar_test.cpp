@@ -115,7 +115,7 @@ TEST(Tar, SaysWhatIsWrong) {
        "7zXZ",
        "is compressed with xz"},
       {"\x28\xb5\x2f\xfd", "is compressed with zstd"},
-      {end, "holds no record: an image and its label beside it"},
+      {end, "has no record: an image and its label next to it"},
       {good,
        "the tar file is cut off: it ends at byte 2048, but what should be there reaches to byte "
        "2560"},
@@ -129,7 +129,7 @@ TEST(Tar, SaysWhatIsWrong) {
       {tar_member("1.jpg", "one") + tar_member("1.json", "{}") + end, "but no label"},
       {tar_member("a/1.cls", "1") + end, "record \"a/1\" has a label, \"a/1.cls\", but no image"},
       {tar_member("1.jpg", "1") + tar_member("2.jpg", "2") + tar_member("1.cls", "1") + end,
-       "lie side by side"},
+       "are next to each other"},
       {good + tar_record("2", "two", "2") + good + end, "record \"1\" comes twice"},
       {tar_member("1.jpg", "1") + tar_member("1.png", "1") + tar_member("1.cls", "1") + end,
        "record \"1\" has two images: \"1.jpg\" and \"1.png\""},

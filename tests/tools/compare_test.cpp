@@ -124,7 +124,7 @@ TEST(Compare, RefusesWhatCannotBeCompared) {
            Refused{"some.caffemodel some.caffemodel", "some.caffemodel: "},
            Refused{"-model net.prototxt -with '-precison fp16'",
                    "-with: `crema compare` has no flag -precison (did you mean \"-precision\"?)"},
-           Refused{"-model net.prototxt -with plain", "-with: \"plain\" is no flag"},
+           Refused{"-model net.prototxt -with plain", "-with: \"plain\" is not a flag"},
            Refused{"-model net.prototxt -with '-set layer[ip].inner_product_param.num_output=5'",
                    "the second net has different parameters"},
        }) {

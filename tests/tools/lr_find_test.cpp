@@ -51,7 +51,7 @@ TEST(LrFind, SaysWhereNothingIsLearned) {
           "crema lr_find -solver s.prototxt -iterations 20 -start_lr 1e-9 -end_lr 1e-8 "
           "-output tiny.svg");
   EXPECT_EQ(outcome.code, 0) << outcome.err;
-  expect_part(outcome.out, "so there is nothing to propose: give more -iterations");
+  expect_part(outcome.out, "so there is nothing to propose: try more -iterations");
   EXPECT_EQ(outcome.out.find("Use it"), std::string::npos);
 }
 

@@ -122,7 +122,7 @@ TEST(Report, SaysWhenTheWeightsAreOfAnotherRun) {
   const Outcome outcome = run(folder, "report metrics.jsonl -run_id " + runs[1] + flags);
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   expect_part(outcome.err, "-weights belong to no snapshot of run " + runs[1] + ", but of run " +
-                               runs[0] + ". Filters and");
+                               runs[0] + ". The filters and");
   folder.write("second.jsonl", folder.read("metrics.jsonl").substr(first.size()));
   expect_part(run(folder, "report second.jsonl" + flags).err, "nor of any other in the file.");
 }
