@@ -8,7 +8,7 @@
 namespace crema::tests {
 
 inline constexpr int64_t kBatch = 7;
-// Of a bottom that is no blob of samples along an axis.
+// For a bottom whose axes are not samples.
 inline constexpr int kWhole = -1;    // each rank has all of it
 inline constexpr int kObjects = -2;  // rows with the index of their image
 

@@ -10,7 +10,7 @@
 namespace crema::tests {
 namespace test_scores_test {
 
-// Of 4 values those are left that `choice` names.
+// Keeps those of 4 values that `choice` names.
 constexpr const char* kChosen = R"(
   layer { name: "data" type: "Input" top: "x" top: "choice" input_param { shape { dim: 4 dim: 1 } } }
   layer { name: "some" type: "Filter" bottom: "x" bottom: "choice" top: "some" }

@@ -20,7 +20,7 @@ struct StepProfile {
   std::vector<GradientRange> gradients;
 
   double backward_seconds() const;
-  // Of an iteration on one device.
+  // The time of an iteration on one device.
   double iteration_seconds() const;
   int64_t samples() const { return batch * iter_size; }
   // Elements that have gradients, without gaps and padding.

@@ -35,7 +35,7 @@ template <typename T>
 struct PriorBody {
   Grid grid;
   int64_t boxes;
-  // Of each box; shifts: of its centre; clipped: whether it is always clipped. variances: 4.
+  // Sizes of each box; shifts: of its centre; clipped: whether it is always clipped. variances: 4.
   const float *widths, *heights, *shifts_x, *shifts_y, *clipped, *variances;
   bool clip;
   T* y;

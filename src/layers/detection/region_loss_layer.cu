@@ -195,7 +195,7 @@ class RegionLossLayer : public Layer {
           static_cast<T>(p().thresh()),       static_cast<T>(p().coord_scale()),
           static_cast<T>(p().object_scale()), static_cast<T>(p().noobject_scale()),
           static_cast<T>(p().class_scale()),  p().rescore() != 0};
-      // Of all ranks.
+      // Images of all ranks.
       const int64_t seen = pass.share.all > 0 ? pass.share.all : images;
       const double early = static_cast<double>(12800 / seen);
       parallel_for(

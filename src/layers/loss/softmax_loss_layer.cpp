@@ -139,7 +139,7 @@ class SoftmaxWithLossLayer : public Layer {
     return {tops, {{{rows(), positions}, {}}, {{2}, {}}, {{LabelNote::kCount}, DType::i32, true}}};
   }
 
-  // Of SoftmaxLossSaved::positions.
+  // The number of rows of SoftmaxLossSaved::positions.
   int64_t rows() const { return shares_ ? 4 : 3; }
 
   // With hard_ratio, backward reads the data that the second forward saved.

@@ -34,7 +34,7 @@ struct Literal {
     return std::get_if<T>(&held);
   }
   bool is_number() const { return as<int64_t>() || as<double>(); }
-  // Of a number.
+  // The value of a number.
   double real() const {
     return as<int64_t>() ? static_cast<double>(*as<int64_t>()) : *as<double>();
   }

@@ -189,7 +189,7 @@ class Plan {
 
   // Layer::loss_parts() for the bottoms that the node has.
   LossParts loss_parts(const PlanNode& node) const;
-  // Of the loss with this value.
+  // The weights of the loss with this value.
   LossShares loss_shares(const PlanValue& value) const;
   // The layer's count (Layer::loss_count).
   Tensor loss_count(const PlanValue& value) const;

@@ -68,7 +68,7 @@ struct Correlate {
   }
 };
 
-// Of a, or with `second` of b. A row is a row of a plane.
+// The gradient of a, or with `second` of b. A row is a row of a plane.
 template <typename T>
 struct CorrelationGradient {
   Displacements to;

@@ -117,7 +117,7 @@ class MatchingLayer : public Layer {
   explicit MatchingLayer(int tops) : tops_(tops) {}
 
  private:
-  // Of w.
+  // The number of rows of w.
   virtual int64_t rows() const = 0;
   virtual void remember(Context& context, const Backward& pass) = 0;
 
