@@ -38,12 +38,6 @@ std::string unique_name(std::string name, std::set<std::string>& taken) {
 
 }  // namespace
 
-std::string hex_of(uint64_t number) {
-  char text[20];
-  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(number));
-  return text;
-}
-
 std::string utc_now() {
   const std::time_t now = std::time(nullptr);
   std::tm fields{};
