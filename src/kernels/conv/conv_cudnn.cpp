@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "kernels/conv/conv_cudnn_norm.h"
+#include "kernels/conv/cudnn_support.h"
 #include "kernels/move/reorder.h"
 #include "kernels/pointwise/add.h"
 #include "kernels/pointwise/bias.h"
