@@ -13,6 +13,7 @@
 #include "solver/fields/freeze.h"
 #include "solver/fields/solver_nets.h"
 #include "solver/iteration/optimizer.h"
+#include "tools/console/table.h"
 #include "tools/devices.h"
 #include "tools/flags/flags.h"
 #include "tools/flags/net_flags.h"

@@ -2,6 +2,8 @@
 // in.
 #pragma once
 
+#include <type_traits>
+
 #include "kernels/core/kernel_registry.h"
 #include "kernels/gemm/gemm.h"
 #include "kernels/gemm/gemm_groups.h"
@@ -16,7 +18,8 @@ inline constinit KernelFunctions<const Gemm&, const T*, const T*, T*> gemm_kerne
 template <typename T, typename C>
 inline constinit KernelFunctions<const Gemm&, const GemmGroups&, const T*, const T*, C*,
                                  const Tensor&>
-    gemm_groups_kernels("grouped matrix products");
+    gemm_groups_kernels("grouped matrix products",
+                        std::is_same_v<T, Compute<T>> ? nullptr : "16 bits exist on GPUs only");
 
 // Fills in lda, ldb and ldc where they are 0.
 inline Gemm with_leading_dimensions(Gemm g) {
