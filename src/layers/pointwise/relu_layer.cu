@@ -33,9 +33,9 @@ class ReluLayer : public PointwiseLayer {
   Edge top_edge() const override { return {.relu = slope() == 0}; }
 
   Prepared prepare(Context&, const Preparation& preparation) override {
-    relu_taken_ = preparation.top_edge.relu;
+    fused_relu_ = preparation.top_edge.relu;
     Prepared prepared;
-    if (relu_taken_) prepared.reads = {false, false};
+    if (fused_relu_) prepared.reads = {false, false};
     return prepared;
   }
 
@@ -43,7 +43,7 @@ class ReluLayer : public PointwiseLayer {
     pointwise(context, Relu{slope()}, pass.top[0], pass.bottom[0]);
   }
   void backward(Context& context, const Backward& pass) override {
-    if (relu_taken_) {
+    if (fused_relu_) {
       if (pass.bottom_diff[0].raw() != pass.top_diff[0].raw())
         copy(context, pass.top_diff[0], pass.bottom_diff[0]);
       return;
@@ -52,7 +52,7 @@ class ReluLayer : public PointwiseLayer {
     pointwise(context, ReluGradient{slope()}, pass.bottom_diff[0], pass.top_diff[0], sign);
   }
 
-  bool relu_taken_ = false;
+  bool fused_relu_ = false;
 };
 
 }  // namespace

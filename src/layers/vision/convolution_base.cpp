@@ -123,7 +123,7 @@ ConvCase ConvolutionBase::case_of(const Preparation& preparation) const {
 
 Prepared ConvolutionBase::prepare(Context& context, const Preparation& preparation) {
   const ConvCase c = case_of(preparation);
-  relu_taken_ = c.relu_gradient_applied;
+  fused_relu_ = c.relu_gradient_applied;
   conv_ = make_conv(context, c);
   Prepared prepared;
   prepared.parameter_formats.resize(parameters().size());
@@ -136,7 +136,7 @@ Prepared ConvolutionBase::prepare(Context& context, const Preparation& preparati
   Edge& bottom = prepared.bottom_edge;
   bottom.affine = c.affine_input && features.forward_affine_input;
   bottom.affine_gradient = bottom.affine && features.wgrad_affine_input;
-  if (relu_taken_) prepared.reads = {true, false};
+  if (fused_relu_) prepared.reads = {true, false};
   return prepared;
 }
 
@@ -176,7 +176,7 @@ void ConvolutionBase::backward(Context& context, const Backward& pass) {
     const bool fuses_db = features.bias_gradient && pass.parameter_diff[0];
     const Tensor fused_db = fuses_db ? db : Tensor(), separate_db = fuses_db ? Tensor() : db;
     const bool separate_relu =
-        relu_ && !relu_taken_ && (!features.relu_gradient || bool(separate_db));
+        relu_ && !fused_relu_ && (!features.relu_gradient || bool(separate_db));
     if (separate_relu || separate_db)
       backward_relu_and_bias(context, pass, i, separate_relu, separate_db);
     // Whatever adds to a gradient made on a side stream must run there, too.

@@ -55,7 +55,7 @@ class ConvolutionBase : public Layer {
   int64_t channels_ = 0, outputs_ = 0, groups_ = 1;
   bool bias_ = true;
   std::optional<float> relu_;  // negative slope, if a ReLU has been fused
-  bool relu_taken_ = false;    // by all readers: see Edge
+  bool fused_relu_ = false;    // by all readers: see Edge
   std::unique_ptr<LinearKernel> conv_;
 
  private:

@@ -46,7 +46,7 @@ class ConvolutionLayer : public ConvolutionBase {
   }
 
   // If the gradient has already been taken through the ReLU, doing so again changes nothing.
-  bool with_relu() const { return relu_ && !relu_taken_ && conv_->features().relu_gradient; }
+  bool with_relu() const { return relu_ && !fused_relu_ && conv_->features().relu_gradient; }
 
   bool backward_both(Context& context, const Backward& pass, size_t i, const Tensor& db) override {
     if (!conv_->features().fused_gradients) return false;

@@ -123,7 +123,7 @@ class InnerProductLayer : public Layer {
     c.transposed = transposed_;
     c.bias = bias_;
     c.relu = relu_;
-    c.relu_gradient_applied = relu_taken_ = preparation.top_edge.relu;
+    c.relu_gradient_applied = fused_relu_ = preparation.top_edge.relu;
     c.dropout = dropout_.drops;
     c.backward_data = preparation.bottom_needs_diff[0];
     c.backward_weights = preparation.parameter_needs_diff[0];
@@ -140,7 +140,7 @@ class InnerProductLayer : public Layer {
     prepared.parameter_formats[0] = given;
     prepared.half_parameters.assign(parameters().size(), is_half(c.dtype));
     prepared.workspace = dense_->workspace();
-    if (relu_taken_) prepared.reads = {true, false};
+    if (fused_relu_) prepared.reads = {true, false};
     if (normalized_) {
       const size_t lengths = static_cast<size_t>(outputs_) * size_of(preparation.dtype);
       prepared.workspace = std::max(prepared.workspace, lengths);
@@ -180,7 +180,7 @@ class InnerProductLayer : public Layer {
     if (given_) return backward_given(context, pass);
     const Tensor &dy = pass.top_diff[0], &dw = pass.parameter_diff[0];
     const Tensor db = bias_ ? pass.parameter_diff[1] : Tensor();
-    const bool masks = relu_.on && !relu_taken_;
+    const bool masks = relu_.on && !fused_relu_;
     const LinearKernelFeatures features = dense_->features();
     OutputGradient g =
         masks && features.relu_gradient ? OutputGradient(dy, pass.top[0]) : OutputGradient(dy);
@@ -227,7 +227,7 @@ class InnerProductLayer : public Layer {
   bool transposed_ = false, bias_ = true, normalized_ = false;
   bool given_ = false;  // the weights are a bottom
   Relu relu_;
-  bool relu_taken_ = false;  // by all readers: see Edge
+  bool fused_relu_ = false;  // by all readers: see Edge
   DropoutParams dropout_;
   std::unique_ptr<LinearKernel> dense_;
   ProductOfBottoms product_;
