@@ -184,7 +184,7 @@ TEST(Report, ShowsAllOfARunFolder) {
   const std::string page = folder.read("page.html");
   for (const char* part :
        {"<h1>first</h1>", "Iterations per second</h2>", "Waiting for data</h2>",
-        "The test of iteration 8: a row for each label", "<th>odd &amp; more</th>",
+        "The test of iteration 8: one row per label", "<th>odd &amp; more</th>",
         "First layer: ip, 2 filters of 2 × 3", "title=\"odd &amp; more → even: ", "class=\"net\"",
         "<summary>Solver</summary><pre>", "<summary>Net as text</summary><pre>"})
     expect_part(page, part);

@@ -53,7 +53,7 @@ TEST(ResumeCheck, SaysWhetherAResumedTrainingIsTheSame) {
            Check{images, "-resume_check 11", 1,
                  "-resume_check 11 trains twice as many iterations, but max_iter is 20: give at "
                  "most 10"},
-           Check{images, "-resume_check=-1", 1, "-resume_check is -1; expected how many"},
+           Check{images, "-resume_check=-1", 1, "-resume_check is -1; expected the number"},
            Check{images, "-resume_check 1 -snapshot auto", 1, "leave out -snapshot"},
            Check{images,
                  "-resume_check 5 -set 'early_stop={watch {output: \"loss\" min_change: 99} tests: "
