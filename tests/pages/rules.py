@@ -10,6 +10,7 @@ NOT_RUN = [
     (r"bash data_scripts/quickstart\.sh", "installs packages and builds; trains as tools/train.md does"),
     (r"bash tests/run\.sh", "is what runs this test"),
     (r"cmake --preset release && cmake --build --preset release", "a build takes minutes; tests/run.sh is one"),
+    (r"apt install \./build/crema_.*\.deb|crema train -solver /opt/crema/.*", "needs the package; tests/deb.sh installs it and trains"),
     (r"bash models/articles/\w+/run\.sh( .*)?", "minutes; tests/models trains its nets"),
     (r"build/tools/device_query .*", "asks a card"),
     (r"build/tools/train .* -gpu 0,1", "asks for two cards"),
