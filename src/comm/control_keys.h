@@ -35,7 +35,7 @@ struct ConnectionKeys {
 };
 
 // The side that listens: a challenge with this number, and its keys if the first frame is a handshake
-// of a rank that has the token; otherwise an Error.
+// by a rank that has the token; otherwise an Error.
 std::string random_nonce();
 Bytes challenge_of(const std::string& nonce);
 Handshake read_handshake(const Frame& frame, const std::string& token, const std::string& nonce,

@@ -315,7 +315,7 @@ class NcclEngine final : public Engine {
       return ncclAllReduce(values, values, static_cast<size_t>(count), type_of(element), ncclSum,
                            comm, stream);
     });
-    if (beside) copying_ = false;  // when it is done, all ranks have reached it
+    if (beside) copying_ = false;  // once it has finished, all ranks have reached it
   }
   void begin_sum(Context& context, void* values, int64_t count, Element element) override {
     context.on_communication_stream([&] { sum(context, values, count, element); });

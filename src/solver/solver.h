@@ -123,16 +123,16 @@ class Solver {
   double rate() const;
   // What epochs give is counted in iterations here.
   const SolverParameter& parameter() const { return file_.solver; }
-  // Of the training data; its records are 0 where neither epoch_log nor a field asks for it.
+  // An epoch of the training data; its records are 0 if neither epoch_log nor a field needs them.
   const EpochLength& epoch_length() const { return epoch_length_; }
   Net& net() { return *net_; }
   const std::vector<std::unique_ptr<Net>>& test_nets() const;
   uint64_t seed() const { return seed_; }
-  // How many forward passes the training net has done, and one of test_nets(): whoever runs a net
-  // between iterations counts on.
+  // Number of forward passes of the training net, and of one of test_nets(). Code that runs a net
+  // between iterations must increase it.
   uint64_t& passes() { return train_passes_; }
   uint64_t& test_passes(size_t net);
-  // Of all nets and the optimizer; the nets share one arena for blobs.
+  // Memory of all nets and the optimizer; the nets share one arena for blobs.
   MemoryKinds memory();
   // True once a request to stop has been obeyed.
   bool stopped() const;

@@ -45,7 +45,7 @@ TEST(CheckEpochs, AsIterationsOfTheData) {
             "max_epoch: 3 lr_policy: \"fixed\" stepsize_epoch: 1"},
         Row{"test_interval_epoch is 4, but max_epoch is 3: the only test",
             "max_epoch: 3 lr_policy: \"fixed\" test_epoch: true test_interval_epoch: 4"},
-        Row{"error: max_epoch is given beside max_iter",
+        Row{"error: max_epoch is given together with max_iter",
             "max_epoch: 3 max_iter: 9 lr_policy: \"fixed\""},
         Row{"error: lr_policy \"poly\" needs power", "max_epoch: 3 lr_policy: \"poly\""}}) {
     const std::string said = said_of(cat("base_lr: 0.01 ", row.solver), net);

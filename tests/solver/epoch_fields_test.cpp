@@ -65,10 +65,11 @@ struct Refused {
 
 TEST(EpochFields, AreRefused) {
   for (const auto& [text, message] :
-       {Refused{"max_iter: 7\nmax_epoch: 3",
-                "solver.prototxt:2:1: max_epoch is given beside max_iter (solver.prototxt:1:1)"},
+       {Refused{
+            "max_iter: 7\nmax_epoch: 3",
+            "solver.prototxt:2:1: max_epoch is given together with max_iter (solver.prototxt:1:1)"},
         Refused{"stepvalue: 7\n  stepvalue_epoch: [3, 4]",
-                "stepvalue_epoch is given beside stepvalue (solver.prototxt:1:"},
+                "stepvalue_epoch is given together with stepvalue (solver.prototxt:1:"},
         Refused{"base_lr: 1\nsnapshot_epoch: -1", "solver.prototxt:2:1: snapshot_epoch is -1"},
         Refused{"stepvalue_epoch: 3\nstepvalue_epoch: -4",
                 "solver.prototxt:2:1: stepvalue_epoch is -4"}}) {

@@ -87,7 +87,7 @@ struct TableOptions {
   bool shuffle = false;
   // The columns with labels, by name or number from 0 (from the last: -1); the others are the data.
   std::vector<std::string> labels{};
-  std::vector<int64_t> shape{};  // of a row's data, one or three extents; none: all in a row
+  std::vector<int64_t> shape{};  // extents of a row's data, one or three; none: all in a row
 };
 
 // Rows become records with keys from "00000000". Data that are all integers from 0 to 255 become

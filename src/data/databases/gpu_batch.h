@@ -25,7 +25,7 @@ struct AllRecords {
   Random random;
   uint64_t pass;
   const uint64_t* live_pass;  // not null: the pass is *live_pass
-  float* label;               // of the batch; null: not needed
+  float* label;               // the batch's labels; null: not needed
 };
 
 // A transform as the GPU needs it, for records of so many channels.

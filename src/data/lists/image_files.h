@@ -15,7 +15,7 @@ struct ImageReading {
   std::string folder;  // the prototxt's; relative paths are looked up there next
   Color color = Color::color;
   int64_t height = 0, width = 0;  // 0: unchanged
-  int64_t short_side = 0;         // of the shorter side, keeping the aspect ratio; 0: unchanged
+  int64_t short_side = 0;  // length of the shorter side, keeping the aspect ratio; 0: unchanged
   // Location of grey images that form one more channel: the prefix of the same paths. Empty: none.
   std::string channel_root = {};
   // JPEGs that become smaller may be decoded at a half, a quarter or an eighth of their size.

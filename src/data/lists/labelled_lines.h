@@ -44,7 +44,7 @@ class LabelledLines {
                    std::vector<LabelWord>& labels) const;
 
   bool csv_ = false, first_ = true;
-  size_t labels_ = 0;  // of the first line; 0: not read yet
+  size_t labels_ = 0;  // labels in the first line; 0: not read yet
 };
 
 }  // namespace crema

@@ -165,7 +165,7 @@ void ImageCache::keep(int64_t key, const Image& image, std::string rest) {
     return;
   }
   const std::unique_lock<std::shared_mutex> lock(mutex_);
-  // Of two threads that have read the same record the first one counts.
+  // If two threads have read the same record, the first one's entry stays.
   if (!entries_.emplace(key, std::move(entry)).second) bytes_ -= count;
 }
 

@@ -246,7 +246,7 @@ void Loader::work(bool is_reserve) {
     }
     --busy_;
     Slot& slot = *task.slot;
-    // Of several errors, the first by sample order, not by time.
+    // Keeps the error of the first sample, which need not be the first in time.
     if (error && (!slot.error || task.first < slot.error_at)) {
       slot.error = error;
       slot.error_at = task.first;

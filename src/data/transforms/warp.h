@@ -24,7 +24,7 @@ struct PlaneMap {
 struct Warp {
   int64_t height, width;  // of the result
   PlaneMap source = {};   // gives for a point of the result the one of the image that it shows
-  int64_t rows = 1, columns = 1;  // of the image, averaged into one before sampling
+  int64_t rows = 1, columns = 1;  // pixels of the image that are averaged into one before sampling
   bool any = false;               // otherwise the result is the image
 
   // Adds a change after the current ones; angles are in degrees. A crop comes first: the part that

@@ -186,7 +186,7 @@ class AutotunedKernel final : public LinearKernel {
   bool fuses_gradients() const {
     return assigned_[ConvCall::both_gradients] != ConvAssignment::kNone;
   }
-  // Of the kernel that computes the call.
+  // The features of the kernel that computes the call.
   LinearKernelFeatures features_of(ConvCall call) const {
     if (!by_implicit_gemm(call)) return kernel(call).features();
     const bool adds = call == ConvCall::wgrad && wgrad_.adds();

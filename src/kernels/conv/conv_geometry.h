@@ -9,7 +9,7 @@ namespace crema {
 struct ConvGeometry {
   int axes = 0;  // spatial
   int64_t images = 0, groups = 1;
-  int64_t in_channels = 0, out_channels = 0;  // of one group
+  int64_t in_channels = 0, out_channels = 0;  // channels of one group
   int64_t in_points = 1, out_points = 1, taps = 1;
   int64_t in[kMaxSpatialAxes], out[kMaxSpatialAxes], kernel[kMaxSpatialAxes];
   int64_t stride[kMaxSpatialAxes], pad[kMaxSpatialAxes], dilation[kMaxSpatialAxes];

@@ -38,7 +38,7 @@ struct PatchIndex {
     uint32_t image, group, channel;
     uint32_t tap, point;
   };
-  // Of an element of the patches.
+  // The position of an element of the patches.
   CREMA_HD Position in_patches(uint32_t i) const {
     Position p{};
     if (last) {  // each split leaves the fastest index behind
@@ -59,7 +59,7 @@ struct PatchIndex {
     return last ? ((row * g.groups + p.group) * g.taps + p.tap) * g.in_channels + p.channel
                 : ((block * g.in_channels + p.channel) * g.taps + p.tap) * g.out_points + p.point;
   }
-  // Of an element of the images; its pixel takes the place of the point.
+  // The position of an element of the images, with its pixel in place of the point.
   CREMA_HD Position in_images(uint32_t i) const {
     Position p{};
     if (last) {

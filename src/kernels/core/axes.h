@@ -15,7 +15,7 @@ struct AxisStrides {
   int64_t axis[kMaxSpatialAxes] = {};
 };
 
-// Of a tensor of at least two axes in either order.
+// The strides of a tensor with at least two axes, in either order.
 inline AxisStrides strides_of(const Shape& shape, Order order) {
   AxisStrides s;
   const int axes = shape.axes() - 2;

@@ -22,7 +22,7 @@ struct Implementation {
   const char* name = nullptr;
   RunsOn devices = RunsOn::both;
   int priority = 0;              // unique among those of an operation that share a device
-  void (*function)() = nullptr;  // of the type that the operation calls
+  void (*function)() = nullptr;  // has the type that the operation calls
 
   bool runs_on(Device device) const {
     return devices == RunsOn::both || (devices == RunsOn::gpu) == (device == Device::gpu);

@@ -19,7 +19,7 @@ inline int threads_here() {
 #endif
 }
 
-// Of this thread in its parallel region, from 0 on.
+// The number of this thread in its parallel region, from 0.
 inline int thread_number() {
 #ifdef _OPENMP
   return omp_get_thread_num();

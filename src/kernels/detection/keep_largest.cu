@@ -11,8 +11,8 @@ namespace {
 // at a time: the largest digit that still leaves k values at or above it.
 constexpr int kDigitBits = 4, kDigits = (1 << kDigitBits) - 1;
 
-// Of the value in float32, also where values are float64: those that are equal there are kept or
-// left out together.
+// The key of the value in float32, even if values are float64: those that are equal in float32 are
+// kept or left out together.
 template <typename T>
 CREMA_HD uint32_t key_of_value(T value) {
   return static_cast<uint32_t>(sort_key(static_cast<float>(value), 0) >> 32);

@@ -1,5 +1,5 @@
-// RuleTraits: all that the program knows of an update rule. A rule is a row in update_rules.cu and a
-// functor in update_rules.h; the formulas are in kernels/optim/update.h.
+// RuleTraits: everything that the program knows about an update rule. A rule is a row in
+// update_rules.cu and a functor in update_rules.h; the formulas are in kernels/optim/update.h.
 #pragma once
 
 #include <cstdint>

@@ -179,7 +179,7 @@ void check_images(const RoiPool& pool, const Tensor& rois, int64_t images) {
   on(rois, [&]<typename R>() {
     for (int64_t r = 0; r < rois.count() / pool.numbers(); ++r) {
       const auto image = static_cast<double>(rois.data<R>()[r * pool.numbers()]);
-      require(image < static_cast<double>(images), "region ", r, " lies in image ", image,
+      require(image < static_cast<double>(images), "region ", r, " is in image ", image,
               ", but the feature map has ", images, images == 1 ? " image" : " images",
               ", counted from 0");
     }

@@ -175,7 +175,7 @@ class ResultFinder {
     return false;
   }
 
-  // Of branches that share all parameters the first stays.
+  // Keeps the first of the branches that share all parameters.
   void leave_out_twins() {
     if (!shares_parameters()) return;
     std::vector<DeployResult> all;

@@ -36,7 +36,7 @@ void check_refused(const SolverFile& file, const SolverFile& counted, Findings* 
   note("type", [&] { check_schedules(counted.solver, update_rule(file.solver.type())); });
 }
 
-// Of the net's first source with a known size, for one rank.
+// The epoch length of the net's first source with a known size, for one rank.
 EpochLength known_length(const SolverFile& file, const CheckedNet& net) {
   for (int i = 0; i < net.layers(); ++i) {
     try {

@@ -21,7 +21,7 @@ struct CheckOptions {
 // All findings, sorted by file and line. Error when a net cannot be read at all.
 Findings check_training(const SolverFile& file, const CheckOptions& options);
 
-// Of the solver's fields alone, with those that epochs give counted in iterations. sums_losses: the
+// Checks the solver's fields alone, with epochs converted to iterations. sums_losses: the
 // training net has a loss that is not normalised. compares_intervals: with max_iter.
 void check_solver_fields(const SolverFile& file, bool sums_losses, bool compares_intervals,
                          Findings* findings);

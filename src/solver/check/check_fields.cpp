@@ -202,8 +202,9 @@ void check_prefix(const SolverFile& file, Findings* findings) {
   if (s.snapshot() <= 0 || s.snapshot_prefix() != file.path.substr(0, dot)) return;
   if (file.where("snapshot_prefix") != file.where("")) return;  // it says so itself
   add(findings, Severity::info, file.where(given_field(s, "snapshot")),
-      "snapshot_prefix is missing: snapshots lie beside the solver, as ", s.snapshot_prefix(),
-      "_iter_", s.snapshot(), ".caffemodel; set it where another folder is meant");
+      "snapshot_prefix is missing: snapshots are written next to the solver, as ",
+      s.snapshot_prefix(), "_iter_", s.snapshot(),
+      ".caffemodel; set it where another folder is meant");
 }
 
 }  // namespace

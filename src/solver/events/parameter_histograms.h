@@ -8,7 +8,7 @@
 
 namespace crema {
 
-// Of values that are finite, in buckets of equal width. count is 0 where there are none.
+// The histogram of the finite values, in buckets of equal width. count is 0 if there are none.
 event::Histogram histogram_of(const std::vector<float>& values);
 
 // One of each parameter, "weights/LAYER/INDEX", and of each gradient there is, "gradients/...", times

@@ -14,7 +14,7 @@
 namespace crema {
 namespace {
 
-// Of the first loss that compares scores with classes; 0: there is none.
+// Number of classes of the first loss that compares scores with classes; 0: there is none.
 int64_t classes_of_loss(const Graph& graph) {
   for (int i = 0; i < graph.net.layer_size(); ++i) {
     const LayerParameter& layer = graph.net.layer(i);

@@ -143,8 +143,8 @@ void check_epoch_fields(const SolverFile& file) {
     if (!counts_epochs(solver, field.epochs) || times(solver, field.iterations) == 0) continue;
     // What the file does not have comes from the command line.
     const std::string place = file.where(field.iterations), none = file.where("");
-    fail(file.where(field.epochs), ": ", field.epochs, " is given beside ", field.iterations, " (",
-         place == none ? "by -set" : place,
+    fail(file.where(field.epochs), ": ", field.epochs, " is given together with ", field.iterations,
+         " (", place == none ? "by -set" : place,
          "): both say the same, in epochs and in iterations; keep one of them",
          place == none ? cat(", as -set ", field.epochs, "=0 does") : "");
   }

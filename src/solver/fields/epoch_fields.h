@@ -22,8 +22,8 @@ struct EpochLength {
   int64_t updates_to_complete(float epochs) const;
 };
 
-// Of the net's first source that has epochs. `may_read`: reads through a source that would not know
-// its length otherwise.
+// The epoch length of the net's first source that has epochs. `may_read`: reads through a source
+// whose length is not known otherwise.
 EpochLength epoch_length(const Net& net, int iter_size, bool may_read = true);
 
 // The field that says so: "max_epoch" of such a solver, for "max_iter"; else the field itself. The

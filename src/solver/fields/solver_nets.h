@@ -30,7 +30,7 @@ std::vector<NetSource> test_sources(const SolverFile& file);
 std::string describe_test(const SolverParameter& solver, const NetSource& source);
 std::string describe_train(const SolverParameter& solver, const NetSource& source);
 
-// Reads the net. A relative path is looked up in the working directory, then beside the solver.
+// Reads the net. A relative path is looked up in the working directory, then in the solver's folder.
 NetFile open_net(const SolverFile& file, const NetSource& source);
 
 // Error when the training net would be in phase TEST, which the net itself or the solver can set:

@@ -25,7 +25,7 @@ void Iteration::run_batch(int number) {
     net.context().on_communication_stream(early);  // behind their sums
     updated = true;
   };
-  // Of several batches, the last one's gradients are the sums.
+  // After the last of several batches the gradients are the sums.
   const bool sends = is_last(number) && !parts_.optimizer.sharded();
   net.backward(number > 0, {}, {}, sends ? after : std::function<void(int)>());
   exchange.finish();

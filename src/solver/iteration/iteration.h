@@ -72,7 +72,7 @@ class Iteration {
   bool is_last(int number) const { return number + 1 == parts_.iter_size; }
 
   virtual void forward(int number) = 0;
-  // Work to run beside backward: records the losses, and updates the weights of the net's
+  // Work to run during backward: records the losses, and updates the weights of the net's
   // early_parameters(). Empty: none.
   virtual Net::Beside record_losses(int) { return {}; }
   virtual Net::Beside early_update() { return {}; }

@@ -26,8 +26,8 @@ struct ExchangeOptions {
 
 class GradientExchange {
  public:
-  // All ranks make one. Net and communicator must outlive this. Error when the ranks compute on CPUs and the wire has
-  // 16 bits.
+  // All ranks make one. Net and communicator must outlive this. Error if the ranks compute on CPUs and
+  // the wire has 16 bits.
   GradientExchange(Net& net, Communicator& world, const ExchangeOptions& options);
 
   // Call after a forward pass. Replaces the losses by their means over the samples of all ranks, and
@@ -38,7 +38,7 @@ class GradientExchange {
   void after_node(int node);
   // Whether the sums of these parameters' gradients have been queued in this pass.
   bool has_begun(const std::vector<int>& parameters) const;
-  // Waits for all that was begun: on a GPU the main stream waits, not the host.
+  // Waits for every transfer that was begun: on a GPU the main stream waits, not the host.
   void finish();
 
  private:

@@ -47,7 +47,7 @@ bool agreed(const Context& context, bool of_rank_0) {
 void combine_over_ranks(const Net& net, std::span<RankValue> values) {
   Communicator* const world = net.context().world();
   if (!world || values.empty()) return;
-  // Of each value: the sum of the ranks' parts, the count, the number of ranks that have it.
+  // For each value: the sum of the ranks' parts, the count, the number of ranks that have it.
   std::vector<double> sums;
   for (const RankValue& one : values) {
     const double weight = one.parts == PartsRule::sum       ? 1

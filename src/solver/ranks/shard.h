@@ -3,9 +3,9 @@
 // Models", 2020, stage 1). A rank keeps histories, average and slow weights of its part only, sums
 // over the ranks the gradients of that part, updates it, and gets the others' new weights.
 //
-// Of an arena of n elements, rank r of R has [r * part, (r + 1) * part), part being the largest
-// multiple of 4 (16 bytes) up to n / R. The last rank also has the rest, fewer than 5 * R elements:
-// so the arenas need no padding. Mostly there is none, as arenas are multiples of 16.
+// Rank r of R owns the elements [r * part, (r + 1) * part) of an arena of n elements. part is the
+// largest multiple of 4 (16 bytes) up to n / R. The last rank also owns the rest, fewer than 5 * R
+// elements, so the arenas need no padding. Usually there is no rest, as arenas are multiples of 16.
 #pragma once
 
 #include <cstdint>
@@ -50,7 +50,7 @@ class Shard {
   // The same of one number in the context's memory, in the order of its queue.
   void sum(double* value) const;
   // Calls `use` with an arena of the whole net made of all ranks' `kept`, with as many elements as
-  // this part. It lies where the gradients were, which are zero afterwards.
+  // this part. It is stored in place of the gradients, which are zero afterwards.
   void gather(const Tensor& kept, const std::function<void(const Tensor& arena)>& use) const;
 
   // The reverse, by this rank alone: `fill` writes the arena, of which `kept` gets this part.

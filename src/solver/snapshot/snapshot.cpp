@@ -63,7 +63,7 @@ void check_snapshot_room(const SolverParameter& solver, uint64_t bytes) {
   if (statvfs(folder.c_str(), &disk) != 0) {
     require(errno != ENOENT && errno != ENOTDIR, "the folder ", folder,
             " does not exist: make it, and the next snapshot will be written there");
-    return;  // whoever writes there will be told why not
+    return;  // the write itself will report the error
   }
   if (disk.f_blocks == 0) return;
   // Some blocks are kept for root.

@@ -34,15 +34,15 @@ void check_snapshot_folder(const SolverParameter& solver);
 // much room there is, it has enough.
 void check_snapshot_room(const SolverParameter& solver, uint64_t bytes);
 
-// The state file that -snapshot names: the file itself, or the one beside it when the weights of a
+// The state file that -snapshot names: the file itself, or the one next to it when the weights of a
 // snapshot are given.
 std::string find_solver_state(const std::string& path);
 // The state files of the snapshots PREFIX_iter_N, the newest first; none where there are none. States
 // that are damaged or without weights are passed over with a warning; whether weights are whole
 // shows when they are restored. Error without a snapshot_prefix, or when all are damaged.
 std::vector<std::string> newest_snapshots(const SolverParameter& solver, Log& log);
-// The weights that belong to a state: at the path it gives, else under the same file name beside it,
-// else beside it under its own name, NAME.caffemodel for NAME.solverstate. Error where there are none.
+// The weights that belong to a state: at the path it gives, else under the same file name next to it,
+// else next to it under its own name, NAME.caffemodel for NAME.solverstate. Error where there are none.
 std::string find_snapshot_weights(const SolverState& state, const std::string& state_path);
 
 }  // namespace crema

@@ -71,7 +71,7 @@ class Snapshots {
   // It goes on from its start instead.
   void forget_last() { last_state_.clear(); }
   const std::string& last_state() const { return last_state_; }  // "": none
-  // Of the last one that this run wrote; -1: none.
+  // Iteration of the last snapshot that this run wrote; -1: none.
   int64_t last_written() const { return written_iteration_; }
   // Whether the last one that was tried is missing; nobody wants it any more after forgive().
   bool failed() const { return failed_; }

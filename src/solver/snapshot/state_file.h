@@ -1,4 +1,4 @@
-// The .solverstate file: Caffe's layout, binary or HDF5, with our own fields beside Caffe's.
+// The .solverstate file: Caffe's layout, binary or HDF5, with our own fields in addition to Caffe's.
 #pragma once
 
 #include <string>

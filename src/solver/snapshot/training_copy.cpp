@@ -33,7 +33,7 @@ bool all_finite(const char* bytes, size_t count, DType dtype) {
                              : all_finite<uint32_t>(bytes, count, 0x7F800000u);
 }
 
-// Of the values of all parameters.
+// Bytes of the values of all parameters.
 uint64_t bytes_of_all(const Net& net) {
   uint64_t bytes = 0;
   for (const Parameter& parameter : net.graph().parameters)

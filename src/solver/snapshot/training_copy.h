@@ -24,7 +24,7 @@ class ArenaCopy {
 
   // False when one of its numbers is nan or infinite.
   bool finite() const { return finite_; }
-  // What lies here of a parameter that begins at this element of the arena. Valid until the next
+  // This copy's part of a parameter that begins at this element of the arena. Valid until the next
   // take().
   Tensor part(const Tensor& parameter, int64_t offset) const;
 
@@ -67,7 +67,7 @@ class TrainingCopy {
   std::vector<float> correlations_;
   std::vector<Tensor> parameters_;  // for their shapes and formats
   std::vector<int64_t> offsets_;
-  // Of the state: one for each parameter and history, and for each parameter.
+  // Parts of the state: one for each parameter and history, and one for each parameter.
   std::vector<Tensor> history_parts_, average_parts_, slow_parts_;
   WeightsContent weights_, average_;
 };

@@ -43,7 +43,7 @@ class ClassMetrics {
   std::string pack() const;
   void merge(const std::vector<std::string>& of_ranks);
 
-  // Of outputs(), in this order.
+  // The names of outputs(), in the same order.
   const std::vector<std::string>& names() const { return names_; }
   // A class that occurs nowhere is nan by itself and counts in no mean.
   std::vector<OutputValue> outputs() const;

@@ -45,7 +45,7 @@ class Packer {
 
 class Unpacker {
  public:
-  // Of bytes that stay while this is used.
+  // `bytes` must outlive this object.
   explicit Unpacker(std::string_view bytes) : bytes_(bytes) {}
 
   // Error when fewer bytes are left.

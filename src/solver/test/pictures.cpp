@@ -88,7 +88,7 @@ double confidence_of(const float* scores, int64_t classes, int64_t best, bool pr
   return std::isfinite(confidence) ? confidence : 0;
 }
 
-// One image of a batch, which lies in one piece in every order that blobs have.
+// One image of a batch. It is contiguous in every order that blobs have.
 Tensor image_at(const Tensor& batch, int64_t index) {
   Shape shape = batch.shape();
   const size_t bytes = batch.bytes() / static_cast<size_t>(shape[0]);

@@ -40,10 +40,10 @@ class Mistakes {
   // added, so that no sample comes twice.
   void add();
 
-  // Of all ranks, each of which has added a part of the test, in their order.
+  // Combines the samples of all ranks, each of which has added a part of the test, in rank order.
   void merge(Communicator& world);
 
-  const std::vector<Sample>& samples() const { return samples_; }  // the surest first
+  const std::vector<Sample>& samples() const { return samples_; }  // most confident first
   int64_t wrong() const { return wrong_; }
   int64_t tested() const { return tested_; }
   // With a caption "3 > 5 98%" each: label, answer and confidence. The iteration is the caller's.

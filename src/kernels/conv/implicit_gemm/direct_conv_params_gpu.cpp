@@ -26,7 +26,7 @@ DirectConvTile tile_of(int rows, int columns, int channels) {
 
 int aligned_128(int bytes) { return ceil_div(bytes, 128) * 128; }
 
-// Of a block.
+// The limits of a block.
 constexpr int max_warps(ConvCall call) { return call == ConvCall::wgrad ? 12 : 8; }
 constexpr int max_column_blocks(ConvCall call) {
   return call == ConvCall::wgrad ? 16 : call == ConvCall::fprop ? 4 : 1;

@@ -118,7 +118,7 @@ struct SharedLayout {
   static constexpr int bytes = stage * kGatherStages;
 };
 
-// Of the GPU: bytes of dynamic shared memory that a block may have; multiprocessors.
+// The GPU's limits: bytes of dynamic shared memory per block; multiprocessors.
 struct ImplicitGemmLimits {
   int shared_bytes, processors;
 };
