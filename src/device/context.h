@@ -14,9 +14,10 @@
 
 namespace crema {
 
-class Communicator;   // device/communicator.h
-class MemoryAccount;  // device/memory_account.h
-struct Gpu;           // stream and library handles; device/gpu.h, only in CUDA builds
+class Communicator;     // device/communicator.h
+class MemoryAccount;    // device/memory_account.h
+struct Gpu;             // stream and library handles; device/gpu.h, only in CUDA builds
+struct Implementation;  // kernels/core/kernel_registry.h
 
 class Context {
  public:
@@ -77,6 +78,8 @@ class Context {
   // The implementations of the kernels made last, such as "cudnn" or "forward eng0_k24=11": kernels
   // append to it, and a plan takes the list (-dump_plan).
   std::vector<std::string> chosen;
+  // The implementations without state that have run, if the log is verbose: each is logged once.
+  std::vector<const Implementation*> ran;
   // Kernels made from now on give the same bits on every run; if false, GPU kernels may sum in any
   // order.
   bool repeatable = true;

@@ -146,7 +146,11 @@ void Solver::train(int64_t iterations) {
     if (stopped()) break;
     end_epoch();
     const int64_t at_once = iterations_->at_once(iteration_);
-    at_once > 1 && uninterrupted(at_once, end) ? train_several(at_once) : train_iteration();
+    if (at_once > 1 && uninterrupted(at_once, end)) {
+      train_several(at_once);
+    } else {
+      train_iteration();
+    }
     requests_->obey(iteration_);
   }
   // Including iterations whose loss was not displayed.

@@ -84,6 +84,7 @@ LayerRun::LayerRun(const Row& row, const Setting& setting)
   context_->implementation = setting.implementation;
   context_->repeatable = setting.repeatable;
   context_->chosen.clear();
+  context_->ran.clear();
   LayerParameter message = parse_layer(row);
   layer_ = make_layer(message, row.training, CREMA_TEST_DATA);
   if (message.top_size() == 0) {

@@ -154,14 +154,17 @@ void check_requests(const Row& row, const Start& start, const Outcome& reference
   expect_same(wanted, run(partial, row, start), 1e-12);
 }
 
-// Whether a run with the implementation of this name would differ from the last one, in which the
-// functions ran that has_run() says.
-bool changes_functions(const std::string& name, Device device) {
+// Whether a run with the implementation of this name would differ from the one that recorded `ran`.
+bool changes_functions(const std::string& name, Device device,
+                       const std::vector<const Implementation*>& ran) {
+  const auto has_run = [&](const Implementation& one) {
+    return std::count(ran.begin(), ran.end(), &one) > 0;
+  };
   for (const Operation* operation : operations()) {
     bool used = false, other = false;
     for (const Implementation& one : *operation) {
-      used = used || operation->has_run(one);
-      other = other || (one.name == name && one.runs_on(device) && !operation->has_run(one));
+      used = used || has_run(one);
+      other = other || (one.name == name && one.runs_on(device) && !has_run(one));
     }
     if (used && other) return true;
   }
@@ -195,13 +198,10 @@ void RowTest::check_variants(const Row& row, const Layer& layer, const Start& st
               continue;
             SCOPED_TRACE(variant.chosen());
             const double tolerance = dtype == DType::f64 ? 1e-10 : row.tolerance;
-            if (first) {
-              for (const Operation* operation : operations()) operation->forget_runs();
-            }
             expect_same(reference, run(variant, row, start), tolerance);
             if (first) {
               for (const std::string& name : implementations) {
-                if (changes_functions(name, device)) names.insert(name);
+                if (changes_functions(name, device, variant.context().ran)) names.insert(name);
               }
             }
             if (!row.gradient || variant.gradient_parts() == 1) continue;

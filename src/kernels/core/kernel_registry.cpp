@@ -30,6 +30,12 @@ int Operation::index_of_named(const Context& context) const {
   return 0;
 }
 
+bool Operation::is_first_run(Context& context, const Implementation& one) {
+  if (std::count(context.ran.begin(), context.ran.end(), &one) > 0) return false;
+  context.ran.push_back(&one);
+  return true;
+}
+
 void Operation::log_choice(const Context& context, const Implementation& chosen,
                            const std::string& refusals) const {
   if (context.log().verbosity >= 1)

@@ -6,7 +6,6 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
@@ -48,11 +47,6 @@ class Operation {
   const Implementation* begin() const { return list_.data(); }
   const Implementation* end() const { return list_.data() + count_; }
 
-  // For tests that run each implementation: whether this one of a KernelFunctions has run with -v 1
-  // since forget_runs().
-  bool has_run(const Implementation& one) const { return (ran_ & bit_of(one)) != 0; }
-  void forget_runs() const { ran_ = 0; }
-
  protected:
   bool insert(const Implementation& added);
   // Calls attempt(implementation) for those of the context's device until it returns true: first the
@@ -66,23 +60,19 @@ class Operation {
     }
     return false;
   }
+  // Adds the implementation to context.ran, unless it is there.
+  static bool is_first_run(Context& context, const Implementation& one);
   // Logs a choice at -v 1. refusals: "; NAME declined: REASON" for each one tried before.
   void log_choice(const Context& context, const Implementation& chosen,
                   const std::string& refusals) const;
-  // True for the first call with this implementation.
-  bool first_run(const Implementation& one) const {
-    return (ran_.fetch_or(bit_of(one)) & bit_of(one)) == 0;
-  }
   [[noreturn]] void fail_for(const std::string& refusals) const;
 
  private:
   int index_of_named(const Context& context) const;
-  uint32_t bit_of(const Implementation& one) const { return uint32_t{1} << (&one - list_.data()); }
 
   const char *name_, *no_reference_;
   std::array<Implementation, kMaxImplementations> list_ = {};
   int count_ = 0;
-  mutable std::atomic<uint32_t> ran_ = 0;  // a bit for each of list_
 };
 
 // Null: the kernel ran. Otherwise static text: why it does not take the case, and nothing was
@@ -100,8 +90,8 @@ class KernelFunctions : public Operation {
     return insert({name, devices, priority, reinterpret_cast<void (*)()>(function)});
   }
 
-  // Runs the first that takes the case; Error if none does. Allocates nothing. -v 1 logs the first
-  // run of each implementation.
+  // Runs the first that takes the case; Error if none does. Allocates nothing, except at -v 1, which
+  // logs the first run of each implementation in a context.
   void run(Context& context, Args... args) const {
     std::array<std::pair<const char*, Refusal>, kMaxImplementations> refusals;
     size_t tried = 0;
@@ -115,7 +105,7 @@ class KernelFunctions : public Operation {
       const Refusal refusal = reinterpret_cast<Function>(one.function)(context, args...);
       if (refusal) {
         refusals[tried++] = {one.name, refusal};
-      } else if (context.log().verbosity >= 1 && first_run(one)) {
+      } else if (context.log().verbosity >= 1 && is_first_run(context, one)) {
         log_choice(context, one, text());
       }
       return refusal == nullptr;
