@@ -79,7 +79,7 @@ TokenFile::TokenFile(std::string path) : path_(std::move(path)), token_(new_toke
     problem = problem_of(file.get());
     errno = 0;
     if (problem.empty() &&
-        (write(file.get(), token_.data(), token_.size()) != static_cast<ssize_t>(token_.size()) ||
+        (::write(file.get(), token_.data(), token_.size()) != static_cast<ssize_t>(token_.size()) ||
          fsync(file.get()) != 0))
       problem = errno != 0 ? std::strerror(errno) : "it was cut off";
   }

@@ -2,6 +2,7 @@
 #include <functional>
 
 #include "data/convert/annotations/annotations.h"
+#include "data/convert/annotations/class_numbers.h"
 #include "data/convert/convert.h"
 #include "data/convert/pickle.h"
 #include "data/convert/table.h"
@@ -158,7 +159,7 @@ TEST(Fuzz, BoxesOfCocoAndYolo) {
         [](const std::string& folder, const Files& files) {
           const Folder map;
           map.write("labels", kLabels);
-          const ClassLabels labels(map.file("labels"), true);
+          const ClassNumbers labels(map.file("labels"), true);
           const auto boxes =
               files.count("coco") > 0
                   ? coco_annotations(folder + "/coco", labels, silent_log())

@@ -1,11 +1,9 @@
 #include "layers/layer_run.h"
 
-#include <google/protobuf/io/tokenizer.h>
-#include <google/protobuf/text_format.h>
-
 #include <algorithm>
 #include <limits>
 
+#include "data/lists/message_text.h"
 #include "layers/filler.h"
 #include "proto/layer.pb.h"
 #include "tensor/part.h"
@@ -16,21 +14,10 @@ namespace {
 constexpr size_t kGuard = 256;  // bytes before and after each tensor; keeps a GPU's alignment
 constexpr char kGuardByte = 0x5A;
 
-// Reports the parser's first complaint as an Error.
-class Complaint : public google::protobuf::io::ErrorCollector {
- public:
-  void AddError(int, int column, const std::string& message) override {
-    if (text.empty()) text = cat("column ", column + 1, ": ", message);
-  }
-  std::string text;
-};
-
 LayerParameter parse_layer(const Row& row) {
   LayerParameter message;
-  Complaint complaint;
-  google::protobuf::TextFormat::Parser parser;
-  parser.RecordErrorsTo(&complaint);
-  require(parser.ParseFromString(row.text, &message), "row ", row.id(), ": ", complaint.text);
+  const std::string error = parse_message(row.text, &message);
+  require(error.empty(), "row ", row.id(), ": ", error);
   message.set_name(row.name);
   for (size_t i = 0; i < row.bottoms.size(); ++i) message.add_bottom(cat("bottom", i));
   return message;

@@ -59,7 +59,9 @@ TEST(Iteration, IsPassesAndAnUpdate) {
     const auto expected = other.optimizer->update(other.rates->advance(i), i);
     EXPECT_EQ(iteration->losses(i, i), std::vector<double>{loss / kBatches});
     ASSERT_EQ(clipped.has_value(), expected.has_value());
-    if (clipped) EXPECT_EQ(clipped->norm, expected->norm);
+    if (clipped) {
+      EXPECT_EQ(clipped->norm, expected->norm);
+    }
     EXPECT_EQ(one.weights(), other.weights()) << "iteration " << i;
     EXPECT_NE(one.weights(), before);
   }

@@ -13,7 +13,7 @@ namespace {
 constexpr int kBits = 22;
 
 // The pixels that a new one combines.
-struct Window {
+struct Taps {
   int64_t first = 0;
   std::vector<int32_t> weights;
 };
@@ -21,8 +21,8 @@ struct Window {
 // Halves go up.
 int64_t nearest(double x) { return static_cast<int64_t>(std::floor(x + 0.5)); }
 
-std::vector<Window> windows(int64_t from, int64_t to) {
-  std::vector<Window> all(static_cast<size_t>(to));
+std::vector<Taps> taps(int64_t from, int64_t to) {
+  std::vector<Taps> all(static_cast<size_t>(to));
   const double scale = static_cast<double>(from) / static_cast<double>(to),
                reach = std::max(scale, 1.0);
   for (int64_t i = 0; i < to; ++i) {
@@ -36,18 +36,18 @@ std::vector<Window> windows(int64_t from, int64_t to) {
       shares.push_back(std::max(0.0, 1 - std::abs(distance)));
       sum += shares.back();
     }
-    Window& window = all[static_cast<size_t>(i)];
-    window.first = first;
+    Taps& tap = all[static_cast<size_t>(i)];
+    tap.first = first;
     for (const double share : shares)
-      window.weights.push_back(static_cast<int32_t>(nearest(share / sum * (1 << kBits))));
+      tap.weights.push_back(static_cast<int32_t>(nearest(share / sum * (1 << kBits))));
   }
   return all;
 }
 
 // The pixels at `bytes`, `step` apart.
-uint8_t weighted(const uint8_t* bytes, int64_t step, const Window& window) {
+uint8_t weighted(const uint8_t* bytes, int64_t step, const Taps& tap) {
   int32_t sum = 1 << (kBits - 1);
-  for (const int32_t weight : window.weights) {
+  for (const int32_t weight : tap.weights) {
     sum += *bytes * weight;
     bytes += step;
   }
@@ -58,12 +58,12 @@ Image resize_rows(const Image& image, int64_t width) {
   const int64_t channels = image.channels;
   Image to{channels, image.height, width, {}};
   to.pixels.reserve(static_cast<size_t>(channels * image.height * width));
-  const std::vector<Window> columns = windows(image.width, width);
+  const std::vector<Taps> columns = taps(image.width, width);
   for (int64_t y = 0; y < image.height; ++y) {
     const uint8_t* row = image.pixels.data() + y * image.width * channels;
-    for (const Window& window : columns) {
+    for (const Taps& tap : columns) {
       for (int64_t c = 0; c < channels; ++c)
-        to.pixels.push_back(weighted(row + window.first * channels + c, channels, window));
+        to.pixels.push_back(weighted(row + tap.first * channels + c, channels, tap));
     }
   }
   return to;
@@ -73,9 +73,9 @@ Image resize_columns(const Image& image, int64_t height) {
   const int64_t row = image.width * image.channels;
   Image to{image.channels, height, image.width, {}};
   to.pixels.reserve(static_cast<size_t>(height * row));
-  for (const Window& window : windows(image.height, height)) {
+  for (const Taps& tap : taps(image.height, height)) {
     for (int64_t i = 0; i < row; ++i)
-      to.pixels.push_back(weighted(image.pixels.data() + window.first * row + i, row, window));
+      to.pixels.push_back(weighted(image.pixels.data() + tap.first * row + i, row, tap));
   }
   return to;
 }

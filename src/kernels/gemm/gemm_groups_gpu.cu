@@ -29,7 +29,7 @@ struct GroupPointers {
 // cuBLAS cannot inspect pointers in an array on the GPU and assumes that they are aligned like
 // this.
 template <typename T>
-bool aligned(const T* start, std::initializer_list<int64_t> pitches) {
+bool all_aligned(const T* start, std::initializer_list<int64_t> pitches) {
   bool all = reinterpret_cast<uintptr_t>(start) % 16 == 0;
   for (const int64_t pitch : pitches) all = all && pitch * sizeof(T) % 16 == 0;
   return all;
@@ -39,9 +39,9 @@ template <typename T, typename C>
 Refusal gemm_groups_cublas(Context& context, const Gemm& g, const GemmGroups& groups, const T* a,
                            const T* b, C* c, const Tensor& scratch) {
   if (std::is_same_v<T, Compute<T>> && g.k == 0) return "nothing to add up";
-  if (groups.count == 1 || !aligned(a, {g.lda, g.batch_stride_a, groups.group_stride_a}) ||
-      !aligned(b, {g.ldb, g.batch_stride_b, groups.group_stride_b}) ||
-      !aligned(c, {g.ldc, g.batch_stride_c, groups.group_stride_c})) {
+  if (groups.count == 1 || !all_aligned(a, {g.lda, g.batch_stride_a, groups.group_stride_a}) ||
+      !all_aligned(b, {g.ldb, g.batch_stride_b, groups.group_stride_b}) ||
+      !all_aligned(c, {g.ldc, g.batch_stride_c, groups.group_stride_c})) {
     for (int64_t i = 0; i < groups.count; ++i)
       gemm_cublas(context, g, a + i * groups.group_stride_a, b + i * groups.group_stride_b,
                   c + i * groups.group_stride_c);

@@ -1,8 +1,5 @@
 #include "layers/detection/detection_files.h"
 
-#include <google/protobuf/io/tokenizer.h>
-#include <google/protobuf/text_format.h>
-
 #include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -11,19 +8,10 @@
 
 #include "base/error.h"
 #include "base/files.h"
-#include "proto/data.pb.h"
+#include "data/convert/annotations/class_numbers.h"
 
 namespace crema {
 namespace {
-
-// Collects the first error of protobuf's parser.
-class Complaint : public google::protobuf::io::ErrorCollector {
- public:
-  void AddError(int line, int column, const std::string& message) override {
-    if (text.empty()) text = cat(line + 1, ":", column + 1, ": ", message);
-  }
-  std::string text;
-};
 
 float hundredths(float value) { return std::round(value * 100) / 100; }
 
@@ -33,6 +21,18 @@ std::string json(const std::string& text) {
   if (std::regex_match(text, number)) return text;
   using Json = nlohmann::json;
   return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+// Names of labels. Error for a repeated label.
+std::map<int, std::string> read_names(const std::string& path) {
+  const LabelMap map = read_label_map(path);
+  std::map<int, std::string> names;
+  for (const LabelMapItem& item : map.item()) {
+    const auto [at, is_new] = names.emplace(item.label(), item.name());
+    require(is_new, path, ": label ", item.label(), " is there twice, as \"", at->second,
+            "\" and \"", item.name(), "\"");
+  }
+  return names;
 }
 
 }  // namespace
@@ -45,22 +45,6 @@ std::vector<ImageSize> read_name_size_file(const std::string& path) {
   require(in.eof() && !images.empty(), path, ": line ", images.size() + 1,
           " is not \"name height width\"");
   return images;
-}
-
-std::map<int, std::string> read_label_map(const std::string& path) {
-  LabelMap map;
-  Complaint complaint;
-  google::protobuf::TextFormat::Parser parser;
-  parser.RecordErrorsTo(&complaint);
-  require(parser.ParseFromString(read_text(path), &map), path, ":", complaint.text,
-          "; a label map is a list of item { name: \"cat\" label: 1 display_name: \"cat\" }");
-  std::map<int, std::string> names;
-  for (const LabelMapItem& item : map.item()) {
-    const auto [at, is_new] = names.emplace(item.label(), item.name());
-    require(is_new, path, ": label ", item.label(), " is there twice, as \"", at->second,
-            "\" and \"", item.name(), "\"");
-  }
-  return names;
 }
 
 Box in_pixels(const Box& box, int height, int width, const ResizeParameter* resize) {
@@ -95,7 +79,7 @@ DetectionFiles::DetectionFiles(const SaveOutputParameter& p, const std::string& 
   const std::string& format = p.output_format();
   require(format == "VOC" || format == "COCO" || format == "ILSVRC", "output_format \"", format,
           "\" is not supported: VOC, COCO and ILSVRC are");
-  names_ = read_label_map(find_file(p.label_map_file(), folder));
+  names_ = read_names(find_file(p.label_map_file(), folder));
   images_ = read_name_size_file(find_file(p.name_size_file(), folder));
   each_ = p.has_num_test_image() ? p.num_test_image() : images_.size();
   require(each_ > 0 && each_ <= images_.size(), "num_test_image is ", each_,

@@ -17,9 +17,6 @@ struct ImageSize {
 };
 std::vector<ImageSize> read_name_size_file(const std::string& path);
 
-// Labels and their names from a text file of a LabelMap. Error for a repeated label.
-std::map<int, std::string> read_label_map(const std::string& path);
-
 // The box in pixels of the original image, before `resize` (null: it was stretched).
 Box in_pixels(const Box& box, int height, int width, const ResizeParameter* resize);
 

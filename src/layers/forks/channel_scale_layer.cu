@@ -41,7 +41,7 @@ struct ChannelScaleBody {
 };
 
 template <typename Real>
-struct ScaleTerm {
+struct ChannelScaleTerm {
   const Real *dy, *x;
   int64_t channels, positions;
   template <typename T>
@@ -101,9 +101,10 @@ class ChannelScaleLayer : public Layer {
         const int64_t channels = shape[1], positions = shape.count(2);
         const SumExtent each_position = positions == 1 ? SumExtent{ds.count(), 1, channels}
                                                        : SumExtent{ds.count(), channels, 1};
-        parallel_sum<T>(context, each_position,
-                        ScaleTerm<T>{dy.data<T>(), pass.bottom[0].data<T>(), channels, positions},
-                        {ds.data<T>()});
+        parallel_sum<T>(
+            context, each_position,
+            ChannelScaleTerm<T>{dy.data<T>(), pass.bottom[0].data<T>(), channels, positions},
+            {ds.data<T>()});
       });
     }
     if (!dx) return;

@@ -17,7 +17,7 @@ namespace {
 
 // The sums: all yes, all no, the yes that are found, the no that are found.
 template <typename T>
-struct Right {
+struct RightLabels {
   const T *x, *labels;
   template <typename>
   CREMA_HD T operator()(int64_t k, int64_t, int64_t i) const {
@@ -58,8 +58,8 @@ class MultiLabelAccuracyLayer : public Layer {
     const Tensor& x = pass.bottom[0];
     on(x, [&]<typename T>() {
       T* sums = pass.saved[0].data<T>();
-      parallel_sum<T>(context, {4, 1, x.count()}, Right<T>{x.data<T>(), pass.bottom[1].data<T>()},
-                      {sums});
+      parallel_sum<T>(context, {4, 1, x.count()},
+                      RightLabels<T>{x.data<T>(), pass.bottom[1].data<T>()}, {sums});
       parallel_for(context, 1, RightShares<T>{sums, pass.top[0].data<T>()});
     });
   }

@@ -9,7 +9,7 @@
 namespace crema {
 namespace {
 
-struct Relu {
+struct LeakyRelu {
   float slope;
   template <typename T>
   CREMA_HD T operator()(T x) const {
@@ -40,7 +40,7 @@ class ReluLayer : public PointwiseLayer {
   }
 
   void forward(Context& context, const Forward& pass) override {
-    pointwise(context, Relu{slope()}, pass.top[0], pass.bottom[0]);
+    pointwise(context, LeakyRelu{slope()}, pass.top[0], pass.bottom[0]);
   }
   void backward(Context& context, const Backward& pass) override {
     if (fused_relu_) {

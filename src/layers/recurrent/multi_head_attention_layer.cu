@@ -152,7 +152,7 @@ class MultiHeadAttentionLayer : public Layer {
     g.m = rows, g.n = channels_, g.k = inputs_[role];
     gemm_groups(context, g, {}, x, w[role].data<T>(), y, {});
     if (bias_of(role) >= 0)
-      add_bias(context, rows, channels_, 1, w[bias_of(role)].data<T>(), Relu{}, y);
+      add_bias<T>(context, rows, channels_, 1, w[bias_of(role)].data<T>(), {}, y);
   }
 
   void forward(Context& context, const Forward& pass) override {

@@ -24,12 +24,12 @@ struct OutputValue {
 
 // What a run trains; for the hashes see solver/events/run_identity.h and fingerprint_of().
 struct RunIdentity {
-  std::string net_file, solver_file;
-  std::string net_text, recipe;  // hashes of the net, and of net and solver
-  std::string parameters;        // a hash of their names and shapes
-  std::string weights;           // a hash of their values when the run begins or resumes
-  std::string resumed_from;      // a state file; "": not resumed
-  std::string classes;           // their names, one a line; "": numbers only
+  std::string net_file = {}, solver_file = {};
+  std::string net_text = {}, recipe = {};  // hashes of the net, and of net and solver
+  std::string parameters = {};             // a hash of their names and shapes
+  std::string weights = {};                // a hash of their values when the run begins or resumes
+  std::string resumed_from = {};           // a state file; "": not resumed
+  std::string classes = {};                // their names, one a line; "": numbers only
 };
 
 namespace event {
@@ -60,7 +60,7 @@ struct Display {
   double seconds = 0;  // since the last display
   int display = 0;
   double loss = 0;  // mean over average_loss iterations
-  std::vector<OutputValue> outputs;
+  std::vector<OutputValue> outputs = {};
   double data_wait = 0;  // share of `seconds`, 0 to 1, that the training net waited for data
 };
 
@@ -132,8 +132,8 @@ struct ClassPrecision {
 struct TestResult {
   int64_t iteration = 0;
   int net = 0;
-  std::optional<double> loss;        // with test_compute_loss
-  std::vector<OutputValue> outputs;  // means over the batches, or the mean average precision
+  std::optional<double> loss = {};        // with test_compute_loss
+  std::vector<OutputValue> outputs = {};  // means over the batches, or the mean average precision
   std::vector<ClassPrecision> classes = {};  // with eval_type: "detection"
   bool show_classes = false;
 };
@@ -144,9 +144,10 @@ struct Confusion {
   int64_t iteration = 0;
   int net = 0;
   int64_t classes = 0;
-  std::vector<int64_t> counts;  // classes x classes: a row is the label, a column the net's answer
-  std::string file = {};        // that has them too, if they are many; "": none
-  bool asked = true;            // else the log, which is Caffe's, does not show it
+  // classes x classes: a row is the label, a column the net's answer.
+  std::vector<int64_t> counts = {};
+  std::string file = {};  // that has them too, if they are many; "": none
+  bool asked = true;      // else the log, which is Caffe's, does not show it
 };
 
 // An epoch of the training data is over, with epoch_log.

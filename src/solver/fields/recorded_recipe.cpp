@@ -1,12 +1,12 @@
 #include "solver/fields/recorded_recipe.h"
 
-#include <google/protobuf/io/tokenizer.h>
 #include <google/protobuf/text_format.h>
 
 #include <algorithm>
 #include <set>
 
 #include "base/error.h"
+#include "data/lists/message_text.h"
 #include "kernels/optim/update_rule.h"
 #include "proto/solver.pb.h"
 
@@ -67,13 +67,7 @@ bool depends_on_end(const SolverParameter& solver) {
 
 SolverParameter parse(const std::string& recipe) {
   SolverParameter solver;
-  TextFormat::Parser parser;
-  parser.AllowUnknownField(true);  // of a later version
-  class Silent : public google::protobuf::io::ErrorCollector {
-    void AddError(int, int, const std::string&) override {}
-  } silent;
-  parser.RecordErrorsTo(&silent);
-  parser.ParseFromString(recipe, &solver);
+  parse_message(recipe, &solver, UnknownFields::are_ignored);  // those of a later version
   return solver;
 }
 

@@ -8,9 +8,9 @@
 #include <set>
 
 #include "base/strings.h"
+#include "data/lists/message_text.h"
 #include "proto/net.pb.h"
 #include "proto/solver.pb.h"
-#include "tools/pages/runs/quiet_parse.h"
 
 namespace crema {
 
@@ -77,7 +77,7 @@ void add_settings(const std::string& prefix, const Message& message,
 template <typename File>
 std::map<std::string, std::string> settings_of_text(const std::string& text, File* file) {
   std::map<std::string, std::string> settings;
-  if (quiet_parse(text, file)) add_settings("", *file, &settings);
+  if (parse_message(text, file).empty()) add_settings("", *file, &settings);
   return settings;
 }
 

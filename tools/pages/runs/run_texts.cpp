@@ -5,12 +5,12 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "data/lists/message_text.h"
 #include "net/graph/filter.h"
 #include "net/prototxt/net_input.h"
 #include "solver/events/run_identity.h"
 #include "solver/fields/solver_nets.h"
 #include "tools/pages/drawing/net_drawing.h"
-#include "tools/pages/runs/quiet_parse.h"
 #include "tools/pages/runs/run_file.h"
 
 namespace crema {
@@ -41,7 +41,7 @@ std::string drawing_of_text(const RunTexts& texts) {
   constexpr int kMostLayers = 2000;
   constexpr size_t kMostPassed = 30'000;
   NetParameter net;
-  require(quiet_parse(texts.net, &net), texts.net_file, ": is not a net");
+  require(parse_message(texts.net, &net).empty(), texts.net_file, ": is not a net");
   require(net.layer_size() <= kMostLayers && passed_layers(net) <= kMostPassed, texts.net_file,
           ": is too large to be drawn, since others can write to it");
   net = filter_net(net, net_state(TRAIN, net, {}), silent_log());

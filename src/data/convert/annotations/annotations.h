@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/log.h"
-#include "data/convert/annotations/class_labels.h"
+#include "data/convert/annotations/class_numbers.h"
 #include "data/convert/convert.h"
 #include "data/convert/convert_image.h"
 #include "data/lists/image_list.h"
@@ -31,27 +31,27 @@ class Annotations {
 // Pascal VOC: `list` has lines `image annotation`, the latter an XML file. Without its file an image
 // has no object.
 std::unique_ptr<Annotations> voc_annotations(const std::string& root, const std::string& list,
-                                             const ClassLabels& labels, Log& log);
+                                             const ClassNumbers& labels, Log& log);
 // SSD's text files: `list` as above; a file has lines `class xmin ymin xmax ymax`, with the label
 // map's class number and corners in pixels.
 std::unique_ptr<Annotations> text_annotations(const std::string& root, const std::string& list,
-                                              const ClassLabels& labels, Log& log);
+                                              const ClassNumbers& labels, Log& log);
 // SSD's JSON: `list` as above; a file has the objects of one image, as SSD's scripts cut them out
 // of COCO's files: {"image": {"width", "height"}, "annotation": [{"bbox": [left, top, width,
 // height], "category_id", "iscrowd"}]}. The id is a name of the label map or, if no name there is a
 // number, a label.
 std::unique_ptr<Annotations> json_annotations(const std::string& root, const std::string& list,
-                                              const ClassLabels& labels, Log& log);
+                                              const ClassNumbers& labels, Log& log);
 // COCO: `file` has the images, their boxes and the names of the classes. A class is the item of the
 // map with its name, or with its number as name, as in SSD's map.
-std::unique_ptr<Annotations> coco_annotations(const std::string& file, const ClassLabels& labels,
+std::unique_ptr<Annotations> coco_annotations(const std::string& file, const ClassNumbers& labels,
                                               Log& log);
 // YOLO: a text for each image, with a line `class x y width height` for each object: the middle and
 // the size as shares of the image. `list` has lines `image text`, or `image`; then the text of
 // images/a.jpg is labels/a.txt, and an image without text has no object. Class c is label c + 1,
 // because label 0 is the background.
 std::unique_ptr<Annotations> yolo_annotations(const std::string& root, const std::string& list,
-                                              const ClassLabels& labels, Log& log);
+                                              const ClassNumbers& labels, Log& log);
 
 // The names of all classes of a data set: of VOC's objects in the order of the alphabet, of COCO's
 // categories in the order of their numbers.

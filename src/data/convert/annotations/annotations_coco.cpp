@@ -15,7 +15,7 @@ struct CocoObject {
 
 class CocoAnnotations : public Annotations {
  public:
-  CocoAnnotations(const std::string& path, const ClassLabels& labels, Log& log)
+  CocoAnnotations(const std::string& path, const ClassNumbers& labels, Log& log)
       : file_(path), objects_(file_.pictures.size()) {
     for (size_t i = 0; i < file_.pictures.size(); ++i) {
       ListedImage image;
@@ -63,7 +63,7 @@ class CocoAnnotations : public Annotations {
 
 }  // namespace
 
-std::unique_ptr<Annotations> coco_annotations(const std::string& file, const ClassLabels& labels,
+std::unique_ptr<Annotations> coco_annotations(const std::string& file, const ClassNumbers& labels,
                                               Log& log) {
   return std::make_unique<CocoAnnotations>(file, labels, log);
 }

@@ -25,7 +25,7 @@ ObjectJson parsed(const std::string& path) {
 
 class JsonAnnotations : public Annotations {
  public:
-  JsonAnnotations(const std::string& root, const std::string& list, const ClassLabels& labels,
+  JsonAnnotations(const std::string& root, const std::string& list, const ClassNumbers& labels,
                   Log& log)
       : root_(root), labels_(labels) {
     images_ = read_annotation_list(root, list, log);
@@ -88,13 +88,13 @@ class JsonAnnotations : public Annotations {
   }
 
   std::string root_;
-  const ClassLabels& labels_;
+  const ClassNumbers& labels_;
 };
 
 }  // namespace
 
 std::unique_ptr<Annotations> json_annotations(const std::string& root, const std::string& list,
-                                              const ClassLabels& labels, Log& log) {
+                                              const ClassNumbers& labels, Log& log) {
   return std::make_unique<JsonAnnotations>(root, list, labels, log);
 }
 

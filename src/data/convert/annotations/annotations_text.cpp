@@ -7,7 +7,7 @@ namespace {
 
 class TextAnnotations : public Annotations {
  public:
-  TextAnnotations(const std::string& root, const std::string& list, const ClassLabels& labels,
+  TextAnnotations(const std::string& root, const std::string& list, const ClassNumbers& labels,
                   Log& log)
       : root_(root), labels_(labels) {
     images_ = read_annotation_list(root, list, log);
@@ -44,13 +44,13 @@ class TextAnnotations : public Annotations {
 
  private:
   std::string root_;
-  const ClassLabels& labels_;
+  const ClassNumbers& labels_;
 };
 
 }  // namespace
 
 std::unique_ptr<Annotations> text_annotations(const std::string& root, const std::string& list,
-                                              const ClassLabels& labels, Log& log) {
+                                              const ClassNumbers& labels, Log& log) {
   return std::make_unique<TextAnnotations>(root, list, labels, log);
 }
 

@@ -23,7 +23,7 @@ float number_of(const std::string& path, pugi::xml_node element, const char* nam
 
 class VocAnnotations : public Annotations {
  public:
-  VocAnnotations(const std::string& root, const std::string& list, const ClassLabels& labels,
+  VocAnnotations(const std::string& root, const std::string& list, const ClassNumbers& labels,
                  Log& log)
       : root_(root), labels_(labels) {
     images_ = read_annotation_list(root, list, log);
@@ -54,13 +54,13 @@ class VocAnnotations : public Annotations {
 
  private:
   std::string root_;
-  const ClassLabels& labels_;
+  const ClassNumbers& labels_;
 };
 
 }  // namespace
 
 std::unique_ptr<Annotations> voc_annotations(const std::string& root, const std::string& list,
-                                             const ClassLabels& labels, Log& log) {
+                                             const ClassNumbers& labels, Log& log) {
   return std::make_unique<VocAnnotations>(root, list, labels, log);
 }
 

@@ -47,7 +47,7 @@ std::string text_beside(const std::string& image) {
 
 class YoloAnnotations : public Annotations {
  public:
-  YoloAnnotations(const std::string& root, const std::string& list, const ClassLabels& labels,
+  YoloAnnotations(const std::string& root, const std::string& list, const ClassNumbers& labels,
                   Log& log)
       : root_(root), labels_(labels) {
     size_t line = 0, without = 0;
@@ -125,13 +125,13 @@ class YoloAnnotations : public Annotations {
   }
 
   std::string root_;
-  const ClassLabels& labels_;
+  const ClassNumbers& labels_;
 };
 
 }  // namespace
 
 std::unique_ptr<Annotations> yolo_annotations(const std::string& root, const std::string& list,
-                                              const ClassLabels& labels, Log& log) {
+                                              const ClassNumbers& labels, Log& log) {
   return std::make_unique<YoloAnnotations>(root, list, labels, log);
 }
 

@@ -55,7 +55,7 @@ ImagesetResult convert_annoset(const std::string& root, const std::string& list,
                                Log& log, AnnotationFormat format) {
   require(options.to.format.backend != DataParameter::HDF5, database,
           ": HDF5 files for HDF5Data hold no boxes; write an LMDB or LevelDB");
-  const ClassLabels labels(label_map, check_label);
+  const ClassNumbers labels(label_map, check_label);
   std::unique_ptr<Annotations> annotations;
   switch (format) {
     case AnnotationFormat::voc:

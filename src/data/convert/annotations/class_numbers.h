@@ -5,12 +5,17 @@
 #include <string>
 #include <vector>
 
+#include "proto/data.pb.h"
+
 namespace crema {
 
-class ClassLabels {
+// Error for a file that is no text of a LabelMap, or has no item.
+LabelMap read_label_map(const std::string& path);
+
+class ClassNumbers {
  public:
   // check: names and numbers must be unique. Otherwise only a name with two numbers is an error.
-  ClassLabels(const std::string& path, bool check);
+  ClassNumbers(const std::string& path, bool check);
 
   // Null if the map does not have the class.
   const int* find(const std::string& name) const;

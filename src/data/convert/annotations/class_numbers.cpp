@@ -1,7 +1,4 @@
-#include "data/convert/annotations/class_labels.h"
-
-#include <google/protobuf/io/tokenizer.h>
-#include <google/protobuf/text_format.h>
+#include "data/convert/annotations/class_numbers.h"
 
 #include <charconv>
 #include <optional>
@@ -9,20 +6,11 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "data/databases/given_file.h"
-#include "proto/data.pb.h"
+#include "data/lists/message_text.h"
 
 namespace crema {
 
 namespace {
-
-// Keeps the place of the first mistake.
-class FirstMistake : public google::protobuf::io::ErrorCollector {
- public:
-  void AddError(int line, int column, const std::string& message) override {
-    if (text.empty()) text = cat(":", line + 1, ":", column + 1, ": ", message);
-  }
-  std::string text;
-};
 
 std::optional<int> number_of(const std::string& name) {
   int number = 0;
@@ -34,17 +22,20 @@ std::optional<int> number_of(const std::string& name) {
 
 }  // namespace
 
-ClassLabels::ClassLabels(const std::string& path, bool check) {
+LabelMap read_label_map(const std::string& path) {
   LabelMap map;
-  FirstMistake mistake;
-  google::protobuf::TextFormat::Parser parser;
-  parser.RecordErrorsTo(&mistake);
-  if (!parser.ParseFromString(read_text(path), &map) || map.item_size() == 0) {
+  const std::string error = parse_message(read_text(path), &map);
+  if (!error.empty() || map.item_size() == 0) {
     const FileKind kind = kind_of(path);
-    fail(path, mistake.text, mistake.text.empty() ? ":" : ";",
+    fail(path, ":", error, error.empty() ? "" : ";",
          " is not a label map: item { name: \"cat\" label: 1 display_name: \"cat\" } ...",
          kind.what == "a label map" ? "" : what_it_is(kind));
   }
+  return map;
+}
+
+ClassNumbers::ClassNumbers(const std::string& path, bool check) {
+  const LabelMap map = read_label_map(path);
   for (const LabelMapItem& item : map.item()) {
     named_by_numbers_ = named_by_numbers_ || number_of(item.name());
     const auto [label, is_new] = labels_.emplace(item.name(), item.label());
@@ -56,19 +47,19 @@ ClassLabels::ClassLabels(const std::string& path, bool check) {
   }
 }
 
-const int* ClassLabels::find(const std::string& name) const {
+const int* ClassNumbers::find(const std::string& name) const {
   const auto found = labels_.find(name);
   return found == labels_.end() ? nullptr : &found->second;
 }
 
-int ClassLabels::of(const std::string& where, const std::string& name) const {
+int ClassNumbers::of(const std::string& where, const std::string& name) const {
   if (const int* label = find(name)) return *label;
   std::vector<std::string> names;
   for (const auto& [known, number] : labels_) names.push_back(known);
   fail(where, ": the label map has no \"", name, "\"", did_you_mean(name, names));
 }
 
-int ClassLabels::of_category(const std::string& where, const std::string& id) const {
+int ClassNumbers::of_category(const std::string& where, const std::string& id) const {
   if (const int* label = find(id)) return *label;
   const std::optional<int> number = number_of(id);
   if (!number) return of(where, id);
@@ -78,12 +69,12 @@ int ClassLabels::of_category(const std::string& where, const std::string& id) co
   return *number;
 }
 
-const std::string* ClassLabels::name_of(int label) const {
+const std::string* ClassNumbers::name_of(int label) const {
   const auto found = names_.find(label);
   return found == names_.end() ? nullptr : &found->second;
 }
 
-std::vector<std::string> ClassLabels::names() const {
+std::vector<std::string> ClassNumbers::names() const {
   std::vector<std::string> all;
   if (names_.count(0) == 0) all.emplace_back("background");
   for (const auto& [label, name] : names_) {
