@@ -149,11 +149,11 @@ void Net::start_pass(uint64_t pass, PlanNode& node, const BatchShare& samples) {
 
 bool Net::works_on_host() { return ready().host_nodes > 0; }
 
-void Net::forward_rest(const Beside& beside, bool then_backward) {
+void Net::forward_rest(const SideWork& side_work, bool then_backward) {
   const Range range("forward");
   Plan& plan = ready();
   const OverlapDuring overlap(context_, plan.options.overlap && !observer_);
-  if (beside) context_.on_side_stream(0, beside);
+  if (side_work) context_.on_side_stream(0, side_work);
   for (size_t i = plan.host_nodes; i < plan.nodes.size(); ++i) {
     if (i + 1 == plan.nodes.size()) context_.join();
     forward(plan.nodes[i]);
@@ -257,14 +257,14 @@ std::vector<int> Net::early_parameters() {
   return plan.early_node < 0 ? std::vector<int>() : plan.nodes[plan.early_node].parameters;
 }
 
-void Net::backward(bool accumulate, const Beside& beside, const Beside& early,
+void Net::backward(bool accumulate, const SideWork& side_work, const SideWork& early,
                    const std::function<void(int)>& after) {
   const Range range("backward");
   if (!accumulate) clear_diffs();
   diffs_are_clear_ = false;
   Plan& plan = ready();
   const OverlapDuring overlap(context_, plan.options.overlap && !observer_);
-  if (beside) context_.on_side_stream(0, beside);
+  if (side_work) context_.on_side_stream(0, side_work);
   for (auto node = plan.nodes.rbegin(); node != plan.nodes.rend(); ++node) {
     if (!node->backward) continue;
     backward(*node, accumulate);

@@ -83,11 +83,11 @@ class Net {
   // the rest, which a CUDA graph can record once set_live_pass() has set the location of the pass
   // number.
   void forward_sources(uint64_t pass);
-  // beside: GPU work to run concurrently on a side stream. It needs nothing of this pass, and only
+  // side_work: GPU work to run concurrently on a side stream. It needs nothing of this pass, and only
   // backward needs its results. then_backward: backward() follows, and waits at its end for what
   // the last layer queued on side streams.
-  using Beside = std::function<void()>;
-  void forward_rest(const Beside& beside = {}, bool then_backward = false);
+  using SideWork = std::function<void()>;
+  void forward_rest(const SideWork& side_work = {}, bool then_backward = false);
   // Whether forward_sources() has work to do.
   bool works_on_host();
   void set_live_pass(const uint64_t* pass);
@@ -125,7 +125,7 @@ class Net {
   // early: queued on a side stream right after the gradients of early_parameters(); nothing reads
   // the values of these parameters any more in this pass.
   // after: called with the index of each node of the plan once its backward is queued.
-  void backward(bool accumulate = false, const Beside& beside = {}, const Beside& early = {},
+  void backward(bool accumulate = false, const SideWork& side_work = {}, const SideWork& early = {},
                 const std::function<void(int node)>& after = {});
   // Parts of a pass, for programs that look into a net: the layers from `first` to `last`, both
   // included, as indices into graph().net. Forward reads the results of earlier layers unchanged;

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "tensor/claims.h"
+#include "tensor/shape_limits.h"
 
 namespace crema {
 namespace {

@@ -8,7 +8,7 @@
 #include <csignal>
 #include <filesystem>
 
-#include "hindrances.h"
+#include "write_failures.h"
 
 namespace crema::tests {
 namespace files_test {

@@ -9,9 +9,9 @@
 #include "data/databases/npy_writer.h"
 #include "data/transforms/mean.h"
 #include "fixtures.h"
-#include "hindrances.h"
 #include "layers/layer.h"
 #include "proto/layer.pb.h"
+#include "write_failures.h"
 
 namespace crema::tests {
 namespace messy_data_test {

@@ -4,7 +4,7 @@
 
 #include "base/files.h"
 #include "fixtures.h"
-#include "hindrances.h"
+#include "write_failures.h"
 
 namespace crema::tests {
 namespace kept_snapshots_test {

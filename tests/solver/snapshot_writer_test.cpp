@@ -9,8 +9,8 @@
 
 #include "data/databases/hdf5/hdf5_writer.h"
 #include "fixtures.h"
-#include "hindrances.h"
 #include "solver/snapshot/state_file.h"
+#include "write_failures.h"
 
 namespace crema::tests {
 namespace snapshot_writer_test {
@@ -199,16 +199,16 @@ TEST(SnapshotWriter, WhateverEndsTheTraining) {
 
 // A folder that becomes read-only at iteration 5: existing files stay, each due snapshot has one
 // message, and the run ends with an error if the last one fails too.
-struct Hindrance {
+struct WriteFailure {
   const char* name;
   std::function<void(const std::string&folder)> begin, end;
   const char* message;
 };
 
-class WithoutAFolder : public testing::TestWithParam<Hindrance> {};
+class WithoutAFolder : public testing::TestWithParam<WriteFailure> {};
 
 TEST_P(WithoutAFolder, WhatIsThereStays) {
-  const Hindrance& hindrance = GetParam();
+  const WriteFailure& failure = GetParam();
   const Folder outer;
   chmod(outer.path().c_str(), 0755);
   const std::string run = outer.file("run");
@@ -216,20 +216,20 @@ TEST_P(WithoutAFolder, WhatIsThereStays) {
   Training training(
       "snapshot: 4 keep_last: 1 ",
       [&](int64_t iteration) {
-        if (iteration == 6) hindrance.begin(run);
+        if (iteration == 6) failure.begin(run);
       },
       run + "/net");
   training.solver->step(4);
   ASSERT_TRUE(outer.has("run/net_iter_4.solverstate"));
   const std::string said = error_of([&] { training.solver->solve(); });
-  hindrance.end(run);
-  expect_part(said, hindrance.message);
+  failure.end(run);
+  expect_part(said, failure.message);
   EXPECT_EQ(training.solver->iteration(), 12);
   ASSERT_EQ(training.log.errors.size(), 2u) << join(training.log.errors, "\n");
   for (const int at : {0, 1}) {
     expect_part(training.log.errors[at],
                 cat("The snapshot of iteration ", 8 + 4 * at, " could not be written: "));
-    expect_part(training.log.errors[at], hindrance.message);
+    expect_part(training.log.errors[at], failure.message);
   }
   EXPECT_EQ(read_solver_state(run + "/net_iter_4.solverstate").iter(), 4);
   EXPECT_TRUE(file_exists(run + "/net_iter_4.caffemodel"));
@@ -237,7 +237,7 @@ TEST_P(WithoutAFolder, WhatIsThereStays) {
   EXPECT_EQ(read_solver_state(run + "/net_iter_12.solverstate").iter(), 12);
 }
 
-const Hindrance hindrances[] = {
+const WriteFailure write_failures[] = {
     {"ReadOnly",
      [](const std::string& folder) {
        chmod(folder.c_str(), 0555);
@@ -253,7 +253,7 @@ const Hindrance hindrances[] = {
      "run does not exist: make it, and the next"},
 };
 
-INSTANTIATE_TEST_SUITE_P(All, WithoutAFolder, testing::ValuesIn(hindrances),
+INSTANTIATE_TEST_SUITE_P(All, WithoutAFolder, testing::ValuesIn(write_failures),
                          [](const auto& info) { return std::string(info.param.name); });
 
 // The weights of the best test go the same way; that they cannot be written ends no training.

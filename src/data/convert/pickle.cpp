@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
-#include "tensor/claims.h"
+#include "tensor/shape_limits.h"
 
 namespace crema {
 namespace {

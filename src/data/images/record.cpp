@@ -1,7 +1,7 @@
 #include "data/images/record.h"
 
 #include "base/error.h"
-#include "tensor/claims.h"
+#include "tensor/shape_limits.h"
 
 namespace crema {
 

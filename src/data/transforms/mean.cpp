@@ -6,7 +6,7 @@
 #include "base/file_kind.h"
 #include "base/files.h"
 #include "proto/blob.pb.h"
-#include "tensor/claims.h"
+#include "tensor/shape_limits.h"
 
 namespace crema {
 

@@ -5,7 +5,7 @@
 
 #include "base/ceil_div.h"
 #include "base/error.h"
-#include "tensor/claims.h"
+#include "tensor/shape_limits.h"
 
 namespace crema::onednn {
 namespace {

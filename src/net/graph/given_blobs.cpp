@@ -4,7 +4,7 @@
 #include "layers/layer.h"
 #include "proto/blob.pb.h"
 #include "proto/layer.pb.h"
-#include "tensor/claims.h"
+#include "tensor/shape_limits.h"
 
 namespace crema {
 

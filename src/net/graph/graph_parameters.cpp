@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "layers/filler.h"
 #include "net/graph/given_blobs.h"
-#include "tensor/claims.h"
+#include "tensor/shape_limits.h"
 
 namespace crema {
 

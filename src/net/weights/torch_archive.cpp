@@ -4,7 +4,7 @@
 
 #include "base/visible.h"
 #include "net/weights/tensor_file.h"
-#include "tensor/claims.h"
+#include "tensor/shape_limits.h"
 
 namespace crema {
 namespace {

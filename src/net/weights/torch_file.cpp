@@ -5,7 +5,7 @@
 
 #include "base/random_access_file.h"
 #include "base/visible.h"
-#include "tensor/claims.h"
+#include "tensor/shape_limits.h"
 
 namespace crema {
 namespace {

@@ -100,7 +100,7 @@ void check_names(const WeightsContent& content) {
     for (size_t end = group.find('/');; end = group.find('/', end + 1)) {
       require(datasets.count(group.substr(0, end)) == 0, "layer \"", group,
               "\" would be stored where parameter \"", group.substr(0, end),
-              "\" of another layer lies in an HDF5 file: give it another name, or write "
+              "\" of another layer is in an HDF5 file: give it another name, or write "
               "snapshot_format: BINARYPROTO");
       if (end == std::string::npos) break;
     }

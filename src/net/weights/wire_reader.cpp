@@ -11,8 +11,8 @@
 #include "net/prototxt/upgrade_layers.h"
 #include "net/prototxt/upgrade_strip.h"
 #include "net/weights/wire_reader_cursor.h"
-#include "tensor/claims.h"
 #include "tensor/half.h"
+#include "tensor/shape_limits.h"
 
 namespace crema {
 

@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "base/error.h"
-#include "tensor/claims.h"
+#include "tensor/shape_limits.h"
 
 namespace crema::python {
 

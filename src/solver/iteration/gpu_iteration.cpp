@@ -100,16 +100,16 @@ void GpuIteration::clear_diffs() {
 }
 
 void GpuIteration::forward(int) {
-  const Net::Beside seed = [this] {
+  const Net::SideWork seed = [this] {
     for (const Net::Loss& loss : net_.losses()) {
       if (loss.seed)  // a loss from which nothing learns has none
         seed_loss(net_.context(), loss.weight * loss.share, live_state(), loss.seed);
     }
   };
-  net_.forward_rest(limits_.scales_loss ? seed : Net::Beside(), true);
+  net_.forward_rest(limits_.scales_loss ? seed : Net::SideWork(), true);
 }
 
-Net::Beside GpuIteration::record_losses(int number) {
+Net::SideWork GpuIteration::record_losses(int number) {
   return [this, number] {
     bool add = number > 0;
     for (const Net::Loss& loss : net_.losses()) {
@@ -120,7 +120,7 @@ Net::Beside GpuIteration::record_losses(int number) {
   };
 }
 
-Net::Beside GpuIteration::early_update() {
+Net::SideWork GpuIteration::early_update() {
   if (!divided()) return {};
   return [this] { optimizer_.queue_update({live_state(), limits_}, Update::Part::early); };
 }

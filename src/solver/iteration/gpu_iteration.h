@@ -40,8 +40,8 @@ class GpuIteration : public Iteration {
   void run_halting(int64_t iteration, uint64_t pass);
   void repeat_batch(int number, bool with_update, uint64_t pass);
   void forward(int number) override;
-  Net::Beside record_losses(int number) override;
-  Net::Beside early_update() override;
+  Net::SideWork record_losses(int number) override;
+  Net::SideWork early_update() override;
   void update_weights();
   // Whether an iteration updates some weights while its backward pass runs.
   bool divided() const;

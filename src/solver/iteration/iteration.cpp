@@ -10,7 +10,7 @@ int64_t Iteration::at_once(int64_t) { return 1; }
 void Iteration::run_batch(int number) {
   Net& net = parts_.net;
   forward(number);
-  const Net::Beside record = record_losses(number), early = early_update();
+  const Net::SideWork record = record_losses(number), early = early_update();
   if (!parts_.exchange) {
     if (parts_.after_forward) parts_.after_forward();
     return net.backward(number > 0, record, early);

@@ -74,8 +74,8 @@ class Iteration {
   virtual void forward(int number) = 0;
   // Work to run during backward: records the losses, and updates the weights of the net's
   // early_parameters(). Empty: none.
-  virtual Net::Beside record_losses(int) { return {}; }
-  virtual Net::Beside early_update() { return {}; }
+  virtual Net::SideWork record_losses(int) { return {}; }
+  virtual Net::SideWork early_update() { return {}; }
 
   Parts parts_;
 };

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "device/range.h"
 #include "solver/rates/schedules.h"
-#include "tensor/claims.h"
+#include "tensor/shape_limits.h"
 
 namespace crema {
 namespace {

@@ -119,7 +119,7 @@ void check_schedules(const SolverParameter& s, const RuleTraits& rule) {
           "it, or choose \"Adam\"");
   require(!rule.decoupled || s.regularization_type() != "L1",
           "regularization_type is \"L1\", but type \"", s.type(),
-          "\" decays weights beside the gradient: remove it");
+          "\" has a weight decay that is no part of the gradient: remove it");
   const auto decays = [&](const char* field, float value) {
     require(value >= 0 && value < 1, field, " is ", value, ": type \"", s.type(),
             "\" needs at least 0 and less than 1");

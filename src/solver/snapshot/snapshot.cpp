@@ -27,10 +27,10 @@ void check_kept_snapshots(const SolverFile& file) {
   at_least_0("keep_every", solver.keep_every());
   at_least_0("snapshot_minutes", solver.snapshot_minutes());
   at_least_0("max_minutes", solver.max_minutes());
-  require(
-      solver.keep_every() == 0 || solver.keep_last() > 0, file.where("keep_every"),
-      ": keep_every says which snapshots stay beside the newest ones, but keep_last is 0, which "
-      "keeps all: set keep_last, or remove keep_every");
+  require(solver.keep_every() == 0 || solver.keep_last() > 0, file.where("keep_every"),
+          ": keep_every keeps snapshots in addition to the newest ones, but keep_last is 0, which "
+          "keeps "
+          "all: set keep_last, or remove keep_every");
 }
 
 void check_snapshot_parts(const SolverParameter& solver) {
@@ -80,7 +80,7 @@ std::string find_solver_state(const std::string& path) {
     if (!ends_with(path, weights)) continue;
     const std::string state = path.substr(0, path.size() - weights.size()) + ".solverstate" + end;
     require(file_exists(state), path, ": these are weights, not a solver state, and ", state,
-            " is not beside them. To start a new run from weights use -weights");
+            " is not there. To start a new run from weights use -weights");
     return state;
   }
   return path;
@@ -102,7 +102,8 @@ std::string find_snapshot_weights(const SolverState& state, const std::string& s
   fail(state_path, ": its weights are missing: ",
        named.empty() ? "it names none (learned_net), and " : "neither ",
        join(tried, named.empty() ? " or " : " nor "),
-       named.empty() ? (tried.empty() ? "none are beside it" : " does not exist") : " exists",
+       named.empty() ? (tried.empty() ? "there are none in its folder" : " does not exist")
+                     : " exists",
        ". A training cannot go on without them: put them there, or start a new run from weights "
        "with -weights");
 }

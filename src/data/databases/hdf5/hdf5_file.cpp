@@ -10,7 +10,7 @@
 #include "base/random_access_file.h"
 #include "data/databases/hdf5/hdf5_handle.h"
 #include "data/databases/hdf5/hdf5_structure.h"
-#include "tensor/claims.h"
+#include "tensor/shape_limits.h"
 
 namespace crema {
 namespace {

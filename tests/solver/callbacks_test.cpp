@@ -4,7 +4,7 @@
 #include "fixtures.h"
 
 namespace crema::tests {
-namespace taking_part_test {
+namespace callbacks_test {
 
 std::vector<Device> devices() {
   return gpu_count() > 0 ? std::vector<Device>{Device::cpu, Device::gpu}
@@ -16,7 +16,7 @@ struct Calls {
 };
 
 // Callbacks change no bit; on a GPU other iterations are recorded.
-TEST(TakingPart, CallbacksAreCalledInEachIteration) {
+TEST(Callbacks, CallbacksAreCalledInEachIteration) {
   for (const Device device : devices()) {
     const auto train = [&](Calls* calls) {
       Context context(device);
@@ -37,7 +37,7 @@ TEST(TakingPart, CallbacksAreCalledInEachIteration) {
   }
 }
 
-TEST(TakingPart, GradientsCanBeChangedBeforeTheUpdate) {
+TEST(Callbacks, GradientsCanBeChangedBeforeTheUpdate) {
   for (const Device device : devices()) {
     Context context(device);
     Solver solver(context, solver_file("random_seed: 3"));
@@ -53,7 +53,7 @@ TEST(TakingPart, GradientsCanBeChangedBeforeTheUpdate) {
   }
 }
 
-TEST(TakingPart, WhatACallbackThrowsEndsTheIterationOnly) {
+TEST(Callbacks, WhatACallbackThrowsEndsTheIterationOnly) {
   struct Thrown {};
   for (const Device device : devices()) {
     for (const bool at_start : {true, false}) {
@@ -73,7 +73,7 @@ TEST(TakingPart, WhatACallbackThrowsEndsTheIterationOnly) {
   }
 }
 
-TEST(TakingPart, ApplyUpdateTakesTheGradientsThatThereAre) {
+TEST(Callbacks, ApplyUpdateTakesTheGradientsThatThereAre) {
   for (const Device device : devices()) {
     Context context(device);
     Solver solver(context, solver_file("random_seed: 3 weight_decay: 0"));
@@ -93,7 +93,7 @@ TEST(TakingPart, ApplyUpdateTakesTheGradientsThatThereAre) {
   }
 }
 
-TEST(TakingPart, FieldsCanBeReplaced) {
+TEST(Callbacks, FieldsCanBeReplaced) {
   for (const Device device : devices()) {
     Context context(device);
     Losses losses;
@@ -116,7 +116,7 @@ TEST(TakingPart, FieldsCanBeReplaced) {
   }
 }
 
-TEST(TakingPart, TestsOneNet) {
+TEST(Callbacks, TestsOneNet) {
   Context context(Device::cpu);
   Solver solver(context, solver_file("random_seed: 3 test_iter: 3 test_interval: 10"));
   solver.test_one(0);
@@ -124,5 +124,5 @@ TEST(TakingPart, TestsOneNet) {
   EXPECT_THROW(solver.test_one(1), Error);
 }
 
-}  // namespace taking_part_test
+}  // namespace callbacks_test
 }  // namespace crema::tests

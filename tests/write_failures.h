@@ -1,4 +1,4 @@
-// Things that may keep a program from writing: a full disk, and another user's folder.
+// What makes writing fail: a full disk, and a folder of another user.
 #pragma once
 
 #include <fcntl.h>
