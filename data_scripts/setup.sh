@@ -16,7 +16,7 @@ cudnn=1 several=
 [ ! -e /dev/nvidia1 ] || several=1
 for option in "$@"; do
   case $option in
-    --tests) packages+=(libgtest-dev clang-format python3-pytest python3-matplotlib python3-sklearn) ;;
+    --tests) packages+=(libgtest-dev clang-format-14 python3-pytest python3-matplotlib python3-sklearn) ;;
     --no-cudnn) cudnn= ;;
     --nccl) several=1 ;;
     *) echo "setup.sh: unknown option $option (there are --tests, --no-cudnn and --nccl)" >&2; exit 1 ;;
