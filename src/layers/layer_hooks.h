@@ -3,11 +3,11 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "device/communicator.h"
 #include "device/context.h"
+#include "layers/data_source.h"
 #include "layers/layer_passes.h"
 
 namespace crema {
@@ -70,41 +70,13 @@ class LayerHooks {
   // statistics).
   virtual void recompute(Context&, const Forward&) {}
 
-  // --- sources ---
-  // Opens a database. Before setup, because in Caffe's log the line of a database precedes those of
-  // its layer.
-  virtual void open(Context&) {}
+  // --- data, host and ranks ---
+  // The layer as a source of data; null: it reads none.
+  virtual DataSource* source() { return nullptr; }
   // Forward does work on the host that a CUDA graph would not replay (reading a database).
   virtual bool works_on_host() const { return false; }
-  // For a source, called before each forward: true if the tops of this pass have new shapes, which
-  // infer then returns.
-  virtual bool reshapes(uint64_t /*pass*/) { return false; }
-  // For a source: its records per epoch; 0: not a source, or unknown.
-  virtual int64_t records() const { return 0; }
-  // The same; a source that must read through itself to know does so.
-  virtual int64_t count_records() { return records(); }
-  // For a source, called before setup: no batch crosses the end of an epoch (for tests).
-  virtual void read_whole_epochs() {}
-  // Then: how many records the batch of a pass has; 0: the source has no epochs.
-  virtual int64_t records_in(uint64_t /*pass*/) { return 0; }
-  // For a source with several training ranks: this one's part of each batch. all 0: it has none,
-  // because each rank creates its own tops.
-  virtual BatchShare share() const { return {}; }
-  // For a source: the number of samples, of all ranks, before pass 0, if earlier passes ran with
-  // another number of ranks.
-  virtual void skip_samples(int64_t /*samples*/) {}
   // Its passes communicate with the other ranks, so all of them must run it.
   virtual bool asks_ranks() const { return false; }
-  // For a source: a hash of its first record, so that ranks notice when their data differ; 0: none.
-  virtual uint64_t hash_of_first() const { return 0; }
-  // Bytes of device memory in addition to blobs and parameters: cached records.
-  virtual size_t resident_bytes() const { return 0; }
-  // Frees them: the records are then read from the host, more slowly.
-  virtual void release_resident() {}
-  // Total seconds that all forward passes have waited for a source's data.
-  virtual double waited() const { return 0; }
-  // Which setting of the source would shorten these waits. May take a second.
-  virtual std::string waiting_hint() const { return ""; }
 
   // --- shapes that depend on data ---
   // The tops' sizes depend on the bottoms' values: infer() gives the maximum, the shape of the tops

@@ -110,9 +110,9 @@ void Net::update_source_shapes(uint64_t pass) {
 // For a pass of the layers from `first` to `last`.
 void Net::update_source_shapes(uint64_t pass, int first, int last) {
   bool changed = false;
-  for (const Node& node : graph_.nodes) {
-    if (!node.bottoms.empty() || node.members[0] < first || node.members[0] > last) continue;
-    at_layer(node.place, [&] { changed |= node.layer->reshapes(pass); });
+  for (const auto& [node, source] : sources_of(graph_)) {
+    if (node.members[0] < first || node.members[0] > last) continue;
+    at_layer(node.place, [&, &source = source] { changed |= source.reshapes(pass); });
   }
   if (!changed) return;
   if (plan_) check();  // errors that layers recorded are lost with the plan

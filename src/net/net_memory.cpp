@@ -15,7 +15,7 @@ MemoryKinds Net::memory() {
   kinds.parameters = elements * size_of(options_.dtype);
   if (plan.options.backward) kinds.diffs = kinds.parameters;
   if (is_half(options_.precision)) kinds.halves = elements * 2;
-  for (const Node& node : graph_.nodes) kinds.resident += node.layer->resident_bytes();
+  for (const auto& [node, source] : sources_of(graph_)) kinds.resident += source.resident_bytes();
   return kinds;
 }
 

@@ -107,12 +107,12 @@ void Net::plan_with(const PlanOptions& options) {
 // Records that were kept in a GPU's memory are read from the host again. False: there were none.
 bool Net::release_resident() {
   bool released = options_.share && options_.share->release_resident();
-  for (const Node& node : graph_.nodes) {
-    if (node.layer->resident_bytes() == 0) continue;
+  for (const auto& [node, source] : sources_of(graph_)) {
+    if (source.resident_bytes() == 0) continue;
     context_.log().info(cat("Layer ", node.message.name(), ": its records, ",
-                            size_text(node.layer->resident_bytes()),
+                            size_text(source.resident_bytes()),
                             ", stay on the host, because the net needs the GPU's memory"));
-    node.layer->release_resident();
+    source.release_resident();
     released = true;
   }
   if (plan_) plan_->count_host_nodes();

@@ -6,8 +6,8 @@
 namespace crema {
 
 BatchShare Net::share() const {
-  for (const Node& node : graph_.nodes) {
-    const BatchShare share = node.layer->share();
+  for (const auto& [node, source] : sources_of(graph_)) {
+    const BatchShare share = source.share();
     if (share.all > 0) return share;
   }
   return {};

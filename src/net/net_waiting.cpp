@@ -7,16 +7,18 @@ namespace crema {
 
 double Net::waited() const {
   double seconds = 0;
-  for (const Node& node : graph_.nodes) seconds += node.layer->waited();
+  for (const auto& [node, source] : sources_of(graph_)) seconds += source.waited();
   return seconds;
 }
 
 std::string Net::waiting_hint() const {
-  const auto longest = std::max_element(
-      graph_.nodes.begin(), graph_.nodes.end(),
-      [](const Node& a, const Node& b) { return a.layer->waited() < b.layer->waited(); });
-  if (longest == graph_.nodes.end()) return "";
-  return cat("layer \"", longest->message.name(), "\": ", longest->layer->waiting_hint());
+  const std::vector<SourceNode> sources = sources_of(graph_);
+  const auto longest = std::max_element(sources.begin(), sources.end(),
+                                        [](const SourceNode& a, const SourceNode& b) {
+                                          return a.source.waited() < b.source.waited();
+                                        });
+  if (longest == sources.end()) return "";
+  return cat("layer \"", longest->node.message.name(), "\": ", longest->source.waiting_hint());
 }
 
 }  // namespace crema

@@ -25,15 +25,15 @@ int64_t batch_of(const Net& net) {
 }
 
 int64_t records_of(const Net& net) {
-  for (const Node& node : net.graph().nodes) {
-    if (node.layer->records() > 0) return node.layer->records();
+  for (const auto& [node, source] : sources_of(net.graph())) {
+    if (source.records() > 0) return source.records();
   }
   return 0;
 }
 
 int64_t count_records(const Net& net) {
-  for (const Node& node : net.graph().nodes) {
-    if (const int64_t records = node.layer->count_records(); records > 0) return records;
+  for (const auto& [node, source] : sources_of(net.graph())) {
+    if (const int64_t records = source.count_records(); records > 0) return records;
   }
   return 0;
 }
@@ -43,14 +43,14 @@ WholeEpoch check_whole_epochs(Net& net) {
   WholeEpoch epoch;
   for (const Node& node : net.graph().nodes) {
     if (!is_source_node(node)) continue;
-    Layer& source = *node.layer;
-    const int64_t batch = source.records_in(0);
+    DataSource* const source = node.layer->source();
+    const int64_t batch = source ? source->records_in(0) : 0;
     if (batch == 0) {
       // The same in each pass: layers say what does not suit the last batch.
       if (!endless && node.message.type() != "DummyData") endless = &node;
       continue;
     }
-    const int64_t records = source.count_records(), batches = (records + batch - 1) / batch;
+    const int64_t records = source->count_records(), batches = (records + batch - 1) / batch;
     if (!first) {
       first = &node;
       epoch = {records, batches};
@@ -81,8 +81,8 @@ WholeEpoch check_whole_epochs(Net& net) {
 }
 
 int64_t records_in(const Net& net, uint64_t pass) {
-  for (const Node& node : net.graph().nodes) {
-    if (const int64_t records = node.layer->records_in(pass); records > 0) return records;
+  for (const auto& [node, source] : sources_of(net.graph())) {
+    if (const int64_t records = source.records_in(pass); records > 0) return records;
   }
   return 0;
 }

@@ -120,7 +120,7 @@ void Solver::count_passes(const SolverState& state) {
   const int64_t used = state.samples_before() + static_cast<int64_t>(train_passes_) * each;
   train_passes_ = static_cast<uint64_t>(used / now);
   samples_before_ = used % now;
-  for (const Node& node : net_->graph().nodes) node.layer->skip_samples(samples_before_);
+  for (const auto& [node, source] : sources_of(net_->graph())) source.skip_samples(samples_before_);
 }
 
 // A resumed run does what its solver's file says now; what differs from the run before is said once.

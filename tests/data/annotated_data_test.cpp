@@ -55,7 +55,7 @@ struct Database {
             "\"db\" backend: LMDB batch_size: ",
             batch, " } ", fields));
     std::unique_ptr<Layer> layer = make_layer(message, training, folder.path());
-    layer->open(context);
+    layer->source()->open(context);
     layer->setup(context, {});
     return layer;
   }
@@ -70,7 +70,7 @@ struct Tops {
 Tops batch_of(Layer& layer, Context& context, uint64_t number) {
   Forward pass;
   pass.pass = number;
-  layer.reshapes(number);
+  layer.source()->reshapes(number);
   for (const Shape& shape : layer.infer({}).tops) pass.top.emplace_back(context, shape);
   layer.forward(context, pass);
   return {to_floats(context, pass.top[0]), to_floats(context, pass.top[1]), pass.top[0].shape(),
@@ -105,16 +105,16 @@ TEST(AnnotatedData, GivesARowAnObject) {
                                                           {0, 4, 1, 0.5, 0.5, 1, 1, 1},
                                                           {0, 2, 0, 0, 0, 1, 0.25, 0},
                                                           {2, 1, 0, 0, 0, 0.5, 1, 0}}));
-  EXPECT_FALSE(layer->reshapes(1));
+  EXPECT_FALSE(layer->source()->reshapes(1));
   EXPECT_EQ(rows(batch_of(*layer, context, 5)), rows(first));
   // Without a top for them, labels change no shape.
   const auto message = parsed<LayerParameter>(
       "type: \"AnnotatedData\" top: \"data\" data_param { source: \"db\" backend: LMDB batch_size: "
       "3 }");
   const auto images = make_layer(message, true, database.folder.path());
-  images->open(context);
+  images->source()->open(context);
   images->setup(context, {});
-  EXPECT_FALSE(images->reshapes(0));
+  EXPECT_FALSE(images->source()->reshapes(0));
   // A batch without objects has a row of -1.
   const auto single = database.layer("", context, true, 1);
   EXPECT_EQ(batch_of(*single, context, 1).label, std::vector<float>(8, -1));
@@ -335,7 +335,7 @@ TEST(AnnotatedData, SaysWhatIsWrong) {
       "type: \"AnnotatedData\" top: \"data\" data_param { source: \"db\" backend: LMDB batch_size: "
       "1 }");
   const auto plain = make_layer(message, true, folder.path());
-  plain->open(context);
+  plain->source()->open(context);
   expect_part(error_of([&] { plain->setup(context, {}); }),
               "its records are of type Datum, which a layer of type Data reads; a layer of type "
               "AnnotatedData reads AnnotatedDatum");

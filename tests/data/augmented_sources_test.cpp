@@ -43,7 +43,7 @@ struct Files {
         "name: \"d\" top: \"data\" top: \"label\" " + text, &message))
         << text;
     std::unique_ptr<Layer> layer = make_layer(message, training, folder.path());
-    layer->open(context);
+    layer->source()->open(context);
     layer->setup(context, {});
     return layer;
   }
@@ -62,7 +62,7 @@ using Blobs = std::vector<std::vector<float>>;
 Blobs batch_of(Layer& layer, Context& context, uint64_t number) {
   Forward pass;
   pass.pass = number;
-  layer.reshapes(number);
+  layer.source()->reshapes(number);
   for (const Shape& shape : layer.infer({}).tops) pass.top.emplace_back(context, shape);
   layer.forward(context, pass);
   Blobs blobs;

@@ -207,7 +207,7 @@ std::unique_ptr<Layer> layer_of(const std::string& text, bool training, Context&
   EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(
       "name: \"d\" top: \"data\" top: \"label\" " + text, &message));
   std::unique_ptr<Layer> layer = make_layer(message, training, folder);
-  layer->open(context);
+  layer->source()->open(context);
   layer->setup(context, {});
   return layer;
 }

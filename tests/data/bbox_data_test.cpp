@@ -57,7 +57,7 @@ TEST(BboxData, GivesTheBoxesOfEachImage) {
   layer->forward(context, pass);
   EXPECT_EQ(to_floats(context, pass.top[1])[0], -1);
   EXPECT_EQ(to_floats(context, pass.top[1])[10], 34);
-  EXPECT_EQ(layer->records(), 3);
+  EXPECT_EQ(layer->source()->records(), 3);
 }
 
 TEST(BboxData, SaysWhatAFileOfBoxesNeeds) {

@@ -52,12 +52,12 @@ TEST(CoSData, ShowsAColumnInEachTop) {
   const Table table;
   Context context(Device::cpu);
   const auto layer = table.layer(kImage + kLabel + kWords, context);
-  EXPECT_EQ(layer->records(), 3);
+  EXPECT_EQ(layer->source()->records(), 3);
   const std::vector<Shape> shapes = layer->infer({}).tops;
   EXPECT_EQ(shapes, (std::vector<Shape>{{2, 1, 2, 2}, {2, 1, 1, 1}, {2, 2}}));
   Forward pass;
   pass.pass = 1;  // the last row, and the first one again
-  layer->reshapes(1);
+  layer->source()->reshapes(1);
   for (const Shape& shape : shapes) pass.top.emplace_back(context, shape);
   layer->forward(context, pass);
   EXPECT_EQ(to_floats(context, pass.top[0]), (std::vector<float>{40, 42, 44, 46, 0, 2, 4, 6}));

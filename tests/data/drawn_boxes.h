@@ -101,10 +101,10 @@ inline BoxBatch batch(const Shapes& folder, const std::string& database) {
       &message));
   Context context(Device::cpu);
   const std::unique_ptr<Layer> layer = make_layer(message, false, folder.path());
-  layer->open(context);
+  layer->source()->open(context);
   layer->setup(context, {});
   Forward pass;
-  layer->reshapes(0);
+  layer->source()->reshapes(0);
   for (const Shape& shape : layer->infer({}).tops) pass.top.emplace_back(context, shape);
   layer->forward(context, pass);
   return {to_floats(context, pass.top[0]), to_floats(context, pass.top[1])};

@@ -54,10 +54,10 @@ std::string batch_of(const std::string& layer_text,
   try {
     Context context(Device::cpu);
     const std::unique_ptr<Layer> layer = make_layer(message, true, folder.path());
-    layer->open(context);
+    layer->source()->open(context);
     layer->setup(context, {});
     Forward pass;
-    layer->reshapes(0);
+    layer->source()->reshapes(0);
     for (const Shape& shape : layer->infer({}).tops) pass.top.emplace_back(context, shape);
     layer->forward(context, pass);
     std::vector<std::string> labels;

@@ -55,7 +55,7 @@ TEST(FlatMemory, EpochsTakeNone) {
         &message));
     Context context(Device::cpu);
     const std::unique_ptr<Layer> layer = make_layer(message, true, folder.path());
-    layer->open(context);
+    layer->source()->open(context);
     layer->setup(context, {});
     Forward pass;
     for (const Shape& shape : layer->infer({}).tops) pass.top.emplace_back(context, shape);

@@ -231,7 +231,7 @@ std::unique_ptr<Layer> data_layer(Context& context, const std::string& text) {
   EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(
       "name: \"d\" top: \"data\" top: \"label\" " + text, &message));
   std::unique_ptr<Layer> layer = make_layer(message, true, "");
-  layer->open(context);
+  layer->source()->open(context);
   layer->setup(context, {});
   return layer;
 }
@@ -239,7 +239,7 @@ std::unique_ptr<Layer> data_layer(Context& context, const std::string& text) {
 std::vector<float> batch_of(Layer& layer, Context& context, uint64_t number) {
   Forward pass;
   pass.pass = number;
-  layer.reshapes(number);
+  layer.source()->reshapes(number);
   for (const Shape& shape : layer.infer({}).tops) pass.top.emplace_back(context, shape);
   layer.forward(context, pass);
   return to_floats(context, pass.top[0]);
@@ -276,11 +276,11 @@ TEST(DecoderGpu, IsALayersUntilItsMemoryIsNeeded) {
   context.set_log(log);
   const auto layer = data_layer(
       context, source_of(folder) + "transform_param { decoder: GPU crop_size: 20 mirror: true }");
-  if (layer->resident_bytes() == 0) GTEST_SKIP() << log.warnings.at(0);
+  if (layer->source()->resident_bytes() == 0) GTEST_SKIP() << log.warnings.at(0);
   EXPECT_TRUE(layer->works_on_host() && layer->makes_any_format());
   const std::vector<float> found = batch_of(*layer, context, 3);
-  layer->release_resident();
-  EXPECT_EQ(layer->resident_bytes(), 0u);
+  layer->source()->release_resident();
+  EXPECT_EQ(layer->source()->resident_bytes(), 0u);
   EXPECT_FALSE(layer->makes_any_format());
   expect_near(found, batch_of(*layer, context, 3), 1);
 }

@@ -40,8 +40,8 @@ std::unique_ptr<Layer> layer_of(const Folder& folder, const std::string& text, C
   EXPECT_TRUE(
       google::protobuf::TextFormat::ParseFromString("name: \"d\" top: \"data\" " + text, &message));
   std::unique_ptr<Layer> layer = make_layer(message, training, folder.path());
-  if (whole_epochs) layer->read_whole_epochs();
-  layer->open(context);
+  if (whole_epochs) layer->source()->read_whole_epochs();
+  layer->source()->open(context);
   layer->setup(context, {});
   return layer;
 }
@@ -49,7 +49,7 @@ std::unique_ptr<Layer> layer_of(const Folder& folder, const std::string& text, C
 std::vector<std::vector<float>> tops_of(Layer& layer, Context& context, uint64_t number) {
   Forward pass;
   pass.pass = number;
-  layer.reshapes(number);
+  layer.source()->reshapes(number);
   for (const Shape& shape : layer.infer({}).tops) pass.top.emplace_back(context, shape);
   layer.forward(context, pass);
   std::vector<std::vector<float>> tops;
@@ -100,7 +100,7 @@ TEST(Hdf5Loader, OrderOfFilesThatFitStays) {
                               "top: \"label\" type: \"HDF5Data\" hdf5_data_param { source: "
                               "\"list\" batch_size: 7 shuffle: true }",
                               context);
-  EXPECT_EQ(layer->records(), 12);
+  EXPECT_EQ(layer->source()->records(), 12);
   const std::vector<float> expected[] = {{0, 1, 2, 11, 8, 10, 9},
                                          {7, 5, 3, 6, 4, 8, 10},
                                          {11, 7, 9, 5, 4, 6, 3},

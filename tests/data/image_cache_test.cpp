@@ -166,12 +166,12 @@ std::vector<std::vector<float>> batches(const Pictures& pictures, const Row& row
   Context context(Device::cpu);
   context.set_log(log);
   const std::unique_ptr<Layer> layer = make_layer(message, true, pictures.folder.path());
-  layer->open(context);
+  layer->source()->open(context);
   layer->setup(context, {});
   std::vector<std::vector<float>> all;
   Forward pass;
   for (pass.pass = 0; pass.pass < 11; ++pass.pass) {
-    layer->reshapes(pass.pass);
+    layer->source()->reshapes(pass.pass);
     pass.top.clear();
     for (const Shape& shape : layer->infer({}).tops) pass.top.emplace_back(context, shape);
     layer->forward(context, pass);
@@ -221,7 +221,7 @@ TEST(ImageCache, IsNotForRawRecords) {
       "data_param { source: \"lmdb_raw\" backend: LMDB batch_size: 8 cache: RAM }",
       &message));
   const std::unique_ptr<Layer> layer = make_layer(message, true, formats());
-  layer->open(context);
+  layer->source()->open(context);
   layer->setup(context, {});
   EXPECT_TRUE(
       log.has(cat("The records of ", formats(), "/lmdb_raw are not encoded: they need no cache.")));

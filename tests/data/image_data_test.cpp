@@ -36,7 +36,7 @@ struct Pictures {
             fields.find("is_color") == std::string::npos ? "is_color: false " : "", fields, " }"),
         &message));
     std::unique_ptr<Layer> layer = make_layer(message, training, folder.path());
-    layer->open(context);
+    layer->source()->open(context);
     layer->setup(context, {});
     return layer;
   }
@@ -53,7 +53,7 @@ struct Tops {
 Tops batch_of(Layer& layer, Context& context, uint64_t number) {
   Forward pass;
   pass.pass = number;
-  layer.reshapes(number);
+  layer.source()->reshapes(number);
   for (const Shape& shape : layer.infer({}).tops) pass.top.emplace_back(context, shape);
   layer.forward(context, pass);
   return {to_floats(context, pass.top[0]), to_floats(context, pass.top[1]), pass.top[0].shape()};
@@ -174,7 +174,7 @@ TEST(ImageData, BatchesOfOneFollowTheSizeOfEachImage) {
   const Pictures pictures(3);
   Context context(Device::cpu);
   const auto layer = pictures.layer("", context, false);
-  EXPECT_EQ(layer->records(), 3);
+  EXPECT_EQ(layer->source()->records(), 3);
   EXPECT_EQ(batch_of(*layer, context, 0).shape, (Shape{1, 1, 3, 4}));
   EXPECT_EQ(batch_of(*layer, context, 1).shape, (Shape{1, 1, 3, 5}));
   const Tops third = batch_of(*layer, context, 5);

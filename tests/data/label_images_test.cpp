@@ -56,7 +56,7 @@ using Blobs = std::vector<std::vector<float>>;
 Blobs batch_of(Layer& layer, Context& context, uint64_t number, std::vector<Shape>* shapes = {}) {
   Forward pass;
   pass.pass = number;
-  layer.reshapes(number);
+  layer.source()->reshapes(number);
   for (const Shape& shape : layer.infer({}).tops) pass.top.emplace_back(context, shape);
   layer.forward(context, pass);
   Blobs blobs;
@@ -98,7 +98,7 @@ TEST(LabelImages, FollowTheSizeOfEachImage) {
   const Files files;
   Context context(Device::cpu);
   const auto layer = files.layer("DenseImageData", "label_divider: 10", "", context);
-  EXPECT_EQ(layer->records(), 2);
+  EXPECT_EQ(layer->source()->records(), 2);
   std::vector<Shape> shapes;
   batch_of(*layer, context, 0, &shapes);
   EXPECT_EQ(shapes, (std::vector<Shape>{{1, 1, 4, 5}, {1, 1, 4, 5}}));
@@ -205,7 +205,7 @@ TEST(SegData, FollowsEachImageInMultiplesOfTheStride) {
   const Files files;
   Context context(Device::cpu);
   const auto layer = files.layer("SegData", "", "stride: 3", context);
-  EXPECT_EQ(layer->records(), 2);
+  EXPECT_EQ(layer->source()->records(), 2);
   std::vector<Shape> shapes;
   // The middle of 4 x 5 and of 3 x 6 pixels.
   const Blobs a = batch_of(*layer, context, 0, &shapes);

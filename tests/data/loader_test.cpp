@@ -190,7 +190,7 @@ std::unique_ptr<Layer> data_layer(const std::string& text, bool training, Contex
   EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(
       "name: \"d\" type: \"Data\" top: \"data\" " + text, &message));
   std::unique_ptr<Layer> layer = make_layer(message, training, formats());
-  layer->open(context);
+  layer->source()->open(context);
   layer->setup(context, {});
   return layer;
 }
@@ -318,7 +318,7 @@ TEST(DataLayer, BatchesOfOneFollowTheSizeOfEachImage) {
   Context context(Device::cpu);
   const std::unique_ptr<Layer> layer = data_layer(batches_of_one(folder.file("db")), true, context);
   for (uint64_t number = 0; number < 5; ++number) {
-    EXPECT_EQ(layer->reshapes(number), number > 0);
+    EXPECT_EQ(layer->source()->reshapes(number), number > 0);
     Forward pass;
     pass.pass = number;
     const int64_t second = static_cast<int64_t>(number % 2);
@@ -335,8 +335,9 @@ TEST(DataLayer, BatchesOfOneHaveOneNumberOfChannels) {
   write_two_sizes(folder.file("db"), 3);
   Context context(Device::cpu);
   const std::unique_ptr<Layer> layer = data_layer(batches_of_one(folder.file("db")), true, context);
-  EXPECT_FALSE(layer->reshapes(0));
-  expect_part(error_of([&] { layer->reshapes(1); }), "all samples one number of channels");
+  EXPECT_FALSE(layer->source()->reshapes(0));
+  expect_part(error_of([&] { layer->source()->reshapes(1); }),
+              "all samples one number of channels");
 }
 
 TEST(DataLayer, NamesADamagedRecord) {

@@ -138,12 +138,12 @@ TEST(MatRead, ReadsWhatMatWriteWrote) {
   const std::string tops = "type: \"MatRead\" top: \"x\" top: \"y\" top: \"z\" ";
   const auto layer = layer_of(tops + "mat_read" + fields + "source: \"ids.txt\" batch_size: 2 }",
                               {}, context, folder.path());
-  EXPECT_EQ(layer->records(), 3);
+  EXPECT_EQ(layer->source()->records(), 3);
   const std::vector<Shape> shapes = layer->infer({}).tops;
   EXPECT_EQ(shapes, (std::vector<Shape>{{2, 2, 2, 3}, {2, 4, 1, 1}, {2, 1, 2, 1}}));
   Forward pass;
   pass.pass = 1;  // c, and a again
-  layer->reshapes(1);
+  layer->source()->reshapes(1);
   for (const Shape& shape : shapes) pass.top.emplace_back(context, shape);
   layer->forward(context, pass);
   const std::vector<float> x = to_floats(context, pass.top[0]);
@@ -161,7 +161,7 @@ TEST(MatRead, ReadsWhatMatWriteWrote) {
       const auto bad = layer_of(
           "type: \"MatRead\" top: \"x\" mat_read" + fields + "source: \"ids.txt\" batch_size: 2 }",
           {}, context, folder.path());
-      bad->reshapes(0);
+      bad->source()->reshapes(0);
       Forward first;
       first.top.emplace_back(context, Shape{2, 2, 2, 3});
       bad->forward(context, first);

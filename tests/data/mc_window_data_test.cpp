@@ -44,7 +44,7 @@ std::unique_ptr<Layer> mask_layer(const Images& images, const std::string& windo
 Masked masks_of(Layer& layer, Context& context, uint64_t number) {
   Forward pass;
   pass.pass = number;
-  EXPECT_FALSE(layer.reshapes(number));
+  EXPECT_FALSE(layer.source()->reshapes(number));
   for (const Shape& shape : layer.infer({}).tops) pass.top.emplace_back(context, shape);
   layer.forward(context, pass);
   return {to_floats(context, pass.top[0]), to_floats(context, pass.top[1]),
@@ -64,7 +64,7 @@ TEST(McWindowData, CutsMasksAsTheImage) {
   const auto layer = mask_layer(
       images, a + "3\n4 0.9 2 1 4 3\n3 0.4 0 0 2 2\n8 0.1 1 1 3 3\n",
       "batch_size: 2 crop_size: 3 mask_crop_size: 3 bg_threshold: 0.2 scale: 0.5", context);
-  EXPECT_EQ(layer->records(), 3);
+  EXPECT_EQ(layer->source()->records(), 3);
   const Masked first = masks_of(*layer, context, 0);
   EXPECT_EQ(first.mask_shape, (Shape{2, 2, 3, 3}));
   EXPECT_EQ(first.data, (std::vector<float>{6, 6.5f, 7, 11, 11.5f, 12, 16, 16.5f, 17, 0, 0.5f, 1, 5,
@@ -104,7 +104,7 @@ TEST(McWindowData, DrawsAndMirrorsMasksAsTheImage) {
       "batch_size: 4 fg_fraction: 0.5 crop_size: 6 mask_crop_size: 6 context_pad: 1 mirror: true "
       "shuffle: true";
   const auto layer = mask_layer(images, windows, fields, context);
-  EXPECT_EQ(layer->records(), 0);
+  EXPECT_EQ(layer->source()->records(), 0);
   std::set<float> classes;
   std::set<std::vector<float>> seen;
   for (uint64_t pass = 0; pass < 20; ++pass) {

@@ -44,7 +44,7 @@ struct Layers {
     EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString("name: \"d\" " + text, &message))
         << text;
     std::unique_ptr<Layer> layer = make_layer(message, training, folder.path());
-    layer->open(context);
+    layer->source()->open(context);
     layer->setup(context, {});
     return layer;
   }
@@ -68,7 +68,7 @@ struct Tops {
 Tops batch_of(Layer& layer, Context& context, uint64_t number) {
   Forward pass;
   pass.pass = number;
-  layer.reshapes(number);
+  layer.source()->reshapes(number);
   for (const Shape& shape : layer.infer({}).tops) pass.top.emplace_back(context, shape);
   layer.forward(context, pass);
   return {to_floats(context, pass.top[0]), to_floats(context, pass.top[1]), pass.top[1].shape()};

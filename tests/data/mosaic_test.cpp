@@ -49,7 +49,7 @@ struct Layers {
             " } transform_param { augment { ", augment, " } }"),
         &message));
     std::unique_ptr<Layer> layer = make_layer(message, true, folder.path());
-    layer->open(context);
+    layer->source()->open(context);
     layer->setup(context, {});
     return layer;
   }
@@ -71,7 +71,7 @@ struct Batch {
 Batch batch_of(Layer& layer, Context& context, uint64_t number) {
   Forward pass;
   pass.pass = number;
-  layer.reshapes(number);
+  layer.source()->reshapes(number);
   for (const Shape& shape : layer.infer({}).tops) pass.top.emplace_back(context, shape);
   layer.forward(context, pass);
   EXPECT_EQ(pass.top[0].shape(), Shape({2, 1, kHeight, kWidth}));

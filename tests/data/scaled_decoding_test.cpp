@@ -68,7 +68,7 @@ std::vector<float> batch(const Folder& folder, const std::string& fields,
       &message));
   Context context(Device::cpu);
   const std::unique_ptr<Layer> layer = make_layer(message, true, folder.path());
-  layer->open(context);
+  layer->source()->open(context);
   layer->setup(context, {});
   Forward pass;
   pass.pass = static_cast<uint64_t>(number);

@@ -157,14 +157,14 @@ class Reader {
     LayerParameter message;
     EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &message)) << text;
     layer_ = make_layer(message, true, folder.path());
-    layer_->open(context_);
+    layer_->source()->open(context_);
     layer_->setup(context_, {});
   }
 
   SourceBatch batch(uint64_t number) {
     Forward pass;
     pass.pass = number;
-    layer_->reshapes(number);
+    layer_->source()->reshapes(number);
     for (const Shape& shape : layer_->infer({}).tops) pass.top.emplace_back(context_, shape);
     layer_->forward(context_, pass);
     return {to_floats(context_, pass.top[0]), to_floats(context_, pass.top[1])};

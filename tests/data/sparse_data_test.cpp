@@ -33,7 +33,7 @@ struct Database {
             batch, " } ", more));
     Context context(Device::cpu);
     std::unique_ptr<Layer> layer = make_layer(message, true, folder.path());
-    layer->open(context);
+    layer->source()->open(context);
     layer->setup(context, {});
     std::vector<float> data, labels;
     for (int i = 0; i < batches; ++i) {

@@ -71,13 +71,13 @@ TEST(Transform, ReferenceValues) {
     }
     Context context(Device::cpu);
     const std::unique_ptr<Layer> layer = make_layer(message, false, formats());
-    layer->open(context);
+    layer->source()->open(context);
     layer->setup(context, {});
     ASSERT_EQ(layer->infer({}).tops.size(), 2u);
     Forward pass;
     const Hdf5File expected(formats() + "/" + stem + ".h5");
     for (pass.pass = 0; expected.has(cat("data/", pass.pass)); ++pass.pass) {
-      layer->reshapes(pass.pass);
+      layer->source()->reshapes(pass.pass);
       pass.top.clear();
       for (const Shape& shape : layer->infer({}).tops) pass.top.emplace_back(context, shape);
       layer->forward(context, pass);

@@ -225,7 +225,7 @@ TEST(VideoData, TakesFramesOfFilms) {
       cat("data_param { batch_size: 2 } video_data_param { video_type: VIDEO video_file: \"",
           clips.folder.path(), "/", video, "\" skip_frames: 2 }"),
       context);
-  EXPECT_EQ(played->records(), 3);
+  EXPECT_EQ(played->source()->records(), 3);
   EXPECT_EQ(planes(batch_of(*played, context, 1)), (std::vector<float>{70, 71, 72, 10, 11, 12}));
 }
 

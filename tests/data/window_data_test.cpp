@@ -282,7 +282,7 @@ TEST(WindowData, TakesWindowsAsListed) {
   const auto layer = files.layer(kA + "2\n0 0 1 0 2 1\n0 0 2 1 3 2\n" + kB + "1\n0 0 0 0 1 1\n",
                                  "batch_size: 2 fg_fraction: 0.5 shuffle: false",
                                  "crop_size: 2 mirror: false", context);
-  EXPECT_EQ(layer->records(), 3);
+  EXPECT_EQ(layer->source()->records(), 3);
   const std::vector<float> first = {1, 2, 11, 12}, second = {12, 13, 22, 23},
                            third = {100, 101, 110, 111};
   const auto fused = [](std::vector<float> a, const std::vector<float>& b) {

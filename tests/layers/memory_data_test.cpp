@@ -34,7 +34,7 @@ class Fed {
   void set(const Values& images, const Values& labels) { memory_data(*layer_).set(images, labels); }
   Values forward(uint64_t number, int top = 0) {
     pass_.pass = number;
-    EXPECT_FALSE(layer_->reshapes(number));
+    EXPECT_FALSE(layer_->source()->reshapes(number));
     layer_->forward(context_, pass_);
     return to_floats(context_, pass_.top[top]);
   }
@@ -69,7 +69,7 @@ TEST(MemoryRows, NewDataAreThoseOfTheNextPass) {
       EXPECT_EQ(fed.forward(number, 1), (Values{first + 3 + a, first + 3 + b}));
     }
   }
-  EXPECT_GE(fed.layer().waited(), 0);
+  EXPECT_GE(fed.layer().source()->waited(), 0);
 }
 
 TEST(MemoryRows, AMistakeKeepsTheDataThatAreThere) {

@@ -15,10 +15,11 @@
 namespace crema {
 namespace {
 
-class DummyDataLayer : public Layer, public DividedBatch {
+class DummyDataLayer : public Layer, public DataSource, public DividedBatch {
   const DummyDataParameter& p() const { return params<DummyDataParameter>(); }
   Arity bottoms() const override { return {0, 0}; }
   Arity tops() const override { return {1, -1}; }
+  DataSource* source() override { return this; }
   bool works_on_host() const override { return true; }
   bool keeps_tops() const override { return true; }
   BackwardReads reads() const override { return {false, false}; }

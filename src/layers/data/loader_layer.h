@@ -12,10 +12,11 @@
 
 namespace crema {
 
-class LoaderLayer : public Layer {
+class LoaderLayer : public Layer, public DataSource {
  public:
   Arity bottoms() const override { return {0, 0}; }
   Arity tops() const override { return {1, 2}; }
+  DataSource* source() override { return this; }
   bool works_on_host() const override { return true; }
   double waited() const override { return waited_before_ + (loader_ ? loader_->waited() : 0); }
   std::string waiting_hint() const override;

@@ -39,10 +39,11 @@ void from_host(Context& context, const Tensor& from, const Tensor& to) {
   if (from.raw() != to.raw() && to.count() > 0) from_floats(context, from.data<float>(), to);
 }
 
-class PythonLayer : public Layer {
+class PythonLayer : public Layer, public DataSource {
  public:
   Arity bottoms() const override { return {0, -1}; }
   Arity tops() const override { return {0, -1}; }
+  DataSource* source() override { return is_source() ? this : nullptr; }
   bool works_on_host() const override { return true; }
   // As Caffe calls reshape() in each pass, with the values there. A source's shapes are known before
   // its pass.
@@ -120,7 +121,7 @@ class PythonLayer : public Layer {
 
   // A pass that is run again (a net that is looked into afterwards) has the same data.
   bool reshapes(uint64_t pass) override {
-    if (!is_source() || pass == last_pass_) return false;
+    if (pass == last_pass_) return false;
     if (waiting_) return shapes() != planned_;
     const auto start = std::chrono::steady_clock::now();
     object_->reshape(bottom_, top_);
@@ -129,7 +130,7 @@ class PythonLayer : public Layer {
     waiting_ = true;
     return shapes() != planned_;
   }
-  double waited() const override { return is_source() ? seconds_ : 0; }
+  double waited() const override { return seconds_; }
   std::string waiting_hint() const override {
     return "it is written in Python: it is waited for less if its class prepares the next batch in "
            "a "

@@ -86,4 +86,11 @@ struct Graph {
   std::vector<std::string> output_names;
 };
 
+// A node whose layer reads data.
+struct SourceNode {
+  const Node& node;
+  DataSource& source;
+};
+std::vector<SourceNode> sources_of(const Graph& graph);
+
 }  // namespace crema

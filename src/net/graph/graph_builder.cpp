@@ -90,13 +90,14 @@ class Builder {
     if (message.type() == "Split" && all_tops_are_read(i)) return add_split(i);
     const bool training = message.has_phase() ? message.phase() == TRAIN : options_.training;
     std::shared_ptr<Layer> layer = make_layer(message, training, options_.folder);
-    if (options_.whole_epochs) layer->read_whole_epochs();
+    DataSource* const source = layer->source();
+    if (source && options_.whole_epochs) source->read_whole_epochs();
     if (auto* const divided = dynamic_cast<DividedBatch*>(layer.get()))
       divided->set_divided_batch(divided_batch_);
     // Sources of one order, crop and mirror.
     if (const auto leader = leader_.find(i); leader != leader_.end())
       layer->share_rng_of(*layers_[leader->second]);
-    layer->open(context_);
+    if (source) source->open(context_);
     log.info(cat("Creating Layer ", message.name()));
     layers_.back() = layer.get();
     Node node;
@@ -299,6 +300,14 @@ class Builder {
 };
 
 }  // namespace
+
+std::vector<SourceNode> sources_of(const Graph& graph) {
+  std::vector<SourceNode> sources;
+  for (const Node& node : graph.nodes) {
+    if (DataSource* const source = node.layer->source()) sources.push_back({node, *source});
+  }
+  return sources;
+}
 
 Graph build_graph(Context& context, const NetParameter& filtered, const GraphOptions& options) {
   return Builder(context, options).build(filtered);

@@ -35,7 +35,8 @@ std::vector<Shape> doubled(const Node& node, const std::vector<Shape>& now,
     return tops;
   }
   if (node.bottoms.empty()) {
-    const BatchShare share = node.layer->share();
+    DataSource* const source = node.layer->source();
+    const BatchShare share = source ? source->share() : BatchShare{};
     for (Shape& top : tops) {
       if (share.all > 0 && top.axes() > 0 && top[0] == share.count) top[0] *= 2;
     }
@@ -184,9 +185,10 @@ void check_unread(const Graph& graph, const Node& node, int id) {
 
 void check_loss_parts(const Graph& graph, const Communicator& world) {
   if (world.ranks == 1) return;
+  const std::vector<SourceNode> sources = sources_of(graph);
   const bool shared = world.divides_batches &&
-                      std::any_of(graph.nodes.begin(), graph.nodes.end(),
-                                  [](const Node& node) { return node.layer->share().all > 0; });
+                      std::any_of(sources.begin(), sources.end(),
+                                  [](const SourceNode& one) { return one.source.share().all > 0; });
   const std::vector<Dependence> of_values = shared ? dependences(graph) : std::vector<Dependence>();
   for (const Node& node : graph.nodes) {
     for (const int top : node.tops) {

@@ -28,7 +28,7 @@ bool set_up_layer(Context& context, Node& node, const std::vector<Shape>& bottom
   }
   node.message = as_native(node.message);
   node.layer = make_layer(node.message, node.layer->training(), folder);
-  node.layer->open(context);
+  if (DataSource* const source = node.layer->source()) source->open(context);
   node.layer->setup(context, bottoms);
   return true;
 }

@@ -96,11 +96,11 @@ int64_t EpochLength::updates_to_complete(float epochs) const {
 }
 
 EpochLength epoch_length(const Net& net, int iter_size, bool may_read) {
-  for (const Node& node : net.graph().nodes) {
-    const int64_t records = may_read ? node.layer->count_records() : node.layer->records();
+  for (const auto& [node, source] : sources_of(net.graph())) {
+    const int64_t records = may_read ? source.count_records() : source.records();
     if (records <= 0) continue;
     const int64_t batch = net.graph().values[node.tops[0]].shape[0];
-    const int64_t of_ranks = node.layer->share().all;
+    const int64_t of_ranks = source.share().all;
     return {records, (of_ranks > 0 ? of_ranks : batch) * iter_size};
   }
   return {};

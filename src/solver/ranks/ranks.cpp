@@ -20,10 +20,10 @@ namespace {
 // How many records each source of the net has, and a hash of its first.
 std::string data_of(const Net& net) {
   std::string text;
-  for (const Node& node : net.graph().nodes) {
-    if (node.layer->share().all == 0) continue;
-    text += cat(text.empty() ? "" : ", ", node.layer->count_records(), " records, first ",
-                hex_of(node.layer->hash_of_first()));
+  for (const auto& [node, source] : sources_of(net.graph())) {
+    if (source.share().all == 0) continue;
+    text += cat(text.empty() ? "" : ", ", source.count_records(), " records, first ",
+                hex_of(source.hash_of_first()));
   }
   return text;
 }

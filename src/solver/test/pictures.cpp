@@ -166,7 +166,10 @@ Mistakes::Mistakes(Net& net, size_t most, bool rgb) : net_(net), most_(most), rg
 }
 
 int64_t Mistakes::batch() const { return net_.graph().values[images_].shape[0]; }
-int64_t Mistakes::records() const { return producer_of(net_.graph(), images_).layer->records(); }
+int64_t Mistakes::records() const {
+  const DataSource* const source = producer_of(net_.graph(), images_).layer->source();
+  return source ? source->records() : 0;
+}
 
 void Mistakes::clear(int64_t earlier) {
   samples_.clear();

@@ -57,7 +57,7 @@ MissingData missing_data(const NetInput& input) {
     try {
       at_layer({source.name(), input.options.where(i)}, [&] {
         const std::unique_ptr<Layer> layer = make_layer(source, training, input.options.folder);
-        layer->open(context);
+        if (DataSource* const data = layer->source()) data->open(context);
         layer->setup(context, {});
         layer->infer({});
       });
