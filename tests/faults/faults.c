@@ -134,6 +134,7 @@ static int main_with_faults(int argc, char** argv, char** environment) {
   const char* paths[2] = {count_path, setting("CREMA_FAULT_STACK")};
   for (int i = 0; i < 2; ++i)
     if (*paths[i]) snprintf(files_of_rank[i], PATH_MAX, *of_rank ? "%s.%s" : "%s", paths[i], rank);
+  write_stack("main\n");
   const int numbers[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
   if (*paths[1])
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; ++i) signal(numbers[i], crashed);

@@ -143,7 +143,7 @@ def check(lab, scenario, base, clean, fault):
     shutil.copytree(base, folder, symlinks=True)
     stack = folder + ".stack"
     if call == "room":
-        done = lab.run(scenario.command, folder, room=nth)
+        done = lab.run(scenario.command, folder, {"CREMA_FAULT_STACK": stack}, room=nth)
     else:
         number = 0 if error == "KILL" else getattr(errno, error)
         done = lab.run(scenario.command, folder, {"CREMA_FAULT_CALL": call, "CREMA_FAULT_NTH": str(nth), "CREMA_FAULT_STACK": stack,
@@ -152,14 +152,14 @@ def check(lab, scenario, base, clean, fault):
     killed = error == "KILL" and done.returncode == -signal.SIGKILL
     crash = lab.crash_in(stack)
     known = crash.startswith("known: ")
-    # For a program that cannot be loaded the system writes the message.
-    unloaded = call == "room" and done.returncode == 127
-    outcome = "known" if known else "killed" if killed else f"exit code {done.returncode}"
+    # A program that cannot be loaded: the system writes the message, or a library crashes as it registers its objects.
+    unloaded = call == "room" and (done.returncode == 127 or (done.returncode < 0 and "main" not in stacks.read(stack)))
+    outcome = "not loaded" if unloaded else "known" if known else "killed" if killed else f"exit code {done.returncode}"
     if done.returncode not in (0, 1) and not killed and not known and not unloaded:
         wrong.append(f"exit code {done.returncode}: {crash or done.stderr[-300:]}")
     if done.returncode == 1 and len(messages(done.stderr)) != 1:
         wrong.append(f"exit code 1 with {len(messages(done.stderr))} messages: {' | '.join(messages(done.stderr))[-400:]}")
-    if ("terminate called" in done.stderr or "Assertion" in done.stderr) and not known:
+    if ("terminate called" in done.stderr or "Assertion" in done.stderr) and not known and not unloaded:
         wrong.append(done.stderr[-300:])
     for name in files_below(base):
         if any(name.startswith(start) for start in scenario.precious) and not name.endswith("lock.mdb"):

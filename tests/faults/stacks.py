@@ -15,6 +15,7 @@ KNOWN = {
     "libmpi.so": "Open MPI 4.1 uses memory that it did not get",
     "libpmix.so": "Open MPI 4.1 uses memory that it did not get",
     "mca_": "Open MPI 4.1 uses memory that it did not get",
+    "libhdf5": "HDF5 1.10 uses memory that it did not get for a thread's error stack and context",
     "libprotobuf.so": "protobuf allocates in functions that may not throw",
 }
 # The same of libraries anywhere in the stack.
