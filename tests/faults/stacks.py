@@ -57,9 +57,12 @@ def blame(stacks):
         shown.append(f"{library}: {name[:80]}")
     reason = None
     if others:
-        reason = next((why for library, why in KNOWN.items() if others[0][0].startswith(library)), None)
-        for library, why in KNOWN_BELOW.items():
-            if any(frame[0].startswith(library) for frame in others):
+        library, function = others[0]
+        # Its templates are also in programs and libraries that use them.
+        library = "libprotobuf.so" if re.match("_ZNK?6google8protobuf", function) else library
+        reason = next((why for name, why in KNOWN.items() if library.startswith(name)), None)
+        for name, why in KNOWN_BELOW.items():
+            if any(frame[0].startswith(name) for frame in others):
                 reason = reason or why
     for library, function in crash:
         reason = reason or FATAL.get(function)
