@@ -9,7 +9,11 @@
 namespace crema {
 
 void Layer::setup(Context&, const std::vector<Shape>&) {}
-Prepared Layer::prepare(Context&, const Preparation&) { return {}; }
+Prepared Layer::prepare(Context&, const Preparation&) {
+  Prepared prepared;
+  if (dynamic()) prepared.make_state<DynamicTops>();
+  return prepared;
+}
 void Layer::check(Context&, const Forward&) const {}
 void Layer::backward(Context&, const Backward&) {
   fail("type ", type(), " has no gradient: nothing that learns may depend on its output");

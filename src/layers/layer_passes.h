@@ -1,7 +1,9 @@
 // The arguments of Layer's functions: the interface between a layer and the plan.
 #pragma once
 
+#include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "device/communicator.h"
@@ -100,6 +102,19 @@ struct BackwardReads {
   bool bottom_at(size_t index) const { return bottom && (index == 0 || !only_first); }
 };
 
+// What a layer keeps for one plan: kernels, sizes, and what one pass leaves for the next. A layer
+// that keeps any derives from this, creates it in prepare() and gets it back with each pass
+// (state_of()). It belongs to the plan's node: several plans, each in its own thread, can run one
+// layer.
+struct LayerState {
+  virtual ~LayerState() = default;
+};
+
+// The state of a layer whose tops' sizes depend on the data (LayerHooks::dynamic).
+struct DynamicTops : LayerState {
+  std::vector<Shape> tops;  // that the last forward filled, from the front of their memory
+};
+
 struct Prepared {
   std::vector<Format> parameter_formats;  // empty: all row-major
   size_t workspace = 0;                   // bytes of scratch memory for forward and backward
@@ -114,11 +129,20 @@ struct Prepared {
   bool adds_gradients = false;
   std::vector<TensorSpec> saved;       // in addition to those of infer(), after them
   std::optional<BackwardReads> reads;  // none: as Layer::reads() says
+  std::unique_ptr<LayerState> state;   // null: the layer keeps nothing
+
+  // Creates the state.
+  template <typename State, typename... Arguments>
+  State& make_state(Arguments&&... arguments) {
+    state = std::make_unique<State>(std::forward<Arguments>(arguments)...);
+    return static_cast<State&>(*state);
+  }
 };
 
 struct Forward {
   std::vector<Tensor> bottom, top, parameters, saved;
-  Tensor workspace;  // u8
+  Tensor workspace;             // u8
+  LayerState* state = nullptr;  // Prepared::state
   // To be written: statistics if Prepared::top_edge has them; affine instead of top 0, which is
   // then empty.
   EdgeTensors top_edge;
@@ -152,6 +176,7 @@ struct Backward {
   std::vector<char> begun;
   std::vector<Tensor> saved;
   Tensor workspace;
+  LayerState* state = nullptr;  // Prepared::state
   // For work handed to Context::on_side_stream(), gradients of parameters: the stream and its
   // workspace.
   int side_stream = 0;
@@ -160,5 +185,11 @@ struct Backward {
   const uint64_t* live_pass = nullptr;
   BatchShare share;  // as in Forward
 };
+
+// The state that the layer's own prepare() made, of that type: auto& s = state_of<State>(pass).
+template <typename State, typename Pass>
+State& state_of(const Pass& pass) {
+  return static_cast<State&>(*pass.state);
+}
 
 }  // namespace crema

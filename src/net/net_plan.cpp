@@ -96,9 +96,7 @@ bool Net::ranks_choose_alike() {
 }
 
 void Net::plan_with(const PlanOptions& options) {
-  plan_ = other_plan_ ? std::make_unique<Plan>(
-                            context_, with_own_layers(context_, graph_, options_.folder), options)
-                      : std::make_unique<Plan>(context_, graph_, options);
+  plan_ = std::make_unique<Plan>(context_, graph_, options);
   if (options_.whole_epochs) shapes_ = source_shapes();
   context_.end_tuning();
   if (!parameter_data_) place_parameters();

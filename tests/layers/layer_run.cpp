@@ -114,6 +114,7 @@ LayerRun::LayerRun(const Row& row, const Setting& setting)
   if (row.through_relu != 0)
     preparation_.bottom_edge = {.relu = true, .relu_factor = row.through_relu};
   prepared_ = layer_->prepare(*context_, preparation_);
+  forward_.state = backward_.state = prepared_.state.get();
 
   const BackwardReads reads = this->reads();
   for (size_t i = 0; i < bottoms.size(); ++i) {
@@ -297,7 +298,8 @@ void LayerRun::run_forward(const Start& start) {
 
 // As in a plan: the written values, and their gradients, are tensors of the resulting shapes.
 void LayerRun::take_shapes() {
-  const std::vector<Shape> shapes = layer_->dynamic_tops();
+  std::vector<Shape> shapes = layer_->dynamic_tops();
+  if (shapes.empty()) shapes = state_of<DynamicTops>(forward_).tops;
   require(shapes.size() == inference_.tops.size(), "dynamic_tops gives ", shapes.size(),
           " shapes for ", inference_.tops.size(), " tops");
   for (size_t i = 0; i < shapes.size(); ++i) {

@@ -27,7 +27,8 @@ class Runner {
     Preparation preparation;
     preparation.bottoms = bottoms;
     preparation.tops.resize(tops);
-    layer_->prepare(context_, preparation);
+    prepared_ = layer_->prepare(context_, preparation);
+    pass_.state = prepared_.state.get();
   }
 
   Layer& layer() { return *layer_; }
@@ -43,6 +44,7 @@ class Runner {
  private:
   Context context_;
   std::unique_ptr<Layer> layer_;
+  Prepared prepared_;
   Forward pass_;
 };
 

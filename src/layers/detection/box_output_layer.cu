@@ -125,6 +125,7 @@ class BoxOutputLayer : public Layer {
 
   Prepared prepare(Context& context, const Preparation& preparation) override {
     Prepared prepared;
+    prepared.make_state<DynamicTops>();
     prepared.workspace = BoxWorkspace::bytes(context, nms_input(preparation.bottoms));
     return prepared;
   }
@@ -160,19 +161,17 @@ class BoxOutputLayer : public Layer {
                    });
     const int64_t count = regions.total();
     constexpr float kNone[2][6] = {{0, 1, 1, 10, 10}, {}};
-    tops_.clear();
+    std::vector<Shape>& tops = state_of<DynamicTops>(pass).tops;
+    tops.clear();
     for (size_t i = 0; i < pass.top.size(); ++i) {
-      tops_.push_back({std::max<int64_t>(count, 1), i == 0 ? 5 : 6, 1, 1});
-      const Tensor top = part(pass.top[i], tops_[i]);
+      tops.push_back({std::max<int64_t>(count, 1), i == 0 ? 5 : 6, 1, 1});
+      const Tensor top = part(pass.top[i], tops[i]);
       if (count == 0) from_floats(context, kNone[i], top);
       if (count > 0) write_regions(context, regions, top);
     }
   }
 
-  std::vector<Shape> dynamic_tops() const override { return tops_; }
-
   std::vector<FieldBoxes> fields_;  // of each map
-  std::vector<Shape> tops_;         // from the last forward pass
 };
 
 }  // namespace

@@ -55,13 +55,10 @@ class DecodeBboxLayer : public Layer {
       if (!objects.empty() && objects[i * 6 + 5] >= kOwnOverlap) continue;
       rows.insert(rows.end(), {region[0], box.x1, box.y1, box.x2, box.y2});
     }
-    top_ = {static_cast<int64_t>(rows.size()) / kRegion, kRegion, 1, 1};
-    from_floats(context, rows.data(), part(pass.top[0], top_));
+    const Shape top{static_cast<int64_t>(rows.size()) / kRegion, kRegion, 1, 1};
+    from_floats(context, rows.data(), part(pass.top[0], top));
+    state_of<DynamicTops>(pass).tops = {top};
   }
-
-  std::vector<Shape> dynamic_tops() const override { return {top_}; }
-
-  Shape top_;  // from the last forward pass
 };
 
 }  // namespace

@@ -155,6 +155,7 @@ class DetectionOutputLayer : public Layer {
   Prepared prepare(Context& context, const Preparation& preparation) override {
     const NmsInput input = nms_input(preparation.bottoms[0], preparation.bottoms[2]);
     Prepared prepared;
+    prepared.make_state<DynamicTops>();
     prepared.workspace =
         box_bytes(input) + score_bytes(input, preparation.dtype) + nms_workspace(context, input);
     return prepared;
@@ -193,17 +194,15 @@ class DetectionOutputLayer : public Layer {
       for (const std::vector<Detection>& of_image : copy_detections(context, best, classes_))
         files_->add(of_image);
     }
-    top_ = write_detections(context, best, pass.bottom[0].shape()[0], 0, pass.top[0]);
+    state_of<DynamicTops>(pass).tops = {
+        write_detections(context, best, pass.bottom[0].shape()[0], 0, pass.top[0])};
   }
-
-  std::vector<Shape> dynamic_tops() const override { return {top_}; }
 
   int64_t classes_ = 0, positions_ = 1;  // positions: boxes per prior, one per class or one for all
   int64_t top_k_ = -1;
   float threshold_ = 0;
   Suppression suppression_;
   std::unique_ptr<DetectionFiles> files_;
-  Shape top_;  // from the last forward pass
 };
 
 }  // namespace

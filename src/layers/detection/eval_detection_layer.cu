@@ -63,9 +63,14 @@ class EvalDetectionLayer : public Layer {
     return {{{x[0], classes_ + 4 * boxes}}, {}};
   }
 
+  struct State : LayerState {
+    Tensor sizes;  // YoloDetector::sizes()
+  };
+
   Prepared prepare(Context& context, const Preparation& preparation) override {
     Prepared prepared;
-    prepared.workspace = detector_.prepare(context, {preparation.bottoms[0]}, preparation.dtype);
+    prepared.make_state<State>().sizes = detector_.sizes(context, preparation.dtype);
+    prepared.workspace = detector_.workspace(context, {preparation.bottoms[0]});
     return prepared;
   }
 
@@ -100,8 +105,9 @@ class EvalDetectionLayer : public Layer {
     const int64_t images = pass.bottom[0].shape()[0];
     const std::vector<std::vector<Object>> objects =
         objects_of(to_floats(context, pass.bottom[1]), pass.bottom[1].shape(), images);
-    const std::vector<std::vector<Detection>> found =
-        copy_detections(context, detector_.detect(context, {pass.bottom[0]}, pass.workspace));
+    const std::vector<std::vector<Detection>> found = copy_detections(
+        context,
+        detector_.detect(context, {pass.bottom[0]}, state_of<State>(pass).sizes, pass.workspace));
     std::vector<float> top(pass.top[0].count(), 0);
     const int64_t each = pass.top[0].shape().count(1);
     RegionError error;

@@ -189,47 +189,53 @@ class PriorBoxLayer : public Layer {
     return {{{1, 2, bottoms[0][2] * bottoms[0][3] * boxes() * 4}}, {}};
   }
 
+  struct State : LayerState {
+    Grid grid;
+    Tensor numbers;                // all lists of numbers, one after the other
+    const void* filled = nullptr;  // memory that already holds the boxes
+  };
+
   Prepared prepare(Context& context, const Preparation& preparation) override {
     std::vector<float> numbers = widths_;
     for (const auto* more : {&heights_, &shifts_x_, &shifts_y_, &clipped_, &variances_})
       numbers.insert(numbers.end(), more->begin(), more->end());
-    numbers_ = Tensor(context, Shape{static_cast<int64_t>(numbers.size())});
-    from_floats(context, numbers.data(), numbers_);
+    Prepared prepared;
+    State& state = prepared.make_state<State>();
+    Grid& grid = state.grid;
+    state.numbers = Tensor(context, Shape{static_cast<int64_t>(numbers.size())});
+    from_floats(context, numbers.data(), state.numbers);
     const Shape &map = preparation.bottoms[0], &image = preparation.bottoms[1];
     const bool square = p().has_img_size();
-    grid_.height = map[2];
-    grid_.width = map[3];
-    grid_.image_height = square ? p().img_size() : p().has_img_h() ? p().img_h() : image[2];
-    grid_.image_width = square ? p().img_size() : p().has_img_w() ? p().img_w() : image[3];
+    grid.height = map[2];
+    grid.width = map[3];
+    grid.image_height = square ? p().img_size() : p().has_img_h() ? p().img_h() : image[2];
+    grid.image_width = square ? p().img_size() : p().has_img_w() ? p().img_w() : image[3];
     const auto step = [&](bool own, float given, double whole, int64_t positions) -> double {
       return p().has_step() ? p().step() : own ? given : whole / static_cast<double>(positions);
     };
-    grid_.step_h = step(p().has_step_h(), p().step_h(), grid_.image_height, map[2]);
-    grid_.step_w = step(p().has_step_w(), p().step_w(), grid_.image_width, map[3]);
-    grid_.offset_h = p().has_offset_h() ? p().offset_h() : p().offset();
-    grid_.offset_w = p().has_offset_w() ? p().offset_w() : p().offset();
-    filled_ = nullptr;
-    return {};
+    grid.step_h = step(p().has_step_h(), p().step_h(), grid.image_height, map[2]);
+    grid.step_w = step(p().has_step_w(), p().step_w(), grid.image_width, map[3]);
+    grid.offset_h = p().has_offset_h() ? p().offset_h() : p().offset();
+    grid.offset_w = p().has_offset_w() ? p().offset_w() : p().offset();
+    return prepared;
   }
 
   void forward(Context& context, const Forward& pass) override {
     const Tensor& y = pass.top[0];
-    if (filled_ == y.raw()) return;
-    const float* numbers = numbers_.data<float>();
+    State& state = state_of<State>(pass);
+    if (state.filled == y.raw()) return;
+    const float* numbers = state.numbers.data<float>();
     const auto part = [&](int64_t index) { return numbers + index * boxes(); };
     on(y, [&]<typename T>() {
       parallel_for(context, y.count() / 2,
-                   PriorBody<T>{grid_, boxes(), part(0), part(1), part(2), part(3), part(4),
+                   PriorBody<T>{state.grid, boxes(), part(0), part(1), part(2), part(3), part(4),
                                 part(5), p().clip(), y.data<T>()});
     });
-    filled_ = y.raw();
+    state.filled = y.raw();
   }
 
   std::vector<float> widths_, heights_, shifts_x_, shifts_y_, clipped_, variances_;
-  Grid grid_;
-  Tensor numbers_;                // all of these, one after the other
-  const void* filled_ = nullptr;  // memory that already holds them
-  const bool clustered_;          // PriorBoxClustered
+  const bool clustered_;  // PriorBoxClustered
 };
 
 }  // namespace

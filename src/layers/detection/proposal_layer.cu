@@ -118,13 +118,18 @@ class ProposalLayer : public Layer {
     return input;
   }
 
+  struct State : DynamicTops {
+    Tensor corners;  // the anchors, on the device
+  };
+
   // Workspace: boxes, their scores, nms's workspace.
   Prepared prepare(Context& context, const Preparation& preparation) override {
     std::vector<float> corners;
     for (const Box& a : anchors_) corners.insert(corners.end(), {a.x1, a.y1, a.x2, a.y2});
-    corners_ = Tensor(context, Shape{static_cast<int64_t>(corners.size())}, preparation.dtype);
-    from_floats(context, corners.data(), corners_);
     Prepared prepared;
+    Tensor& on_device = prepared.make_state<State>().corners;
+    on_device = Tensor(context, Shape{static_cast<int64_t>(corners.size())}, preparation.dtype);
+    from_floats(context, corners.data(), on_device);
     prepared.workspace = BoxWorkspace::bytes(context, nms_input(preparation.bottoms[0]));
     return prepared;
   }
@@ -149,24 +154,21 @@ class ProposalLayer : public Layer {
 
   void forward(Context& context, const Forward& pass) override {
     std::vector<Tensor> bottoms = pass.bottom;
-    bottoms.push_back(corners_);
+    State& state = state_of<State>(pass);
+    bottoms.push_back(state.corners);
     const NmsResult regions =
         find_boxes(context, bottoms, pass.workspace,
                    [&](Context& where, const std::vector<Tensor>& there, char* workspace) {
                      return found(where, there, workspace);
                    });
-    tops_ = {{regions.total(), 5}};
-    write_regions(context, regions, part(pass.top[0], tops_[0]));
+    state.tops = {{regions.total(), 5}};
+    write_regions(context, regions, part(pass.top[0], state.tops[0]));
     if (pass.top.size() == 1) return;
-    tops_.push_back({regions.total()});
-    write_scores(context, regions, part(pass.top[1], tops_[1]));
+    state.tops.push_back({regions.total()});
+    write_scores(context, regions, part(pass.top[1], state.tops[1]));
   }
 
-  std::vector<Shape> dynamic_tops() const override { return tops_; }
-
   std::vector<Box> anchors_;
-  Tensor corners_;           // the anchors, on the device
-  std::vector<Shape> tops_;  // from the last forward pass
 };
 
 }  // namespace

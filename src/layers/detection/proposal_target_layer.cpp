@@ -164,6 +164,12 @@ class ProposalTargetLayer : public Layer {
     return result;
   }
 
+  Prepared prepare(Context&, const Preparation&) override {
+    Prepared prepared;
+    prepared.make_state<DynamicTops>();
+    return prepared;
+  }
+
   void forward(Context& context, const Forward& pass) override {
     const std::vector<float> regions = to_floats(context, pass.bottom[0]),
                              boxes = to_floats(context, pass.bottom[1]);
@@ -177,18 +183,20 @@ class ProposalTargetLayer : public Layer {
       all.push_back({objects.back().image, objects.back().box});
     }
     for (Region& region : all) match(&region, objects);
-    write(context, drawn(all, objects, context, pass), objects, pass.top);
+    write(context, drawn(all, objects, context, pass), objects, pass);
   }
 
   void write(Context& context, const Drawn& drawn, const std::vector<Object>& objects,
-             const std::vector<Tensor>& tops) {
+             const Forward& pass) const {
+    const std::vector<Tensor>& tops = pass.top;
+    std::vector<Shape>& shapes = state_of<DynamicTops>(pass).tops;
     const BoxRegression regression(params<BBoxRegParameter>());
     std::vector<std::vector<float>> values;
-    tops_.clear();
+    shapes.clear();
     for (const Tensor& top : tops) {
-      tops_.push_back(top.shape());
-      tops_.back()[0] = static_cast<int64_t>(drawn.regions.size());
-      values.emplace_back(tops_.back().count(), 0.f);
+      shapes.push_back(top.shape());
+      shapes.back()[0] = static_cast<int64_t>(drawn.regions.size());
+      values.emplace_back(shapes.back().count(), 0.f);
     }
     const auto put = [&](int top, size_t at, float first, const Box& box) {
       const float five[] = {first, box.x1, box.y1, box.x2, box.y2};
@@ -215,10 +223,8 @@ class ProposalTargetLayer : public Layer {
     }
     if (tops.size() > 6) values[6] = sample_weights(drawn);
     for (size_t j = 0; j < tops.size(); ++j)
-      from_floats(context, values[j].data(), part(tops[j], tops_[j]));
+      from_floats(context, values[j].data(), part(tops[j], shapes[j]));
   }
-
-  std::vector<Shape> dynamic_tops() const override { return tops_; }
 
   std::vector<float> sample_weights(const Drawn& drawn) const {
     std::vector<float> weights(drawn.regions.size(), 1.f);
@@ -237,7 +243,6 @@ class ProposalTargetLayer : public Layer {
   }
 
   static constexpr uint32_t kSide = 32;  // minimum side of random boxes
-  std::vector<Shape> tops_;              // from the last forward pass
 };
 
 }  // namespace

@@ -151,14 +151,19 @@ class RegionLossLayer : public Layer {
     return LossParts::all(PartsRule::mean);
   }
 
+  struct State : LayerState {
+    Tensor sizes;  // of all boxes relative to the image, then their indices
+  };
+
   Prepared prepare(Context& context, const Preparation& preparation) override {
     const auto side = static_cast<float>(preparation.bottoms[0][2]);
     std::vector<float> sizes;  // relative to the image, then the boxes' indices
     for (const float size : p().biases()) sizes.push_back(size / side);
     for (int64_t box = 0; box < boxes(); ++box) sizes.push_back(static_cast<float>(box));
-    sizes_ = Tensor(context, Shape{static_cast<int64_t>(sizes.size())}, preparation.dtype);
-    from_floats(context, sizes.data(), sizes_);
     Prepared prepared;  // workspace: the objects' boxes, and the outputs of Closest
+    Tensor& on_device = prepared.make_state<State>().sizes;
+    on_device = Tensor(context, Shape{static_cast<int64_t>(sizes.size())}, preparation.dtype);
+    from_floats(context, sizes.data(), on_device);
     const int64_t parts = closest_parts(context.device() == Device::gpu);
     const Shape& x = preparation.bottoms[0];
     prepared.workspace = static_cast<size_t>(preparation.bottoms[1].count() / 5 +
@@ -173,7 +178,7 @@ class RegionLossLayer : public Layer {
     on(x, [&]<typename T>() {
       const Objects<T> objects{pass.bottom[1].data<T>(), pass.bottom[1].count() / (5 * images)};
       if (x.device() == Device::cpu) check_objects(objects, images, classes);
-      const T* sizes = sizes_.data<T>();
+      const T* sizes = state_of<State>(pass).sizes.data<T>();
       const LabelNote note{pass.saved[1].data<int32_t>(), classes, objects.each, pass.pass,
                            pass.live_pass};
       LabelNote of_box = note;
@@ -217,8 +222,6 @@ class RegionLossLayer : public Layer {
   void check(Context& context, const Forward& pass) const override {
     check_object_note(context, pass.saved[1]);
   }
-
-  Tensor sizes_;
 };
 
 }  // namespace

@@ -101,12 +101,16 @@ NmsInput YoloDetector::nms_input(int64_t images, int64_t boxes) const {
   return input;
 }
 
-size_t YoloDetector::prepare(Context& context, const std::vector<Shape>& maps, DType dtype) {
+Tensor YoloDetector::sizes(Context& context, DType dtype) const {
   std::vector<float> sizes;
   for (const YoloScale& scale : scales)
     sizes.insert(sizes.end(), scale.sizes.begin(), scale.sizes.end());
-  sizes_ = Tensor(context, Shape{static_cast<int64_t>(sizes.size())}, dtype);
-  from_floats(context, sizes.data(), sizes_);
+  const Tensor on_device(context, Shape{static_cast<int64_t>(sizes.size())}, dtype);
+  from_floats(context, sizes.data(), on_device);
+  return on_device;
+}
+
+size_t YoloDetector::workspace(Context& context, const std::vector<Shape>& maps) const {
   const int64_t each = boxes(maps), images = maps[0][0];
   const auto all = static_cast<size_t>(images * each);
   return aligned(all * sizeof(Box)) + aligned(all * sizeof(float)) +
@@ -114,9 +118,9 @@ size_t YoloDetector::prepare(Context& context, const std::vector<Shape>& maps, D
 }
 
 NmsResult YoloDetector::detect(Context& context, const std::vector<Tensor>& maps,
-                               const Tensor& workspace) const {
+                               const Tensor& sizes, const Tensor& workspace) const {
   std::vector<Tensor> bottoms = maps;
-  bottoms.push_back(sizes_);
+  bottoms.push_back(sizes);
   return find_boxes(context, bottoms, workspace,
                     [&](Context& where, const std::vector<Tensor>& there, char* room) {
                       return found(where, there, room);
@@ -166,13 +170,15 @@ Inference YoloOutputLayer::infer(const std::vector<Shape>& bottoms) const {
 
 Prepared YoloOutputLayer::prepare(Context& context, const Preparation& preparation) {
   Prepared prepared;
-  prepared.workspace = detector_.prepare(context, preparation.bottoms, preparation.dtype);
+  prepared.make_state<State>().sizes = detector_.sizes(context, preparation.dtype);
+  prepared.workspace = detector_.workspace(context, preparation.bottoms);
   return prepared;
 }
 
 void YoloOutputLayer::forward(Context& context, const Forward& pass) {
-  const NmsResult found = detector_.detect(context, pass.bottom, pass.workspace);
-  top_ = write_detections(context, found, pass.bottom[0].shape()[0], 1, pass.top[0]);
+  State& state = state_of<State>(pass);
+  const NmsResult found = detector_.detect(context, pass.bottom, state.sizes, pass.workspace);
+  state.tops = {write_detections(context, found, pass.bottom[0].shape()[0], 1, pass.top[0])};
 }
 
 }  // namespace crema

@@ -36,18 +36,18 @@ class YoloDetector {
 
   // Boxes per image. Error for maps that do not match the scales.
   int64_t boxes(const std::vector<Shape>& maps) const;
-  // Bytes of detect()'s workspace.
-  size_t prepare(Context& context, const std::vector<Shape>& maps, DType dtype);
+  // The boxes of all scales on the device, and the bytes of the workspace, both for detect().
+  Tensor sizes(Context& context, DType dtype) const;
+  size_t workspace(Context& context, const std::vector<Shape>& maps) const;
   // The detections of each image in order of decreasing score, each with the likeliest class of its
   // box, counted from 0. Boxes of different classes suppress each other. `maps`: one per scale.
-  NmsResult detect(Context& context, const std::vector<Tensor>& maps,
+  NmsResult detect(Context& context, const std::vector<Tensor>& maps, const Tensor& sizes,
                    const Tensor& workspace) const;
 
  private:
   // bottoms: the maps, followed by the boxes' sizes.
   NmsResult found(Context& context, const std::vector<Tensor>& bottoms, char* workspace) const;
   NmsInput nms_input(int64_t images, int64_t boxes) const;
-  Tensor sizes_;  // boxes of all scales, on the device
 };
 
 // Bottoms: maps, one per scale; the top is that of write_detections, classes counted from 1. A
@@ -61,13 +61,14 @@ class YoloOutputLayer : public Layer {
   Inference infer(const std::vector<Shape>& bottoms) const override;
   Prepared prepare(Context& context, const Preparation& preparation) override;
   void forward(Context& context, const Forward& pass) override;
-  std::vector<Shape> dynamic_tops() const override { return {top_}; }
 
  protected:
   YoloDetector detector_;
 
  private:
-  Shape top_;  // from the last forward pass
+  struct State : DynamicTops {
+    Tensor sizes;
+  };
 };
 
 // Error for a threshold that is not a valid overlap; `field` names it.

@@ -140,15 +140,20 @@ class Yolov3Layer : public Layer {
     return LossParts::all(PartsRule::mean);
   }
 
+  struct State : LayerState {
+    Tensor sizes;  // of all boxes relative to the image, then the mask
+  };
+
   Prepared prepare(Context& context, const Preparation& preparation) override {
     const Shape& x = preparation.bottoms[0];
     const float width = static_cast<float>(x[2] * p().anchors_scale());
     std::vector<float> sizes;
     for (const float size : p().biases()) sizes.push_back(size / width);
     sizes.insert(sizes.end(), p().mask().begin(), p().mask().end());
-    sizes_ = Tensor(context, Shape{static_cast<int64_t>(sizes.size())}, preparation.dtype);
-    from_floats(context, sizes.data(), sizes_);
     Prepared prepared;  // workspace: the objects' boxes, and the outputs of Closest
+    Tensor& on_device = prepared.make_state<State>().sizes;
+    on_device = Tensor(context, Shape{static_cast<int64_t>(sizes.size())}, preparation.dtype);
+    from_floats(context, sizes.data(), on_device);
     const int64_t parts = closest_parts(context.device() == Device::gpu);
     prepared.workspace = static_cast<size_t>(preparation.bottoms[1].count() / 5 +
                                              2 * parts * x[0] * boxes() * x.count(2)) *
@@ -162,7 +167,7 @@ class Yolov3Layer : public Layer {
     on(x, [&]<typename T>() {
       const Objects<T> objects{pass.bottom[1].data<T>(), pass.bottom[1].count() / (5 * images)};
       if (x.device() == Device::cpu) check_objects(objects, images, p().num_class());
-      const T *sizes = sizes_.data<T>(), *mask = sizes + p().biases_size();
+      const T *sizes = state_of<State>(pass).sizes.data<T>(), *mask = sizes + p().biases_size();
       const LabelNote note{pass.saved[1].data<int32_t>(), p().num_class(), objects.each, pass.pass,
                            pass.live_pass};
       LabelNote of_box = note;
@@ -206,8 +211,6 @@ class Yolov3Layer : public Layer {
   void check(Context& context, const Forward& pass) const override {
     check_object_note(context, pass.saved[1]);
   }
-
-  Tensor sizes_;  // of all boxes relative to the image, then the mask
 };
 
 }  // namespace

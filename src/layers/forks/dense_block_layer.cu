@@ -111,15 +111,21 @@ class DenseBlockLayer : public Layer {
   // Steps per t: one, or two with use_BC.
   int each() const { return p().use_bc() ? 2 : 1; }
 
+  struct State : LayerState {
+    std::vector<DenseStep> steps;
+    size_t whole = 0;  // bytes of a tensor in the workspace
+  };
+
   Prepared prepare(Context& context, const Preparation& preparation) override {
     const Shape& x = preparation.bottoms[0];
     Prepared prepared;
+    State& state = prepared.make_state<State>();
+    size_t& whole = state.whole;
     prepared.parameter_formats.resize(parameters().size());
-    steps_.clear();
-    whole_ = static_cast<size_t>(x[0] * grown(steps()) * x.count(2)) * size_of(preparation.dtype);
+    whole = static_cast<size_t>(x[0] * grown(steps()) * x.count(2)) * size_of(preparation.dtype);
     if (p().use_bc())
-      whole_ = std::max(
-          whole_, static_cast<size_t>(x[0] * narrow() * x.count(2)) * size_of(preparation.dtype));
+      whole = std::max(
+          whole, static_cast<size_t>(x[0] * narrow() * x.count(2)) * size_of(preparation.dtype));
     size_t inside = 0;
     for (int t = 0; t < steps(); ++t) {
       for (int k = 0; k < each(); ++k) {
@@ -154,30 +160,35 @@ class DenseBlockLayer : public Layer {
         prepared.parameter_formats[step.filter] = step.conv->weights_format();
         inside = std::max(
             {inside, step.conv->workspace(), batch_norm_workspace(context, step.norm.view)});
-        steps_.push_back(std::move(step));
+        state.steps.push_back(std::move(step));
       }
     }
-    whole_ = aligned(whole_);
-    prepared.workspace = 5 * whole_ + aligned(sizeof(double)) + inside;
+    whole = aligned(whole);
+    prepared.workspace = 5 * whole + aligned(sizeof(double)) + inside;
     return prepared;
   }
 
   // The workspace has five tensors of at most the top's size, a scalar, and the kernels' workspace.
-  Tensor space(const Tensor& workspace, int index, const Shape& shape, DType dtype) const {
-    return part_of(workspace, index * whole_, shape, dtype);
+  template <typename Pass>
+  static Tensor space(const Pass& pass, int index, const Shape& shape, DType dtype) {
+    return part_of(pass.workspace, index * state_of<State>(pass).whole, shape, dtype);
   }
-  Tensor inside(const Tensor& workspace) const {
-    const size_t at = 5 * whole_ + aligned(sizeof(double));
-    return part_of(workspace, at, {static_cast<int64_t>(workspace.bytes() - at)}, DType::u8);
+  template <typename Pass>
+  static Tensor inside(const Pass& pass) {
+    const size_t at = 5 * state_of<State>(pass).whole + aligned(sizeof(double));
+    return part_of(pass.workspace, at, {static_cast<int64_t>(pass.workspace.bytes() - at)},
+                   DType::u8);
   }
 
   // All normalizations share one divisor, which is updated once per pass: by the last of them.
+  template <typename Pass>
   BatchNormParameters norm_parameters(Context& context, const DenseStep& step,
-                                      const std::vector<Tensor>& parameters,
-                                      const Tensor& workspace) const {
+                                      const Pass& pass) const {
+    const std::vector<Tensor>& parameters = pass.parameters;
+    const State& state = state_of<State>(pass);
     Tensor divisor = parameters[factor()];
-    if (training() && &step != &steps_.back()) {
-      const Tensor own = part_of(workspace, 5 * whole_, {1}, divisor.dtype());
+    if (training() && &step != &state.steps.back()) {
+      const Tensor own = part_of(pass.workspace, 5 * state.whole, {1}, divisor.dtype());
       copy(context, divisor, own);
       divisor = own;
     }
@@ -207,65 +218,61 @@ class DenseBlockLayer : public Layer {
   }
 
   void forward(Context& context, const Forward& pass) override {
+    const std::vector<DenseStep>& all = state_of<State>(pass).steps;
     const DType dtype = pass.top[0].dtype();
     Tensor x = pass.bottom[0];
     for (int t = 0; t < steps(); ++t) {
       Tensor from = x;
       for (int k = 0; k < each(); ++k) {
-        const DenseStep& step = steps_[t * each() + k];
-        const Tensor normal = space(pass.workspace, 2, step.x, dtype);
-        batch_norm_forward(
-            context, step.norm, norm_parameters(context, step, pass.parameters, pass.workspace),
-            from, Tensor(), Tensor(), normal, statistics(step, pass.saved), inside(pass.workspace));
-        from =
-            k + 1 < each() ? pass.saved[step.saved + 4] : space(pass.workspace, 3, step.y, dtype);
+        const DenseStep& step = all[t * each() + k];
+        const Tensor normal = space(pass, 2, step.x, dtype);
+        batch_norm_forward(context, step.norm, norm_parameters(context, step, pass), from, Tensor(),
+                           Tensor(), normal, statistics(step, pass.saved), inside(pass));
+        from = k + 1 < each() ? pass.saved[step.saved + 4] : space(pass, 3, step.y, dtype);
         step.conv->forward(context, normal, pass.parameters[step.filter], Tensor(), from,
-                           inside(pass.workspace));
+                           inside(pass));
       }
       drop(context, pass, t, from);
-      const Tensor next = t + 1 < steps()
-                              ? space(pass.workspace, t % 2, steps_[(t + 1) * each()].x, dtype)
-                              : pass.top[0];
+      const Tensor next =
+          t + 1 < steps() ? space(pass, t % 2, all[(t + 1) * each()].x, dtype) : pass.top[0];
       concat_pieces(context, 1, {grown(t), int64_t{p().growthrate()}}, {x, from}, next);
       x = next;
     }
   }
 
   void backward(Context& context, const Backward& pass) override {
+    const std::vector<DenseStep>& all = state_of<State>(pass).steps;
     const DType dtype = pass.top_diff[0].dtype();
     const Tensor& y = pass.top[0];
     const int64_t growth = p().growthrate();
     Tensor dx = pass.top_diff[0];  // of x_(t+1)
     for (int t = steps() - 1; t >= 0; --t) {
-      const DenseStep& first = steps_[t * each()];
-      Tensor dy = space(pass.workspace, 2, steps_[(t + 1) * each() - 1].y, dtype);
-      const Tensor below = t == 0 && pass.bottom_diff[0]
-                               ? pass.bottom_diff[0]
-                               : space(pass.workspace, t % 2, first.x, dtype);
+      const DenseStep& first = all[t * each()];
+      Tensor dy = space(pass, 2, all[(t + 1) * each() - 1].y, dtype);
+      const Tensor below =
+          t == 0 && pass.bottom_diff[0] ? pass.bottom_diff[0] : space(pass, t % 2, first.x, dtype);
       split_pieces(context, 1, {grown(t), growth}, {dx}, {below, dy});
       drop(context, pass, t, dy);
       for (int k = each() - 1; k >= 0; --k) {
-        const DenseStep& step = steps_[t * each() + k];
+        const DenseStep& step = all[t * each() + k];
         // x_t is a part of y; both normalizations are recomputed.
-        Tensor x = space(pass.workspace, 3, step.x, dtype);
+        Tensor x = space(pass, 3, step.x, dtype);
         if (k == 0) {
           split_pieces(context, 1, {grown(t), grown(steps()) - grown(t)}, {y}, {x, Tensor()});
         } else {
           x = pass.saved[step.saved + 2];
         }
-        const Tensor normal = space(pass.workspace, 4, step.x, dtype);
-        const BatchNormParameters parameters =
-            norm_parameters(context, step, pass.parameters, pass.workspace);
+        const Tensor normal = space(pass, 4, step.x, dtype);
+        const BatchNormParameters parameters = norm_parameters(context, step, pass);
         const BatchNormSaved saved = statistics(step, pass.saved);
         batch_norm_recompute(context, step.norm, parameters, x, Tensor(), normal, saved,
-                             inside(pass.workspace));
+                             inside(pass));
         if (const Tensor& dw = pass.parameter_diff[step.filter]) {
           step.conv->backward_weights(context, normal, dy, dw, Tensor(),
-                                      pass.accumulate[step.filter], false, inside(pass.workspace));
+                                      pass.accumulate[step.filter], false, inside(pass));
         }
         // In the memory of the normalization's output, which is no longer needed.
-        step.conv->backward_data(context, dy, pass.parameters[step.filter], normal,
-                                 inside(pass.workspace));
+        step.conv->backward_data(context, dy, pass.parameters[step.filter], normal, inside(pass));
         BatchNormGradients gradients;
         gradients.dx = normal;
         gradients.d_scale = of_channels(pass.parameter_diff[step.scale]);
@@ -273,9 +280,9 @@ class DenseBlockLayer : public Layer {
         gradients.accumulate_scale = pass.accumulate[step.scale];
         gradients.accumulate_shift = pass.accumulate[step.shift];
         batch_norm_backward(context, step.norm, parameters, x, Tensor(), normal, Tensor(), saved,
-                            gradients, inside(pass.workspace));
+                            gradients, inside(pass));
         if (k > 0) {
-          dy = space(pass.workspace, 2, step.x, dtype);
+          dy = space(pass, 2, step.x, dtype);
           copy(context, normal, dy);
         } else {
           add_to(context, normal, below);
@@ -293,8 +300,6 @@ class DenseBlockLayer : public Layer {
 
   int64_t channels_ = 0;
   FillerParameter ones_;
-  std::vector<DenseStep> steps_;
-  size_t whole_ = 0;  // bytes of a tensor in the workspace
 };
 
 }  // namespace

@@ -47,7 +47,6 @@ class MergeCropLayer : public Layer {
   }
 
   Prepared prepare(Context&, const Preparation& preparation) override {
-    first_channels_ = preparation.bottoms[0][1];
     Prepared prepared;
     if (!stacks()) prepared.workspace = preparation.tops[0].count() * size_of(preparation.dtype);
     return prepared;
@@ -61,7 +60,10 @@ class MergeCropLayer : public Layer {
     moves.axes = moved_axes(extents, x, y);
     for (int axis = 2; axis < extents.axes(); ++axis)
       moves.from_start += (x.shape()[axis] - extents[axis]) / 2 * moves.axes[axis].from;
-    if (i == 1 && stacks()) moves.to_start = first_channels_ * moves.axes[1].to;
+    if (i == 1 && stacks()) {
+      const int64_t first_channels = y.shape()[1] - x.shape()[1];
+      moves.to_start = first_channels * moves.axes[1].to;
+    }
     return moves;
   }
 
@@ -85,8 +87,6 @@ class MergeCropLayer : public Layer {
       strided_copy(context, back, dy, dx);
     }
   }
-
-  int64_t first_channels_ = 0;
 };
 
 }  // namespace

@@ -95,8 +95,8 @@ class MultiStageMeanfieldLayer : public Layer {
     for (int64_t n = 0; n < images; ++n) filter_in(parts, 5, pixels);
     return parts.bytes();
   }
-  int64_t iteration_values(const Shape& u) const {
-    return (keeps_ ? u[0] * p().num_iterations() : 1) * 4 * u.count(1);
+  int64_t iteration_values(const Shape& u, bool keeps) const {
+    return (keeps ? u[0] * p().num_iterations() : 1) * 4 * u.count(1);
   }
 
   // Workspace: scratch of the filters, six tensors of an image.
@@ -120,13 +120,17 @@ class MultiStageMeanfieldLayer : public Layer {
     }
   };
 
+  struct State : LayerState {
+    bool keeps = false;  // each iteration's values, for backward
+  };
+
   Prepared prepare(Context& context, const Preparation& preparation) override {
-    keeps_ = preparation.backward;
     const Shape& u = preparation.bottoms[0];
     const int64_t pixels = u.count(2);
     Prepared prepared;
+    prepared.make_state<State>().keeps = preparation.backward;
     prepared.saved = {{{static_cast<int64_t>(filter_bytes(u[0], pixels))}, DType::u8},
-                      {{iteration_values(u)}, {}}};
+                      {{iteration_values(u, preparation.backward)}, {}}};
     prepared.workspace = preparation.dtype == DType::f64
                              ? Scratch<double>(context, nullptr, u[1], pixels).bytes
                              : Scratch<float>(context, nullptr, u[1], pixels).bytes;
@@ -181,7 +185,7 @@ class MultiStageMeanfieldLayer : public Layer {
             meanfield::ToPixels<T>{classes, pixels, pass.bottom[1].data<T>() + n * each, y});
         for (uint32_t t = 0; t < p().num_iterations(); ++t) {
           field.forward(matrices<T>(pass.parameters), scores, y, {kept, each});
-          if (keeps_) kept += 4 * each;
+          if (state_of<State>(pass).keeps) kept += 4 * each;
         }
         parallel_rows(
             context, classes, pixels,
@@ -231,7 +235,6 @@ class MultiStageMeanfieldLayer : public Layer {
   }
 
   FillerParameter spatial_, bilateral_, compatibility_;
-  bool keeps_ = false;
 };
 
 }  // namespace

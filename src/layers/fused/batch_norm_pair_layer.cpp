@@ -47,15 +47,24 @@ class BatchNormPairLayer : public FusedLayer {
            x == bottoms[1] && x[1] * bytes % 16 == 0 && norm(0).of_own_batch();
   }
 
+  struct PairState : State {
+    BatchNormCase norm;
+  };
+  template <typename Pass>
+  static const BatchNormCase& case_of(const Pass& pass) {
+    return state_of<PairState>(pass).norm;
+  }
+
   std::optional<Prepared> prepare_kernels(Context& context,
                                           const Preparation& preparation) override {
     if (!norm(0).of_own_batch()) return std::nullopt;
     const Format format{preparation.bottom_orders[0], nullptr};
-    case_ = norm(0).case_of(preparation.bottoms[0], format);
-    if (!batch_norm_takes_packs(context, case_, preparation.storage)) return std::nullopt;
+    const BatchNormCase c = norm(0).case_of(preparation.bottoms[0], format);
+    if (!batch_norm_takes_packs(context, c, preparation.storage)) return std::nullopt;
     Prepared prepared;
+    prepared.make_state<PairState>().norm = c;
     const Shape& x = preparation.bottoms[0];
-    prepared.workspace = std::max(batch_norm_pair_workspace(case_),
+    prepared.workspace = std::max(batch_norm_pair_workspace(c),
                                   batch_norm_workspace(context, ChannelView::of(x, format)));
     prepared.top_edge.gradient_parts = 2;
     if (!preparation.backward) return prepared;
@@ -80,14 +89,14 @@ class BatchNormPairLayer : public FusedLayer {
     const auto of = [&](size_t i) {
       return side(i, pass.parameters, pass.bottom[i], pass.bottom_edge(i).statistics, pass.saved);
     };
-    batch_norm_pair_forward(context, case_, of(0), of(1), pass.top[0], pass.workspace);
+    batch_norm_pair_forward(context, case_of(pass), of(0), of(1), pass.top[0], pass.workspace);
   }
 
   void recompute_kernels(Context& context, const Forward& pass) override {
     const auto of = [&](size_t i) {
       return side(i, pass.parameters, pass.bottom[i], Tensor(), pass.saved);
     };
-    batch_norm_pair_recompute(context, case_, of(0), of(1), pass.top[0], pass.workspace);
+    batch_norm_pair_recompute(context, case_of(pass), of(0), of(1), pass.top[0], pass.workspace);
   }
 
   void backward_kernels(Context& context, const Backward& pass) override {
@@ -103,12 +112,10 @@ class BatchNormPairLayer : public FusedLayer {
       return side(i, pass.parameters, pass.bottom[i], Tensor(), pass.saved);
     };
     const std::vector<Tensor>& more = pass.top_edge.gradient_parts;
-    batch_norm_pair_backward(context, case_, of(0), of(1), pass.top_diff[0],
+    batch_norm_pair_backward(context, case_of(pass), of(0), of(1), pass.top_diff[0],
                              more.empty() ? Tensor() : more[0], gradients[0], gradients[1],
                              pass.workspace);
   }
-
-  BatchNormCase case_;
 };
 
 REGISTER_FUSED(BatchNormPairLayer, "BatchNorm+Scale+BatchNorm+Scale+Sum+ReLU");

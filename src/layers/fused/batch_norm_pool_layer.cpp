@@ -49,13 +49,19 @@ class BatchNormPoolLayer : public FusedLayer {
            case_of(context, bottoms[0], Format::channels_last(), storage_of(precision, DType::f32));
   }
 
+  struct PoolState : State {
+    BatchNormPoolCase kernels;
+  };
+
   std::optional<Prepared> prepare_kernels(Context& context,
                                           const Preparation& preparation) override {
-    case_ = case_of(context, preparation.bottoms[0], {preparation.bottom_orders[0], nullptr},
-                    preparation.storage);
-    if (!case_) return std::nullopt;
+    const std::optional<BatchNormPoolCase> c =
+        case_of(context, preparation.bottoms[0], {preparation.bottom_orders[0], nullptr},
+                preparation.storage);
+    if (!c) return std::nullopt;
     Prepared prepared;
-    prepared.workspace = batch_norm_pool_workspace(case_->norm);
+    prepared.make_state<PoolState>().kernels = *c;
+    prepared.workspace = batch_norm_pool_workspace(c->norm);
     prepared.top_edge.gradient_parts = 2;
     if (preparation.backward) prepared.saved = {{preparation.tops[0], preparation.storage}};
     return prepared;
@@ -68,9 +74,9 @@ class BatchNormPoolLayer : public FusedLayer {
   }
 
   void forward_kernels(Context& context, const Forward& pass) override {
-    batch_norm_pool_forward(context, *case_, norm().blobs(pass.parameters), pass.bottom[0],
-                            pass.bottom_edge(0).statistics, pass.top[0], unpack(pass.saved),
-                            pass.workspace);
+    batch_norm_pool_forward(
+        context, state_of<PoolState>(pass).kernels, norm().blobs(pass.parameters), pass.bottom[0],
+        pass.bottom_edge(0).statistics, pass.top[0], unpack(pass.saved), pass.workspace);
   }
 
   void backward_kernels(Context& context, const Backward& pass) override {
@@ -78,12 +84,11 @@ class BatchNormPoolLayer : public FusedLayer {
     gradients.dx = pass.bottom_diff[0];
     norm().parameter_gradients(pass, false, gradients);
     const std::vector<Tensor>& more = pass.top_edge.gradient_parts;
-    batch_norm_pool_backward(context, *case_, norm().blobs(pass.parameters), pass.bottom[0],
-                             pass.top_diff[0], more.empty() ? Tensor() : more[0],
-                             unpack(pass.saved), gradients, pass.workspace);
+    batch_norm_pool_backward(context, state_of<PoolState>(pass).kernels,
+                             norm().blobs(pass.parameters), pass.bottom[0], pass.top_diff[0],
+                             more.empty() ? Tensor() : more[0], unpack(pass.saved), gradients,
+                             pass.workspace);
   }
-
-  std::optional<BatchNormPoolCase> case_;
 };
 
 REGISTER_FUSED(BatchNormPoolLayer, "BatchNorm+ReLU+Pooling", "BatchNorm+Scale+ReLU+Pooling",

@@ -79,20 +79,26 @@ class DenseSoftmaxLossLayer : public FusedLayer {
     return c;
   }
 
+  struct LossState : State {
+    DenseSoftmaxLoss loss;
+    bool learns = false;
+  };
+
   std::optional<Prepared> prepare_kernels(Context& context,
                                           const Preparation& preparation) override {
     const std::vector<bool>& learned = preparation.parameter_needs_diff;
-    learns_ = preparation.backward && std::count(learned.begin(), learned.end(), true) > 0;
     const Format weights = dense_weights_format(preparation);
     const std::optional<Format>& given = preparation.parameter_formats[0];
     if (preparation.dtype != DType::f32 ||
         (given && !same_layout(*given, weights, parameters()[0].shape)) ||
         !is_profitable(context, preparation.bottoms, preparation.precision))
       return std::nullopt;
-    loss_ = case_of(preparation.bottoms);
-    const Edge& edge = preparation.bottom_edge;
-    loss_.relu_factor = edge.relu ? edge.relu_factor : 0.f;
     Prepared prepared;
+    LossState& state = prepared.make_state<LossState>();
+    state.learns = preparation.backward && std::count(learned.begin(), learned.end(), true) > 0;
+    state.loss = case_of(preparation.bottoms);
+    const Edge& edge = preparation.bottom_edge;
+    state.loss.relu_factor = edge.relu ? edge.relu_factor : 0.f;
     prepared.parameter_formats.resize(parameters().size());
     prepared.parameter_formats[0] = weights;
     prepared.half_parameters.assign(parameters().size(), is_half(preparation.storage));
@@ -100,35 +106,42 @@ class DenseSoftmaxLossLayer : public FusedLayer {
     return prepared;
   }
 
+  template <typename Pass>
+  static DenseSoftmaxLoss loss_of(const Pass& pass) {
+    DenseSoftmaxLoss loss = state_of<LossState>(pass).loss;
+    loss.loss.pass = pass.pass;
+    loss.loss.live_pass = pass.live_pass;
+    return loss;
+  }
+
   void forward_kernels(Context& context, const Forward& pass) override {
     const Tensor b = pass.parameters.size() > 1 ? pass.parameters[1] : Tensor();
-    loss_.loss.pass = pass.pass;
-    loss_.loss.live_pass = pass.live_pass;
     const auto loss = [&] {
-      dense_softmax_loss(context, loss_, pass.bottom[0], pass.parameters[0], b, pass.bottom[1],
-                         pass.top[0], pass.saved[kNote]);
+      dense_softmax_loss(context, loss_of(pass), pass.bottom[0], pass.parameters[0], b,
+                         pass.bottom[1], pass.top[0], pass.saved[kNote]);
     };
     // Backward does not need the loss. The inputs of parameter gradients are kept until these are
     // done.
-    return learns_ ? context.on_side_stream(0, loss) : loss();
+    return state_of<LossState>(pass).learns ? context.on_side_stream(0, loss) : loss();
   }
 
   void backward_kernels(Context& context, const Backward& pass) override {
+    const DenseSoftmaxLoss loss = loss_of(pass);
     const Tensor& ds = pass.saved.back();
     const Tensor b = pass.parameters.size() > 1 ? pass.parameters[1] : Tensor();
-    dense_softmax_loss_gradient(context, loss_, pass.bottom[0], pass.parameters[0], b,
+    dense_softmax_loss_gradient(context, loss, pass.bottom[0], pass.parameters[0], b,
                                 pass.bottom[1], pass.top_diff[0], ds, pass.bottom_diff[0]);
     const Tensor &dw = pass.parameter_diff[0],
                  db = pass.parameter_diff.size() > 1 ? pass.parameter_diff[1] : Tensor();
     if (!dw && !db) return;
     context.on_side_stream(pass.side_stream, [&] {
-      dense_softmax_loss_parameters(context, loss_, pass.bottom[0], ds, dw, db, pass.accumulate[0],
+      dense_softmax_loss_parameters(context, loss, pass.bottom[0], ds, dw, db, pass.accumulate[0],
                                     db && pass.accumulate[1]);
     });
   }
 
   // The kernels note bad labels where SoftmaxWithLoss does; its saved tensors come first.
-  void check(Context& context, const Forward& pass) const override {
+  void check_kernels(Context& context, const Forward& pass) const override {
     member(1).check(context, pass);
   }
 
@@ -138,8 +151,6 @@ class DenseSoftmaxLossLayer : public FusedLayer {
   }
 
   static constexpr size_t kNote = 2;  // index among SoftmaxWithLoss's saved tensors
-  DenseSoftmaxLoss loss_;
-  bool learns_ = false;
 };
 
 REGISTER_FUSED(DenseSoftmaxLossLayer, "InnerProduct+SoftmaxWithLoss");

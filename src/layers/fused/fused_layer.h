@@ -23,6 +23,9 @@ class FusedLayer : public Layer {
   void check(Context& context, const Forward& pass) const override;
 
  protected:
+  struct State : LayerState {
+    bool chain = false;  // the members run instead of the kernels
+  };
   // A bottom of a member: a bottom of the fused layer, or the top of another member.
   struct Source {
     int bottom = -1, member = -1;
@@ -32,12 +35,14 @@ class FusedLayer : public Layer {
     std::vector<Source> bottoms;
   };
   // --- the fused kernels ---
-  // None: the kernels do not support the case, and the members run.
+  // None: the kernels do not support the case, and the members run. Its state, if any, derives from
+  // State.
   virtual std::optional<Prepared> prepare_kernels(Context& context,
                                                   const Preparation& preparation) = 0;
   virtual void forward_kernels(Context& context, const Forward& pass) = 0;
   virtual void backward_kernels(Context& context, const Backward& pass) = 0;
   virtual void recompute_kernels(Context&, const Forward&) {}
+  virtual void check_kernels(Context&, const Forward&) const {}
 
   // --- the members ---
   // To be called by setup(): makes the members, which read their parameters from the fused layer's
@@ -63,12 +68,23 @@ class FusedLayer : public Layer {
     std::unique_ptr<Layer> layer;
     std::vector<Source> bottoms;
     size_t first_parameter = 0;
-    // In the chain prepared last: indices of its saved tensors, of its top, and, at value + 1,
-    // of the top's gradient (not for the last member).
+  };
+  // What a member has in a chain: its state; indices of its saved tensors, of its top, and, at
+  // value + 1, of the top's gradient (not for the last member).
+  struct Link {
+    std::unique_ptr<LayerState> state;
     std::vector<size_t> saved;
     size_t value = 0;
     Shape top;
     Format format;
+    // From the fused layer's saved tensors.
+    Tensor value_in(const std::vector<Tensor>& all) const;
+    Tensor gradient_in(const std::vector<Tensor>& all) const;
+    std::vector<Tensor> saved_in(const std::vector<Tensor>& all) const;
+  };
+  struct Chain : State {
+    std::vector<Link> links;  // one per member
+    Edge bottom_edge;
   };
   // The blobs between members are kept in saved tensors between the passes.
   Prepared prepare_chain(Context& context, const Preparation& preparation);
@@ -76,16 +92,11 @@ class FusedLayer : public Layer {
   void backward_chain(Context& context, const Backward& pass) const;
   size_t last() const { return order_.back(); }
   void add_in_order(size_t k);
-  Preparation preparation_of(size_t k, const Preparation& preparation) const;
-  Tensor value_of(size_t k, const std::vector<Tensor>& saved) const;
-  Tensor gradient_of(size_t k, const std::vector<Tensor>& saved) const;
-  std::vector<Tensor> saved_of(size_t k, const std::vector<Tensor>& saved) const;
+  Preparation preparation_of(size_t k, const Chain& chain, const Preparation& preparation) const;
   Forward pass_of(size_t k, const Forward& pass) const;
 
   std::vector<Member> members_;
   std::vector<size_t> order_;  // the order in which they run
-  bool chain_ = false;         // the members run instead of the kernels
-  Edge bottom_edge_;           // of the chain
 };
 
 }  // namespace crema

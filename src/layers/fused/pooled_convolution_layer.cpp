@@ -66,6 +66,10 @@ class PooledConvolutionLayer : public FusedLayer {
     return c;
   }
 
+  struct PooledState : State {
+    std::unique_ptr<PooledConv> kernel;
+  };
+
   std::optional<Prepared> prepare_kernels(Context& context,
                                           const Preparation& preparation) override {
     // The kernel computes the bias gradient together with the weights'.
@@ -76,15 +80,16 @@ class PooledConvolutionLayer : public FusedLayer {
       return std::nullopt;
     const ConvCase c = case_of(preparation);
     std::string reason;
-    conv_ = pooled_conv_kernels.find(context, c, reason);
-    if (!conv_ ||
-        (c.weights_format && !same_layout(*c.weights_format, conv_->weights_format(), c.w)))
+    std::unique_ptr<PooledConv> kernel = pooled_conv_kernels.find(context, c, reason);
+    if (!kernel ||
+        (c.weights_format && !same_layout(*c.weights_format, kernel->weights_format(), c.w)))
       return std::nullopt;
     Prepared prepared;
     prepared.parameter_formats.resize(parameters().size());
-    prepared.parameter_formats[0] = conv_->weights_format();
+    prepared.parameter_formats[0] = kernel->weights_format();
     prepared.half_parameters.assign(parameters().size(), true);
-    prepared.adds_gradients = conv_->atomic_wgrad();
+    prepared.adds_gradients = kernel->atomic_wgrad();
+    prepared.make_state<PooledState>().kernel = std::move(kernel);
     return prepared;
   }
 
@@ -93,21 +98,23 @@ class PooledConvolutionLayer : public FusedLayer {
   }
 
   void forward_kernels(Context& context, const Forward& pass) override {
-    conv_->forward(context, pass.bottom[0], pass.parameters[0],
-                   pass.parameters.size() > 1 ? pass.parameters[1] : Tensor(), pass.top[0],
-                   pass.saved[0], mask(context, pass));
+    state_of<PooledState>(pass).kernel->forward(
+        context, pass.bottom[0], pass.parameters[0],
+        pass.parameters.size() > 1 ? pass.parameters[1] : Tensor(), pass.top[0], pass.saved[0],
+        mask(context, pass));
   }
 
   void backward_kernels(Context& context, const Backward& pass) override {
+    PooledConv& kernel = *state_of<PooledState>(pass).kernel;
     const Tensor &dy = pass.top_diff[0], &argmax = pass.saved[0], &dw = pass.parameter_diff[0];
     const Tensor db = pass.parameter_diff.size() > 1 ? pass.parameter_diff[1] : Tensor();
     const auto bottom = [&] {
       if (const Tensor& dx = pass.bottom_diff[0])
-        conv_->backward_data(context, dy, argmax, dropout_.factor, pass.parameters[0], dx);
+        kernel.backward_data(context, dy, argmax, dropout_.factor, pass.parameters[0], dx);
     };
     if (!dw) return bottom();
     const auto weights = [&] {
-      conv_->backward_weights(context, pass.bottom[0], dy, argmax, dropout_.factor, dw, db,
+      kernel.backward_weights(context, pass.bottom[0], dy, argmax, dropout_.factor, dw, db,
                               pass.accumulate[0], db && pass.accumulate[1]);
     };
     context.on_side_stream(pass.side_stream, weights, bottom);
@@ -119,7 +126,6 @@ class PooledConvolutionLayer : public FusedLayer {
   }
 
   DropoutParams dropout_;
-  std::unique_ptr<PooledConv> conv_;
 };
 
 REGISTER_FUSED(PooledConvolutionLayer, "Convolution+Pooling", "Convolution+ReLU+Pooling",

@@ -149,10 +149,15 @@ class CtcLossLayer : public Layer {
              {{c.sequences}, {}, false}}};
   }
 
+  struct State : LayerState {
+    CtcCase c;
+  };
+
   Prepared prepare(Context&, const Preparation& preparation) override {
-    case_ = case_of(preparation.bottoms);
     Prepared prepared;
-    if (preparation.backward) prepared.workspace = ctc_workspace(case_, preparation.dtype);
+    CtcCase& c = prepared.make_state<State>().c;
+    c = case_of(preparation.bottoms);
+    if (preparation.backward) prepared.workspace = ctc_workspace(c, preparation.dtype);
     return prepared;
   }
 
@@ -167,13 +172,13 @@ class CtcLossLayer : public Layer {
     const LossParameter& p = message().loss_param();
     return p.has_normalization() || p.has_normalize();
   }
-  LossNormalizer normalizer() const {
-    return loss_normalizer(message().loss_param(), LossParameter::BATCH_SIZE, case_.sequences,
-                           case_.sequences * case_.steps);
+  LossNormalizer normalizer(const CtcCase& c) const {
+    return loss_normalizer(message().loss_param(), LossParameter::BATCH_SIZE, c.sequences,
+                           c.sequences * c.steps);
   }
-  double divisor() const { return normalizer().constant; }
-  LossParts loss_parts(const std::vector<Shape>&) const override {
-    LossNormalizer divided = normalizer();
+  double divisor(const CtcCase& c) const { return normalizer(c).constant; }
+  LossParts loss_parts(const std::vector<Shape>& bottoms) const override {
+    LossNormalizer divided = normalizer(case_of(bottoms));
     divided.by_valid = false;  // all sequences count
     LossParts parts = divided.parts();
     if (!normalized()) parts.gradient = PartsRule::sum;
@@ -181,65 +186,65 @@ class CtcLossLayer : public Layer {
   }
 
   template <typename T>
-  Source<T> source(const std::vector<Tensor>& bottom) const {
+  static Source<T> source(const CtcCase& c, const std::vector<Tensor>& bottom) {
     const T* labels = bottom.back().data<T>();
-    if (bottom.size() == 2)
-      return {labels, case_.labels, 1, nullptr, nullptr, nullptr, case_.blank};
-    const int64_t below = bottom.back().count() / std::max<int64_t>(1, case_.labels);
+    if (bottom.size() == 2) return {labels, c.labels, 1, nullptr, nullptr, nullptr, c.blank};
+    const int64_t below = bottom.back().count() / std::max<int64_t>(1, c.labels);
     if (bottom.size() == 3)
-      return {labels, 1, below, bottom[1].data<T>(), nullptr, nullptr, case_.blank};
-    return {labels, 1, below, nullptr, bottom[1].data<T>(), bottom[2].data<T>(), case_.blank};
+      return {labels, 1, below, bottom[1].data<T>(), nullptr, nullptr, c.blank};
+    return {labels, 1, below, nullptr, bottom[1].data<T>(), bottom[2].data<T>(), c.blank};
   }
 
   void forward(Context& context, const Forward& pass) override {
+    const CtcCase& c = state_of<State>(pass).c;
     on(pass.bottom[0], [&]<typename T>() {
-      const LabelNote note{pass.saved[kNote].data<int32_t>(), case_.classes,
-                           std::max<int64_t>(1, case_.labels), pass.pass, pass.live_pass};
-      const int64_t steps = p().time_step() > 0 ? p().time_step() : case_.steps;
+      const LabelNote note{pass.saved[kNote].data<int32_t>(), c.classes,
+                           std::max<int64_t>(1, c.labels), pass.pass, pass.live_pass};
+      const int64_t steps = p().time_step() > 0 ? p().time_step() : c.steps;
       const CtcTargets target = targets(pass.saved);
-      const Source<T> from = source<T>(pass.bottom);
-      parallel_for(context, case_.sequences,
-                   Gather<T>{from, case_, steps, note, target.labels.data<int32_t>(),
+      const Source<T> from = source<T>(c, pass.bottom);
+      parallel_for(context, c.sequences,
+                   Gather<T>{from, c, steps, note, target.labels.data<int32_t>(),
                              target.lengths.data<int32_t>()},
                    64);
-      check_targets(target, from);
+      check_targets(c, target, from);
       const CtcSaved saved = of_ctc(pass.saved);
-      ctc_forward(context, case_, pass.bottom[0], target, saved);
-      parallel_sum<T>(context, {1, 1, case_.sequences}, CostOf<T>{saved.costs.data<T>()},
-                      {pass.top[0].data<T>(), static_cast<T>(1 / divisor())});
+      ctc_forward(context, c, pass.bottom[0], target, saved);
+      parallel_sum<T>(context, {1, 1, c.sequences}, CostOf<T>{saved.costs.data<T>()},
+                      {pass.top[0].data<T>(), static_cast<T>(1 / divisor(c))});
     });
   }
 
   // On the CPU a wrong label or length throws Error immediately.
   template <typename T>
-  void check_targets(const CtcTargets& target, const Source<T>& from) const {
+  static void check_targets(const CtcCase& c, const CtcTargets& target, const Source<T>& from) {
     if (target.lengths.device() != Device::cpu) return;
-    for (int64_t n = 0; n < case_.sequences; ++n) {
-      if (target.lengths.data<int32_t>()[case_.sequences + n] >= 0) continue;
-      for (int64_t j = 0; j < case_.labels; ++j) {
+    for (int64_t n = 0; n < c.sequences; ++n) {
+      if (target.lengths.data<int32_t>()[c.sequences + n] >= 0) continue;
+      for (int64_t j = 0; j < c.labels; ++j) {
         const T label = from.label_at(n, j);
-        if (!is_class(label, case_.classes) && (label >= 0 || !from.indicators))
+        if (!is_class(label, c.classes) && (label >= 0 || !from.indicators))
           fail("label ", label, " of sequence ", n, " of the batch is not a class: there are ",
-               case_.classes, " scores at each step, so labels are the integers from 0 to ",
-               case_.classes - 1, ". Correct the data, or num_output of the layer that gives the ",
+               c.classes, " scores at each step, so labels are the integers from 0 to ",
+               c.classes - 1, ". Correct the data, or num_output of the layer that gives the ",
                "scores");
       }
-      fail("sequence ", n, " of the batch has no length from 0 to ", case_.steps, " steps and ",
-           case_.labels, " labels: correct the data");
+      fail("sequence ", n, " of the batch has no length from 0 to ", c.steps, " steps and ",
+           c.labels, " labels: correct the data");
     }
   }
 
   void backward(Context& context, const Backward& pass) override {
     if (!pass.bottom_diff[0]) return;
-    ctc_backward(context, case_, targets(pass.saved), of_ctc(pass.saved), pass.top_diff[0],
-                 normalized() ? 1 / divisor() : 1, pass.bottom_diff[0], pass.workspace);
+    const CtcCase& c = state_of<State>(pass).c;
+    ctc_backward(context, c, targets(pass.saved), of_ctc(pass.saved), pass.top_diff[0],
+                 normalized() ? 1 / divisor(c) : 1, pass.bottom_diff[0], pass.workspace);
   }
 
   void check(Context& context, const Forward& pass) const override {
     check_label_note(context, pass.saved[kNote]);
   }
 
-  CtcCase case_;
   const bool warp_;  // WarpCTCLoss, which may have lengths as bottoms
 };
 

@@ -89,17 +89,23 @@ class InfogainLossLayer : public LabelledSoftmaxLoss<InfogainLossLayer> {
     return made;
   }
 
+  struct State : LayerState {
+    Tensor h;  // the file's matrix; empty: the third bottom
+  };
+
   Prepared prepare(Context& context, const Preparation& preparation) override {
-    if (matrix_.empty()) return {};
-    h_ = Tensor(context, Shape{static_cast<int64_t>(matrix_.size())}, preparation.dtype);
-    from_floats(context, matrix_.data(), h_);
-    return {};
+    Prepared prepared;
+    Tensor& h = prepared.make_state<State>().h;
+    if (matrix_.empty()) return prepared;
+    h = Tensor(context, Shape{static_cast<int64_t>(matrix_.size())}, preparation.dtype);
+    from_floats(context, matrix_.data(), h);
+    return prepared;
   }
 
   template <typename T>
   Infogain<T> terms(const LossInput& in) const {
-    return {positions<T>(in), (in.bottom.size() == 3 ? in.bottom[2] : h_).data<T>(),
-            in.saved[kRowSums].data<T>()};
+    const Tensor& h = in.bottom.size() == 3 ? in.bottom[2] : state_of<State>(in).h;
+    return {positions<T>(in), h.data<T>(), in.saved[kRowSums].data<T>()};
   }
 
   void forward(Context& context, const Forward& pass) override {
@@ -115,7 +121,6 @@ class InfogainLossLayer : public LabelledSoftmaxLoss<InfogainLossLayer> {
   const InfogainLossParameter& p() const { return params<InfogainLossParameter>(); }
 
   std::vector<float> matrix_;  // from the file; empty: the third bottom
-  Tensor h_;
 };
 
 }  // namespace

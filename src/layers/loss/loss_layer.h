@@ -35,6 +35,7 @@ struct LossInput {
   const std::vector<Tensor>&bottom, &saved;
   uint64_t pass;
   const uint64_t* live_pass;
+  LayerState* state;
   size_t of;  // in backward, the bottom whose gradient is computed
 
   // The values of a bottom; null if there are fewer.
@@ -46,7 +47,7 @@ struct LossInput {
 
 template <typename Pass>
 LossInput loss_input(const Pass& pass, size_t of = 0) {
-  return {pass.bottom, pass.saved, pass.pass, pass.live_pass, of};
+  return {pass.bottom, pass.saved, pass.pass, pass.live_pass, pass.state, of};
 }
 
 class LossLayer : public Layer {

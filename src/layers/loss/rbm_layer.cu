@@ -182,47 +182,56 @@ class RBMLayer : public Layer {
         {{{x[0], hidden_}, {}}, {{x[0], visible_}, {}}, {{LabelNote::kCount}, DType::i32, true}}};
   }
 
+  struct State : LayerState {
+    int64_t rows = 0;  // of the workspace's parts
+    Precision precision = Precision::fp32;
+    size_t bytes_of(int64_t columns, DType dtype) const {
+      return aligned(static_cast<size_t>(rows * columns) * size_of(dtype));
+    }
+  };
+
   // Workspace: hidden units drawn, in backward also visible and hidden units of a Gibbs chain.
   Prepared prepare(Context&, const Preparation& preparation) override {
-    precision_ = is_half(preparation.precision) ? Precision::tf32 : preparation.precision;
-    rows_ = std::max(preparation.bottoms[0][0], chains_);
-    const size_t hidden = bytes_of(hidden_, preparation.dtype);
     Prepared prepared;
+    State& state = prepared.make_state<State>();
+    state.precision = is_half(preparation.precision) ? Precision::tf32 : preparation.precision;
+    state.rows = std::max(preparation.bottoms[0][0], chains_);
+    const size_t hidden = state.bytes_of(hidden_, preparation.dtype);
     prepared.workspace =
-        preparation.backward ? 2 * hidden + bytes_of(visible_, preparation.dtype) : hidden;
+        preparation.backward ? 2 * hidden + state.bytes_of(visible_, preparation.dtype) : hidden;
     return prepared;
   }
-  size_t bytes_of(int64_t columns, DType dtype) const {
-    return aligned(static_cast<size_t>(rows_ * columns) * size_of(dtype));
-  }
   enum Part { kDrawn, kMeans, kVisible };
-  Tensor part_at(const Tensor& workspace, Part part, int64_t rows, DType dtype) const {
-    const size_t at = static_cast<size_t>(part) * bytes_of(hidden_, dtype);
-    return part_of(workspace, at, {rows, part == kVisible ? visible_ : hidden_}, dtype);
+  template <typename Pass>
+  Tensor part_at(const Pass& pass, Part part, int64_t rows, DType dtype) const {
+    return part_of(pass.workspace, part * state_of<State>(pass).bytes_of(hidden_, dtype),
+                   {rows, part == kVisible ? visible_ : hidden_}, dtype);
   }
 
   // Means of the hidden units given v, and of the visible ones given h.
-  void hidden_means(Context& context, const std::vector<Tensor>& parameters, const Tensor& v,
-                    const Tensor& h, const Tensor& copy = {}) const {
-    const int64_t rows = h.shape()[0];
+  template <typename Pass>
+  void hidden_means(Context& context, const Pass& pass, const Tensor& v, const Tensor& h,
+                    const Tensor& copy = {}) const {
+    Gemm g{.transpose_b = true, .m = h.shape()[0], .n = hidden_, .k = visible_};
+    g.precision = state_of<State>(pass).precision;
     on(h, [&]<typename T>() {
-      gemm(context,
-           {.transpose_b = true, .m = rows, .n = hidden_, .k = visible_, .precision = precision_},
-           v.data<T>(), parameters[0].data<T>(), h.data<T>());
-      parallel_rows(context, rows, hidden_,
-                    UnitMeans<T>{parameters[1].data<T>(), binary_hidden(), hidden_, h.data<T>(),
-                                 copy.data<T>()});
+      const T *w = pass.parameters[0].template data<T>(),
+              *b = pass.parameters[1].template data<T>();
+      gemm(context, g, v.data<T>(), w, h.data<T>());
+      parallel_rows(context, g.m, hidden_,
+                    UnitMeans<T>{b, binary_hidden(), hidden_, h.data<T>(), copy.data<T>()});
     });
   }
-  void visible_means(Context& context, const std::vector<Tensor>& parameters, const Tensor& h,
-                     const Tensor& v) const {
-    const int64_t rows = v.shape()[0];
+  template <typename Pass>
+  void visible_means(Context& context, const Pass& pass, const Tensor& h, const Tensor& v) const {
+    Gemm g{.m = v.shape()[0], .n = visible_, .k = hidden_};
+    g.precision = state_of<State>(pass).precision;
     on(v, [&]<typename T>() {
-      gemm(context, {.m = rows, .n = visible_, .k = hidden_, .precision = precision_}, h.data<T>(),
-           parameters[0].data<T>(), v.data<T>());
-      parallel_rows(
-          context, rows, visible_,
-          UnitMeans<T>{parameters[2].data<T>(), binary_visible(), visible_, v.data<T>(), nullptr});
+      const T *w = pass.parameters[0].template data<T>(),
+              *a = pass.parameters[2].template data<T>();
+      gemm(context, g, h.data<T>(), w, v.data<T>());
+      parallel_rows(context, g.m, visible_,
+                    UnitMeans<T>{a, binary_visible(), visible_, v.data<T>(), nullptr});
     });
   }
 
@@ -234,24 +243,22 @@ class RBMLayer : public Layer {
     const bool binary = number % 2 == 0 ? binary_hidden() : binary_visible();
     const PassRandom random = context.random(id(), pass.pass, pass.live_pass);
     const uint64_t first = static_cast<uint64_t>(number) << 40;
-    if (means.dtype() == DType::f64) {
-      change_randomly(context, random, samples, DrawUnits<double>{binary, first}, means, units);
-    } else {
-      change_randomly(context, random, samples, DrawUnits<float>{binary, first}, means, units);
-    }
+    on(means, [&]<typename T>() {
+      change_randomly(context, random, samples, DrawUnits<T>{binary, first}, means, units);
+    });
   }
 
   void forward(Context& context, const Forward& pass) override {
     const Tensor &x = pass.bottom[0], &means = pass.saved[0], &r = pass.saved[1];
     const int64_t batch = x.shape()[0];
     check_data(x);
-    hidden_means(context, pass.parameters, x, means, pass.top.size() > 1 ? pass.top[1] : Tensor());
+    hidden_means(context, pass, x, means, pass.top.size() > 1 ? pass.top[1] : Tensor());
     Tensor h = means;
     if (draws_hidden()) {
-      h = part_at(pass.workspace, kDrawn, batch, x.dtype());
+      h = part_at(pass, kDrawn, batch, x.dtype());
       draw(context, pass, pass.share, 0, means, h);
     }
-    visible_means(context, pass.parameters, h, r);
+    visible_means(context, pass, h, r);
     on(x, [&]<typename T>() {
       const LabelNote note{pass.saved[2].data<int32_t>(), 0, visible_, pass.pass, pass.live_pass};
       parallel_sum<T>(context, {1, 1, x.count()},
@@ -276,25 +283,24 @@ class RBMLayer : public Layer {
   }
 
   static void clear_gradients(Context& context, const Backward& pass) {
-    for (size_t k = 0; k < 3; ++k) {
+    for (size_t k = 0; k < 3; ++k)
       if (pass.parameter_diff[k] && !pass.accumulate[k]) zero(context, pass.parameter_diff[k]);
-    }
   }
 
   // Gibbs steps from the data, the first of which forward made.
   UnitRows reconstruct(Context& context, const Backward& pass) const {
     const Tensor& r = pass.saved[1];
     const int64_t batch = r.shape()[0];
-    const Tensor v = part_at(pass.workspace, kVisible, batch, r.dtype()),
-                 h = part_at(pass.workspace, kMeans, batch, r.dtype()),
-                 drawn = part_at(pass.workspace, kDrawn, batch, r.dtype());
+    const Tensor v = part_at(pass, kVisible, batch, r.dtype()),
+                 h = part_at(pass, kMeans, batch, r.dtype()),
+                 drawn = part_at(pass, kDrawn, batch, r.dtype());
     UnitRows model{batch, draws_visible() ? v : r, h};
     if (draws_visible()) draw(context, pass, pass.share, 1, r, v);
     for (int step = 1;; ++step) {
-      hidden_means(context, pass.parameters, model.v, h);
+      hidden_means(context, pass, model.v, h);
       if (step == static_cast<int>(p().cd_steps())) return model;
       if (draws_hidden()) draw(context, pass, pass.share, 2 * step, h, drawn);
-      visible_means(context, pass.parameters, draws_hidden() ? drawn : h, v);
+      visible_means(context, pass, draws_hidden() ? drawn : h, v);
       if (draws_visible()) draw(context, pass, pass.share, 2 * step + 1, v, v);
       model.v = v;
     }
@@ -310,17 +316,16 @@ class RBMLayer : public Layer {
                   end = shared ? chains_ * (samples.first + samples.count) / samples.all : chains_;
     const int64_t rows = end - begin;
     const BatchShare part{begin, rows, chains_};
-    const Tensor v = part_at(pass.workspace, kVisible, rows, dtype),
-                 h = part_at(pass.workspace, kMeans, rows, dtype),
-                 drawn = part_at(pass.workspace, kDrawn, rows, dtype);
+    const Tensor v = part_at(pass, kVisible, rows, dtype), h = part_at(pass, kMeans, rows, dtype),
+                 drawn = part_at(pass, kDrawn, rows, dtype);
     on(chains, [&]<typename T>() {
       T* const of_all = chains.data<T>();
       parallel_for(context, rows * hidden_,
                    ReadChains<T>{of_all + begin * hidden_, drawn.data<T>()});
       for (int step = 0; rows > 0 && step < static_cast<int>(p().cd_steps()); ++step) {
-        visible_means(context, pass.parameters, drawn, v);
+        visible_means(context, pass, drawn, v);
         if (draws_visible()) draw(context, pass, part, 2 * step + 1, v, v);
-        hidden_means(context, pass.parameters, v, h);
+        hidden_means(context, pass, v, h);
         draw(context, pass, part, 2 * step + 2, h, drawn);
       }
       parallel_for(context, chains.count(),
@@ -338,8 +343,7 @@ class RBMLayer : public Layer {
                  &da = pass.parameter_diff[2];
     on(units.v, [&]<typename T>() {
       const StatisticsScale<T> scale{pass.top_diff[0].data<T>(), static_cast<T>(share)};
-      T* const scaled =
-          part_at(pass.workspace, kDrawn, units.rows, units.v.dtype()).template data<T>();
+      T* const scaled = part_at(pass, kDrawn, units.rows, units.v.dtype()).template data<T>();
       parallel_for(context, units.rows * hidden_,
                    ScaleStatistics<T>{scale, units.h.data<T>(), scaled});
       if (dw)
@@ -349,7 +353,7 @@ class RBMLayer : public Layer {
               .n = visible_,
               .k = units.rows,
               .beta = adds(0) ? 1.f : 0.f,
-              .precision = precision_},
+              .precision = state_of<State>(pass).precision},
              scaled, units.v.data<T>(), dw.data<T>());
       if (db) bias_gradient(context, units.rows, hidden_, 1, scaled, db.data<T>(), adds(1));
       if (da)
@@ -389,8 +393,6 @@ class RBMLayer : public Layer {
 
   FillerParameter small_weights_;  // weights without a filler
   int64_t hidden_ = 0, visible_ = 0, chains_ = 0;
-  int64_t rows_ = 0;  // sizes of the workspace's parts
-  Precision precision_ = Precision::fp32;
 };
 
 }  // namespace

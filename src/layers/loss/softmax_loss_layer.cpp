@@ -142,13 +142,18 @@ class SoftmaxWithLossLayer : public Layer {
   // The number of rows of SoftmaxLossSaved::positions.
   int64_t rows() const { return shares_ ? 4 : 3; }
 
+  struct State : LayerState {
+    Tensor class_weights;  // empty: none
+  };
+
   // With hard_ratio, backward reads the data that the second forward saved.
   Prepared prepare(Context& context, const Preparation& preparation) override {
-    if (!weights_.empty()) {
-      class_weights_ = Tensor(context, Shape{preparation.bottoms[0][axis_]}, preparation.dtype);
-      from_floats(context, weights_.data(), class_weights_);
-    }
     Prepared prepared;
+    Tensor& class_weights = prepared.make_state<State>().class_weights;
+    if (!weights_.empty()) {
+      class_weights = Tensor(context, Shape{preparation.bottoms[0][axis_]}, preparation.dtype);
+      from_floats(context, weights_.data(), class_weights);
+    }
     if (!hard_ || !preparation.backward) return prepared;
     const int64_t positions = this->positions(preparation.bottoms[0]);
     prepared.saved = {
@@ -170,7 +175,9 @@ class SoftmaxWithLossLayer : public Layer {
     return loss_normalizer(p(), LossParameter::VALID, x.count(0, axis_), positions(x), weighted);
   }
 
-  SoftmaxLossCase make_case(const std::vector<Tensor>& bottom) const {
+  template <typename Pass>
+  SoftmaxLossCase make_case(const Pass& pass) const {
+    const std::vector<Tensor>& bottom = pass.bottom;
     const Tensor& x = bottom[0];
     const Shape& shape = x.shape();
     SoftmaxLossCase c;
@@ -182,7 +189,7 @@ class SoftmaxWithLossLayer : public Layer {
     c.normalizer = divisor.constant;
     c.smoothing = smoothing_;
     c.shares = shares_;
-    c.class_weights = class_weights_;
+    c.class_weights = state_of<State>(pass).class_weights;
     if (bottom.size() == 3) c.position_weights = bottom[2];
     return c;
   }
@@ -212,7 +219,7 @@ class SoftmaxWithLossLayer : public Layer {
   }
 
   void forward(Context& context, const Forward& pass) override {
-    SoftmaxLossCase c = make_case(pass.bottom);
+    SoftmaxLossCase c = make_case(pass);
     c.pass = pass.pass;
     c.live_pass = pass.live_pass;
     softmax_loss_forward(context, c, pass.bottom[0], pass.bottom[1], pass.top[0],
@@ -222,7 +229,7 @@ class SoftmaxWithLossLayer : public Layer {
   }
   void backward(Context& context, const Backward& pass) override {
     if (!pass.bottom_diff[0]) return;
-    SoftmaxLossCase c = make_case(pass.bottom);
+    SoftmaxLossCase c = make_case(pass);
     const bool hard = has_hard(pass.saved);
     if (hard) c.position_weights = pass.saved[kHardWeights];
     softmax_loss_backward(context, c, pass.bottom[0], pass.bottom[1],
@@ -233,7 +240,7 @@ class SoftmaxWithLossLayer : public Layer {
   void check(Context& context, const Forward& pass) const override {
     if (!shares_) return check_label_note(context, pass.saved[kNote]);
     if (const std::optional<NotedLabel> bad = take_label_note(context, pass.saved[kNote]))
-      fail_for_share(make_case(pass.bottom), bad->position, bad->label, when_noted(*bad));
+      fail_for_share(make_case(pass), bad->position, bad->label, when_noted(*bad));
   }
 
   int axis_ = 1;
@@ -242,8 +249,7 @@ class SoftmaxWithLossLayer : public Layer {
   bool shares_ = false;  // the labels are shares of the classes
   bool hard_ = false;
   std::vector<float> weights_;  // weights of the classes, or none
-  Tensor class_weights_;
-  const bool weighted_;  // WeightedSoftmaxWithLoss: the third bottom is required
+  const bool weighted_;         // WeightedSoftmaxWithLoss: the third bottom is required
 };
 
 }  // namespace

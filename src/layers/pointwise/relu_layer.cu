@@ -32,10 +32,14 @@ class ReluLayer : public PointwiseLayer {
   BackwardReads reads() const override { return {slope() < 0, slope() >= 0}; }
   Edge top_edge() const override { return {.relu = slope() == 0}; }
 
+  struct State : LayerState {
+    bool fused_relu = false;  // by all readers: see Edge
+  };
+
   Prepared prepare(Context&, const Preparation& preparation) override {
-    fused_relu_ = preparation.top_edge.relu;
     Prepared prepared;
-    if (fused_relu_) prepared.reads = {false, false};
+    prepared.make_state<State>().fused_relu = preparation.top_edge.relu;
+    if (preparation.top_edge.relu) prepared.reads = {false, false};
     return prepared;
   }
 
@@ -43,7 +47,7 @@ class ReluLayer : public PointwiseLayer {
     pointwise(context, LeakyRelu{slope()}, pass.top[0], pass.bottom[0]);
   }
   void backward(Context& context, const Backward& pass) override {
-    if (fused_relu_) {
+    if (state_of<State>(pass).fused_relu) {
       if (pass.bottom_diff[0].raw() != pass.top_diff[0].raw())
         copy(context, pass.top_diff[0], pass.bottom_diff[0]);
       return;
@@ -51,8 +55,6 @@ class ReluLayer : public PointwiseLayer {
     const Tensor& sign = slope() < 0 ? pass.bottom[0] : pass.top[0];
     pointwise(context, ReluGradient{slope()}, pass.bottom_diff[0], pass.top_diff[0], sign);
   }
-
-  bool fused_relu_ = false;
 };
 
 }  // namespace

@@ -37,7 +37,6 @@ class ConvLstmLayer final : public LstmLayer {
   struct Kind {
     GateConvolution conv;
     GateIndices weights;
-    std::unique_ptr<LinearKernel> all;
   };
 
   // The convolution_param whose type is not `other`.
@@ -51,7 +50,7 @@ class ConvLstmLayer final : public LstmLayer {
 
   // image: (channels, spatial...).
   Kind make_kind(const ConvolutionParameter& c, const Shape& image, bool bias) {
-    Kind kind{GateConvolution(c, image), {static_cast<int>(parameters().size()), bias ? 2 : 1}, {}};
+    Kind kind{GateConvolution(c, image), {static_cast<int>(parameters().size()), bias ? 2 : 1}};
     for (int gate = 0; gate < kGates; ++gate) {
       add_parameter(kind.conv.gate_weights(), c.weight_filler());
       if (bias) add_parameter({outputs_}, c.bias_filler());
@@ -60,20 +59,7 @@ class ConvLstmLayer final : public LstmLayer {
   }
 
   void check_descriptions() const {
-    const auto& all = message().lstm_conv_param();
-    require(all.size() == 1 || all.size() == 2, "lstm_conv_param is given ", all.size(),
-            " times, but is needed once, or twice: type \"input\" and type \"hidden\"");
-    for (const ConvolutionParameter& c : all) {
-      const bool fits =
-          c.type() == "all" ? all.size() == 1 : &c == &all[0] || c.type() != all[0].type();
-      require(fits && (c.type() == "all" || c.type() == "input" || c.type() == "hidden"),
-              "type is \"", c.type(),
-              "\", but must be \"all\" in one lstm_conv_param, \"input\" and \"hidden\" in two");
-      require(c.num_output() > 0 && c.num_output() == all[0].num_output(), "num_output is ",
-              c.num_output(),
-              ", but must be the number of channels of the state, at least 1 and "
-              "the same in each lstm_conv_param");
-    }
+    check_gate_convolutions(message());
     require(p().expose_size() == 0, "expose names \"", p().expose_size() > 0 ? p().expose(0) : "",
             "\", but the steps have no blobs: the first top has h of all steps, and expose_hidden "
             "gives h and c of the last");
@@ -148,35 +134,43 @@ class ConvLstmLayer final : public LstmLayer {
 
   // Parts of the workspace after that of the convolutions, each present in both passes.
   enum Own { kInputW, kFixedW, kHiddenW, kBiases, kOfHidden, kWeightsDiff, kOwnEnd };
-  size_t bytes_of(const Shape& shape) const {
-    return aligned(static_cast<size_t>(shape.count()) * size_of(dtype_));
-  }
-  Tensor own(const Tensor& workspace, Own piece, const Shape& shape) const {
-    return part_of(workspace, starts_[piece], shape, dtype_);
-  }
-  Tensor weights_in(const Tensor& workspace, Own piece, const Kind& kind) const {
-    return own(workspace, piece, kind.conv.weights());
-  }
 
-  // Shape of x or of the pre-activations as images.
-  Shape images(int64_t count, int64_t channels) const {
-    Shape shape = unit_;
-    shape[0] = channels;
-    std::vector<int64_t> dims = shape.dims();
-    dims.insert(dims.begin(), count);
-    return Shape(dims);
-  }
-  int64_t all_steps() const { return x_.steps * x_.sequences; }
-  Tensor step_of(const Tensor& all, int64_t t, int64_t channels) const {
-    const Shape shape = images(x_.sequences, channels);
-    return crema::part(all, shape, t * shape.count());
-  }
+  struct ConvState : State {
+    Shape unit;
+    PeepholeIndices positions;
+    // The convolution that all gates of a kind are, and the weight gradient of the hidden one's
+    // steps together.
+    std::unique_ptr<LinearKernel> input, fixed, hidden_step, hidden_gradient;
+    size_t starts[kOwnEnd] = {};
+
+    // Shape of x or of the pre-activations as images.
+    Shape images(int64_t count, int64_t channels) const {
+      std::vector<int64_t> dims = unit.dims();
+      dims[0] = channels;
+      dims.insert(dims.begin(), count);
+      return Shape(dims);
+    }
+    int64_t all_steps() const { return x.steps * x.sequences; }
+    Tensor step_of(const Tensor& all, int64_t t, int64_t channels) const {
+      const Shape shape = images(x.sequences, channels);
+      return crema::part(all, shape, t * shape.count());
+    }
+    Tensor own(const Tensor& workspace, Own piece, const Shape& shape) const {
+      return part_of(workspace, starts[piece], shape, dtype);
+    }
+    Tensor weights_in(const Tensor& workspace, Own piece, const Kind& kind) const {
+      return own(workspace, piece, kind.conv.weights());
+    }
+  };
 
   Prepared prepare(Context& context, const Preparation& preparation) override {
-    unit_ = unit_shape(preparation.bottoms[0]);
-    hidden_ = unit_.count();
-    x_ = extents(preparation.bottoms[0]);
-    dtype_ = preparation.dtype;
+    auto state = std::make_unique<ConvState>();
+    ConvState& s = *state;
+    s.unit = unit_shape(preparation.bottoms[0]);
+    s.x = extents(preparation.bottoms[0]);
+    const auto bytes_of = [&](const Shape& shape) {
+      return aligned(static_cast<size_t>(shape.count()) * size_of(preparation.dtype));
+    };
     size_t workspace = 0;
     const auto make = [&](ConvCase c, bool forward, bool data, bool weights) {
       c.forward = forward;
@@ -197,160 +191,169 @@ class ConvLstmLayer final : public LstmLayer {
     size_t maximum = 0;
     const auto images_of = [&](const Kind& kind, int64_t count) {
       maximum = std::max(maximum, bytes_of(kind.conv.weights()));
-      return kind.conv.conv_case(images(count, kind.conv.channels));
+      return kind.conv.conv_case(s.images(count, kind.conv.channels));
     };
     if (input_.weights.there())
-      input_.all = make(images_of(input_, all_steps()), true, preparation.bottom_needs_diff[0],
-                        learns(input_.weights));
+      s.input = make(images_of(input_, s.all_steps()), true, preparation.bottom_needs_diff[0],
+                     learns(input_.weights));
     if (fixed_.weights.there())
-      fixed_.all = make(images_of(fixed_, x_.sequences), true, preparation.bottom_needs_diff[2],
-                        learns(fixed_.weights));
-    ConvCase step = images_of(hidden_kind_, x_.sequences);
+      s.fixed = make(images_of(fixed_, s.x.sequences), true, preparation.bottom_needs_diff[2],
+                     learns(fixed_.weights));
+    ConvCase step = images_of(hidden_kind_, s.x.sequences);
     step.bias = biases_.there();
     // cuDNN requires each step's images to be aligned to 16 bytes.
-    const int64_t each = images(x_.sequences, outputs_).count();
+    const int64_t each = s.images(s.x.sequences, outputs_).count();
     const bool even = each * static_cast<int64_t>(size_of(preparation.dtype)) % 16 == 0;
     const std::string wanted = context.implementation;
     if (!even && context.device() == Device::gpu && wanted != "plain")
       context.implementation = "im2col";
-    hidden_kind_.all = make(step, true, preparation.backward, false);
+    s.hidden_step = make(step, true, preparation.backward, false);
     context.implementation = wanted;
-    hidden_gradient_.reset();
     if (learns(hidden_kind_.weights))
-      hidden_gradient_ = make(images_of(hidden_kind_, all_steps()), false, false, true);
+      s.hidden_gradient = make(images_of(hidden_kind_, s.all_steps()), false, false, true);
     if (peephole_ >= 0) {
-      positions_.count = parameters()[peephole_].shape.count();
+      s.positions.count = parameters()[peephole_].shape.count();
       const int axes = static_cast<int>(p().axis_hadamard() + p().num_axes_hadamard());
-      const Shape state = images(x_.sequences, outputs_);  // without the leading 1
-      positions_.inner = state.count(std::max(0, axes - 1));
+      const Shape unit = s.images(s.x.sequences, outputs_);  // without the leading 1
+      s.positions.inner = unit.count(std::max(0, axes - 1));
     }
     const Shape biases = {kGates * outputs_};
     const size_t sizes[kOwnEnd] = {input_.weights.there() ? bytes_of(input_.conv.weights()) : 0,
                                    fixed_.weights.there() ? bytes_of(fixed_.conv.weights()) : 0,
                                    bytes_of(hidden_kind_.conv.weights()),
                                    bytes_of(biases),
-                                   bytes_of(images(x_.sequences, kGates * outputs_)),
+                                   bytes_of(s.images(s.x.sequences, kGates * outputs_)),
                                    std::max(maximum, bytes_of(biases))};
     size_t at = aligned(workspace);
-    for (int piece = 0; piece < kOwnEnd; ++piece) starts_[piece] = at, at += sizes[piece];
-    return lay_out(preparation, at);
+    for (int piece = 0; piece < kOwnEnd; ++piece) s.starts[piece] = at, at += sizes[piece];
+    return lay_out(preparation, std::move(state), at);
   }
 
   template <typename Pass>
   void join_all(Context& context, const Pass& pass) const {
+    const ConvState& s = state_of<ConvState>(pass);
     const auto join = [&](const Kind& kind, Own piece) {
       if (kind.weights.there())
         concat_gates(context, pass.parameters, kind.weights, kind.conv.groups,
-                     weights_in(pass.workspace, piece, kind));
+                     s.weights_in(pass.workspace, piece, kind));
     };
     join(input_, kInputW);
     join(fixed_, kFixedW);
     join(hidden_kind_, kHiddenW);
-    if (biases_.there())
-      concat_gates(context, pass.parameters, biases_, 1, biases_in(pass.workspace));
+    if (biases_.there()) concat_gates(context, pass.parameters, biases_, 1, biases_in(pass));
   }
-  Tensor biases_in(const Tensor& workspace) const {
-    return biases_.there() ? own(workspace, kBiases, {kGates * outputs_}) : Tensor();
+  template <typename Pass>
+  Tensor biases_in(const Pass& pass) const {
+    return biases_.there()
+               ? state_of<ConvState>(pass).own(pass.workspace, kBiases, {kGates * outputs_})
+               : Tensor();
   }
 
   template <typename T>
-  Peepholes<T> peepholes(const std::vector<Tensor>& parameters) const {
-    if (peephole_ < 0) return {nullptr, nullptr, nullptr, positions_};
+  Peepholes<T> peepholes(const ConvState& s, const std::vector<Tensor>& parameters) const {
+    if (peephole_ < 0) return {nullptr, nullptr, nullptr, s.positions};
     const auto of = [&](int gate) { return parameters[peephole_ + gate].template data<T>(); };
-    return {of(0), of(1), of(2), positions_};
+    return {of(0), of(1), of(2), s.positions};
   }
 
   void input_sums(Context& context, const Forward& pass) override {
+    const ConvState& s = state_of<ConvState>(pass);
     join_all(context, pass);
     if (input_.weights.there())
-      input_.all->forward(
-          context, pass.bottom[0].reshaped(images(all_steps(), input_.conv.channels)),
-          weights_in(pass.workspace, kInputW, input_), Tensor(),
-          pass.saved[kSums].reshaped(images(all_steps(), kGates * outputs_)), pass.workspace);
+      s.input->forward(
+          context, pass.bottom[0].reshaped(s.images(s.all_steps(), input_.conv.channels)),
+          s.weights_in(pass.workspace, kInputW, input_), Tensor(),
+          pass.saved[kSums].reshaped(s.images(s.all_steps(), kGates * outputs_)), pass.workspace);
     if (fixed_.weights.there())
-      fixed_.all->forward(
-          context, pass.bottom[2], weights_in(pass.workspace, kFixedW, fixed_), Tensor(),
-          part(pass.workspace, kFixedSums).reshaped(images(x_.sequences, kGates * outputs_)),
-          pass.workspace);
+      s.fixed->forward(context, pass.bottom[2], s.weights_in(pass.workspace, kFixedW, fixed_),
+                       Tensor(),
+                       part(pass, kFixedSums).reshaped(s.images(s.x.sequences, kGates * outputs_)),
+                       pass.workspace);
   }
 
   void hidden_sums(Context& context, const Forward& pass, int64_t t) override {
-    const Tensor sums = own(pass.workspace, kOfHidden, images(x_.sequences, kGates * outputs_));
+    const ConvState& s = state_of<ConvState>(pass);
+    const Tensor sums =
+        s.own(pass.workspace, kOfHidden, s.images(s.x.sequences, kGates * outputs_));
     on(sums, [&]<typename T>() {
-      hidden_kind_.all->forward(context, step_of(pass.saved[kHiddenBefore], t, outputs_),
-                                weights_in(pass.workspace, kHiddenW, hidden_kind_),
-                                biases_in(pass.workspace), sums, pass.workspace);
-      const T* fixed = has_fixed() ? part(pass.workspace, kFixedSums).template data<T>() : nullptr;
-      parallel_rows(context, x_.sequences * kGates, hidden_,
-                    AddToGates<T>{hidden_, input_.weights.there(), sums.data<T>(), fixed,
-                                  units_at<T>(pass.saved[kCells], t), peepholes<T>(pass.parameters),
-                                  sums_at<T>(pass.saved[kSums], t)});
+      s.hidden_step->forward(context, s.step_of(pass.saved[kHiddenBefore], t, outputs_),
+                             s.weights_in(pass.workspace, kHiddenW, hidden_kind_), biases_in(pass),
+                             sums, pass.workspace);
+      const T* fixed = has_fixed() ? part(pass, kFixedSums).template data<T>() : nullptr;
+      parallel_rows(
+          context, s.x.sequences * kGates, s.hidden,
+          AddToGates<T>{s.hidden, input_.weights.there(), sums.data<T>(), fixed,
+                        units_at<T>(s, pass.saved[kCells], t), peepholes<T>(s, pass.parameters),
+                        sums_at<T>(s, pass.saved[kSums], t)});
     });
   }
 
   void begin_backward(Context& context, const Backward& pass) override { join_all(context, pass); }
 
   void hidden_gradient(Context& context, const Backward& pass, int64_t t) override {
-    const Tensor diff = part(pass.workspace, kSumsDiff);
+    const ConvState& s = state_of<ConvState>(pass);
+    const Tensor diff = part(pass, kSumsDiff);
     on(diff, [&]<typename T>() {
-      hidden_kind_.all->backward_data(
-          context, step_of(diff, t, kGates * outputs_),
-          weights_in(pass.workspace, kHiddenW, hidden_kind_),
-          part(pass.workspace, kHiddenDiff).reshaped(images(x_.sequences, outputs_)),
-          pass.workspace);
+      s.hidden_step->backward_data(
+          context, s.step_of(diff, t, kGates * outputs_),
+          s.weights_in(pass.workspace, kHiddenW, hidden_kind_),
+          part(pass, kHiddenDiff).reshaped(s.images(s.x.sequences, outputs_)), pass.workspace);
       if (peephole_ < 0) return;
-      parallel_rows(context, x_.sequences, hidden_,
-                    AddToCells<T>{hidden_, sums_at<T>(diff, t), peepholes<T>(pass.parameters),
-                                  part(pass.workspace, kCellDiff).template data<T>()});
+      parallel_rows(
+          context, s.x.sequences, s.hidden,
+          AddToCells<T>{s.hidden, sums_at<T>(s, diff, t), peepholes<T>(s, pass.parameters),
+                        part(pass, kCellDiff).template data<T>()});
     });
   }
 
   void outer_gradients(Context& context, const Backward& pass) override {
-    const Tensor diff = part(pass.workspace, kSumsDiff);
-    const Tensor images_diff = diff.reshaped(images(all_steps(), kGates * outputs_));
-    if (hidden_gradient_)
-      weights_gradient(context, pass, hidden_kind_, hidden_gradient_.get(),
-                       pass.saved[kHiddenBefore].reshaped(images(all_steps(), outputs_)),
+    const ConvState& s = state_of<ConvState>(pass);
+    const Tensor diff = part(pass, kSumsDiff);
+    const Tensor images_diff = diff.reshaped(s.images(s.all_steps(), kGates * outputs_));
+    if (s.hidden_gradient)
+      weights_gradient(context, pass, hidden_kind_, *s.hidden_gradient,
+                       pass.saved[kHiddenBefore].reshaped(s.images(s.all_steps(), outputs_)),
                        images_diff);
     biases_gradient(context, pass, diff);
     peepholes_gradient(context, pass, diff);
     if (input_.weights.there())
-      kind_gradients(context, pass, input_, kInputW,
-                     pass.bottom[0].reshaped(images(all_steps(), input_.conv.channels)),
+      kind_gradients(context, pass, input_, *s.input, kInputW,
+                     pass.bottom[0].reshaped(s.images(s.all_steps(), input_.conv.channels)),
                      images_diff, pass.bottom_diff[0]);
     else if (const Tensor& dx = pass.bottom_diff[0])
       zero(context, dx);
     if (fixed_.weights.there())
       kind_gradients(
-          context, pass, fixed_, kFixedW, pass.bottom[2],
-          fixed_sums_diff(context, pass).reshaped(images(x_.sequences, kGates * outputs_)),
+          context, pass, fixed_, *s.fixed, kFixedW, pass.bottom[2],
+          fixed_sums_diff(context, pass).reshaped(s.images(s.x.sequences, kGates * outputs_)),
           pass.bottom_diff[2]);
   }
 
-  void kind_gradients(Context& context, const Backward& pass, const Kind& kind, Own piece,
-                      const Tensor& x, const Tensor& diff, const Tensor& dx) const {
-    weights_gradient(context, pass, kind, kind.all.get(), x, diff);
-    if (dx)
-      kind.all->backward_data(context, diff, weights_in(pass.workspace, piece, kind),
-                              dx.reshaped(x.shape()), pass.workspace);
+  void kind_gradients(Context& context, const Backward& pass, const Kind& kind, LinearKernel& conv,
+                      Own piece, const Tensor& x, const Tensor& diff, const Tensor& dx) const {
+    weights_gradient(context, pass, kind, conv, x, diff);
+    if (!dx) return;
+    const Tensor weights = state_of<ConvState>(pass).weights_in(pass.workspace, piece, kind);
+    conv.backward_data(context, diff, weights, dx.reshaped(x.shape()), pass.workspace);
   }
 
   void weights_gradient(Context& context, const Backward& pass, const Kind& kind,
-                        LinearKernel* conv, const Tensor& x, const Tensor& diff) const {
+                        LinearKernel& conv, const Tensor& x, const Tensor& diff) const {
     bool wanted = false;
     for (int gate = 0; gate < kGates; ++gate)
       wanted = wanted || pass.parameter_diff[kind.weights.of(gate)];
     if (!wanted) return;
-    const Tensor all = weights_in(pass.workspace, kWeightsDiff, kind);
-    conv->backward_weights(context, x, diff, all, Tensor(), false, false, pass.workspace);
+    const Tensor all = state_of<ConvState>(pass).weights_in(pass.workspace, kWeightsDiff, kind);
+    conv.backward_weights(context, x, diff, all, Tensor(), false, false, pass.workspace);
     split_gates(context, all, kind.weights, kind.conv.groups, pass.parameter_diff, pass.accumulate);
   }
 
   void biases_gradient(Context& context, const Backward& pass, const Tensor& diff) const {
     if (!biases_.there()) return;
-    const Tensor all = own(pass.workspace, kWeightsDiff, {kGates * outputs_});
+    const ConvState& s = state_of<ConvState>(pass);
+    const Tensor all = s.own(pass.workspace, kWeightsDiff, {kGates * outputs_});
     on(diff, [&]<typename T>() {
-      bias_gradient(context, all_steps(), kGates * outputs_, unit_.count(1), diff.data<T>(),
+      bias_gradient(context, s.all_steps(), kGates * outputs_, s.unit.count(1), diff.data<T>(),
                     all.data<T>(), false);
     });
     split_gates(context, all, biases_, 1, pass.parameter_diff, pass.accumulate);
@@ -358,14 +361,15 @@ class ConvLstmLayer final : public LstmLayer {
 
   void peepholes_gradient(Context& context, const Backward& pass, const Tensor& diff) const {
     if (peephole_ < 0) return;
-    const int64_t rows = all_steps() * hidden_ / (positions_.count * positions_.inner);
+    const ConvState& s = state_of<ConvState>(pass);
+    const int64_t rows = s.all_steps() * s.hidden / (s.positions.count * s.positions.inner);
     on(diff, [&]<typename T>() {
       for (int gate = 0; gate < kPeepholes; ++gate) {
         const Tensor& dw = pass.parameter_diff[peephole_ + gate];
         if (!dw) continue;
-        parallel_sum<T>(context, {positions_.count, rows, positions_.inner},
-                        PeepholeTerm{diff.data<T>() + gate * hidden_, pass.saved[kCells].raw(),
-                                     hidden_, positions_},
+        parallel_sum<T>(context, {s.positions.count, rows, s.positions.inner},
+                        PeepholeTerm{diff.data<T>() + gate * s.hidden, pass.saved[kCells].raw(),
+                                     s.hidden, s.positions},
                         {dw.data<T>(), T(1), pass.accumulate[peephole_ + gate] != 0});
       }
     });
@@ -388,11 +392,6 @@ class ConvLstmLayer final : public LstmLayer {
   GateIndices biases_;
   FillerParameter ones_;
   Kind input_, fixed_, hidden_kind_;
-  // Belongs to the current plan.
-  Shape unit_;
-  PeepholeIndices positions_;
-  std::unique_ptr<LinearKernel> hidden_gradient_;
-  size_t starts_[kOwnEnd] = {};
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "kernels/pointwise/pointwise.h"
+#include "proto/layer.pb.h"
 #include "proto/params/convolution.pb.h"
 
 namespace crema {
@@ -50,6 +51,23 @@ GateConvolution::GateConvolution(const ConvolutionParameter& p, const Shape& ima
   }
   require(groups > 0 && channels % groups == 0 && outputs % groups == 0, "group ", groups,
           " does not divide ", channels, " channels and num_output ", outputs);
+}
+
+void check_gate_convolutions(const LayerParameter& message) {
+  const auto& all = message.lstm_conv_param();
+  require(all.size() == 1 || all.size() == 2, "lstm_conv_param is given ", all.size(),
+          " times, but is needed once, or twice: type \"input\" and type \"hidden\"");
+  for (const ConvolutionParameter& c : all) {
+    const bool fits =
+        c.type() == "all" ? all.size() == 1 : &c == &all[0] || c.type() != all[0].type();
+    require(fits && (c.type() == "all" || c.type() == "input" || c.type() == "hidden"),
+            "type is \"", c.type(),
+            "\", but must be \"all\" in one lstm_conv_param, \"input\" and \"hidden\" in two");
+    require(c.num_output() > 0 && c.num_output() == all[0].num_output(), "num_output is ",
+            c.num_output(),
+            ", but must be the number of channels of the state, at least 1 and "
+            "the same in each lstm_conv_param");
+  }
 }
 
 Shape GateConvolution::gate_weights() const {

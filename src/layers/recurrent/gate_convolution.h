@@ -10,6 +10,7 @@
 namespace crema {
 
 class ConvolutionParameter;
+class LayerParameter;
 
 struct GateConvolution {
   static constexpr int kGates = 4;
@@ -27,6 +28,9 @@ struct GateConvolution {
   SpatialParams spatial;
   int64_t channels = 0, outputs = 0, groups = 1;
 };
+
+// Error unless the layer's lstm_conv_param describe the convolutions of x and of h, together or apart.
+void check_gate_convolutions(const LayerParameter& message);
 
 // Indices of the gates' parameters of one kind: first, first + step, ...
 struct GateIndices {

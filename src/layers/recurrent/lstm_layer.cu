@@ -180,38 +180,39 @@ class LstmAttentionLayer final : public ForkedLstmLayer {
 }  // namespace
 
 void LstmLayer::step(Context& context, const Forward& pass, int64_t t) {
+  const State& s = state_of<State>(pass);
   on(pass.top[0], [&]<typename T>() {
-    const bool more = !last(t);
+    const bool more = !s.last(t);
     const Tensor& cells = pass.saved[kCells];
-    const Step<T> body{hidden_,
-                       sums_at<T>(pass.saved[kSums], t),
-                       units_at<T>(cells, t),
+    const Step<T> body{s.hidden,
+                       sums_at<T>(s, pass.saved[kSums], t),
+                       units_at<T>(s, cells, t),
                        continues<T>(pass, t),
                        more ? continues<T>(pass, t + 1) : Continues<T>{},
-                       units_at<T>(pass.top[0], t),
-                       units_at<T>(cells, t + 1),
-                       more ? units_at<T>(pass.saved[kHiddenBefore], t + 1) : nullptr,
+                       units_at<T>(s, pass.top[0], t),
+                       units_at<T>(s, cells, t + 1),
+                       more ? units_at<T>(s, pass.saved[kHiddenBefore], t + 1) : nullptr,
                        more ? nullptr : state_after<T>(pass, 0),
                        more ? nullptr : state_after<T>(pass, 1)};
-    parallel_rows(context, x_.sequences, hidden_, body);
+    parallel_rows(context, s.x.sequences, s.hidden, body);
   });
 }
 
 void LstmLayer::step_backward(Context& context, const Backward& pass, int64_t t) {
+  const State& s = state_of<State>(pass);
   on(pass.saved[kSums], [&]<typename T>() {
-    const bool more = !last(t);
-    const StepBackward<T> body{
-        hidden_,
-        sums_at<T>(pass.saved[kSums], t),
-        units_at<T>(pass.saved[kCells], t),
-        continues<T>(pass, t),
-        more ? continues<T>(pass, t + 1) : Continues<T>{},
-        units_at<T>(pass.top_diff[0], t),
-        more ? part(pass.workspace, kHiddenDiff).template data<T>() : nullptr,
-        part(pass.workspace, kCellDiff).template data<T>(),
-        sums_at<T>(part(pass.workspace, kSumsDiff), t),
-        static_cast<T>(bound())};
-    parallel_rows(context, x_.sequences, hidden_, body);
+    const bool more = !s.last(t);
+    const StepBackward<T> body{s.hidden,
+                               sums_at<T>(s, pass.saved[kSums], t),
+                               units_at<T>(s, pass.saved[kCells], t),
+                               continues<T>(pass, t),
+                               more ? continues<T>(pass, t + 1) : Continues<T>{},
+                               units_at<T>(s, pass.top_diff[0], t),
+                               more ? part(pass, kHiddenDiff).template data<T>() : nullptr,
+                               part(pass, kCellDiff).template data<T>(),
+                               sums_at<T>(s, part(pass, kSumsDiff), t),
+                               static_cast<T>(bound())};
+    parallel_rows(context, s.x.sequences, s.hidden, body);
   });
 }
 

@@ -92,11 +92,15 @@ class MultiHeadAttentionLayer : public Layer {
     return {{q}, {}};
   }
 
+  struct State : LayerState {
+    Precision precision = Precision::fp32;
+  };
+
   Prepared prepare(Context&, const Preparation& preparation) override {
-    precision_ = preparation.precision;
     const auto& bottoms = preparation.bottoms;
     const Sizes s = sizes_of(bottoms[0], bottoms[bottom_of(kKey, bottoms.size())]);
     Prepared prepared;
+    prepared.make_state<State>().precision = preparation.precision;
     prepared.half_parameters.assign(parameters().size(), preparation.storage != preparation.dtype);
     const auto save = [&](const Shape& shape) {
       prepared.saved.push_back({shape, preparation.storage});
@@ -138,16 +142,18 @@ class MultiHeadAttentionLayer : public Layer {
     gemm_groups(context, g, {heads_, a.head, b.head, c.head}, a_at, b_at, c_at, workspace);
   }
 
-  Gemm product() const {
+  template <typename Pass>
+  static Gemm product(const Pass& pass) {
     Gemm g;
-    g.precision = precision_;
+    g.precision = state_of<State>(pass).precision;
     return g;
   }
 
   template <typename T>
-  void project(Context& context, int64_t rows, int role, const T* x, const std::vector<Tensor>& w,
+  void project(Context& context, const Forward& pass, int64_t rows, int role, const T* x,
                T* y) const {
-    Gemm g = product();
+    const std::vector<Tensor>& w = pass.parameters;
+    Gemm g = product(pass);
     g.transpose_b = true;
     g.m = rows, g.n = channels_, g.k = inputs_[role];
     gemm_groups(context, g, {}, x, w[role].data<T>(), y, {});
@@ -161,11 +167,10 @@ class MultiHeadAttentionLayer : public Layer {
     on_real(pass.top[0], [&]<typename T>() {
       const auto saved = [&](int which) { return pass.saved[which].data<T>(); };
       for (int role : {kQuery, kKey, kValue}) {
-        project(context, rows(s, role), role,
-                pass.bottom[bottom_of(role, pass.bottom.size())].data<T>(), pass.parameters,
-                saved(role));
+        project(context, pass, rows(s, role), role,
+                pass.bottom[bottom_of(role, pass.bottom.size())].data<T>(), saved(role));
       }
-      Gemm scores = product();
+      Gemm scores = product(pass);
       scores.transpose_b = true;
       scores.m = s.queries, scores.n = s.keys, scores.k = channels_ / heads_;
       scores.alpha = scale();
@@ -173,12 +178,12 @@ class MultiHeadAttentionLayer : public Layer {
                 side_by_side(s.keys), saved(kKey), weights(s), saved(kWeights), pass.workspace);
       attention_weights(context, attention_rows(context, pass, s), saved(kWeights),
                         drops() ? saved(kDropped) : nullptr);
-      Gemm means = product();
+      Gemm means = product(pass);
       means.m = s.queries, means.n = channels_ / heads_, means.k = s.keys;
       each_head(context, means, s.images, weights(s), saved(drops() ? kDropped : kWeights),
                 side_by_side(s.keys), saved(kValue), side_by_side(s.queries), saved(kHeads),
                 pass.workspace);
-      project(context, rows(s, kOut), kOut, saved(kHeads), pass.parameters, pass.top[0].data<T>());
+      project(context, pass, rows(s, kOut), kOut, saved(kHeads), pass.top[0].data<T>());
     });
   }
 
@@ -207,7 +212,7 @@ class MultiHeadAttentionLayer : public Layer {
   void backward_project(Context& context, const Backward& pass, int64_t rows, int role, const T* x,
                         const T* dy, T* dx, bool add) const {
     if (const Tensor& dw = pass.parameter_diff[role]) {
-      Gemm g = product();
+      Gemm g = product(pass);
       g.transpose_a = true;
       g.m = channels_, g.n = inputs_[role], g.k = rows;
       g.beta = pass.accumulate[role] ? 1.f : 0.f;
@@ -220,7 +225,7 @@ class MultiHeadAttentionLayer : public Layer {
                     pass.accumulate[bias] != 0);
     }
     if (!dx) return;
-    Gemm g = product();
+    Gemm g = product(pass);
     g.m = rows, g.n = inputs_[role], g.k = channels_;
     g.beta = add ? 1.f : 0.f;
     gemm_groups(context, g, {}, dy, pass.parameters[role].template data<T>(), dx, {});
@@ -242,17 +247,17 @@ class MultiHeadAttentionLayer : public Layer {
       const int64_t each = channels_ / heads_;
       backward_project(context, pass, rows(s, kOut), kOut, saved(kHeads),
                        pass.top_diff[0].data<T>(), d[kOut], false);
-      Gemm g = product();
+      Gemm g = product(pass);
       g.transpose_a = true;
       g.m = s.keys, g.n = each, g.k = s.queries;
       each_head(context, g, s.images, w, saved(drops() ? kDropped : kWeights), q, d[kOut], k,
                 d[kValue], pass.workspace);
-      g = product();
+      g = product(pass);
       g.transpose_b = true;
       g.m = s.queries, g.n = s.keys, g.k = each;
       each_head(context, g, s.images, q, d[kOut], k, saved(kValue), w, d_weights, pass.workspace);
       attention_gradient(context, attention_rows(context, pass, s), saved(kWeights), d_weights);
-      g = product();
+      g = product(pass);
       g.m = s.queries, g.n = each, g.k = s.keys, g.alpha = scale();
       each_head(context, g, s.images, w, d_weights, k, saved(kKey), q, d[kQuery], pass.workspace);
       g.transpose_a = true;
@@ -267,7 +272,6 @@ class MultiHeadAttentionLayer : public Layer {
     });
   }
 
-  Precision precision_ = Precision::fp32;
   int64_t channels_ = 0, heads_ = 1;
   int64_t inputs_[kRoles] = {};  // input channels of each projection
 };

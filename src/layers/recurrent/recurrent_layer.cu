@@ -112,118 +112,120 @@ std::vector<TensorSpec> RecurrentLayer::saved(const Extents& x, int64_t hidden) 
   return specs;
 }
 
-int64_t RecurrentLayer::count_of(Part part) const {
-  const int64_t units = x_.sequences * hidden_;
+int64_t RecurrentLayer::count_of(const State& s, Part part) const {
+  const int64_t units = s.x.sequences * s.hidden;
   switch (part) {
     case kFixedSums:
       return has_fixed() ? units * gates_ : 0;
     case kSumsDiff:
-      return x_.steps * units * gates_;
+      return s.x.steps * units * gates_;
     case kHiddenDiff:
       return units;
     case kCellDiff:
       return states_ > 1 ? units : 0;
     case kOutputDiff:
-      return gates_ == 1 ? x_.steps * units : 0;
+      return gates_ == 1 ? s.x.steps * units : 0;
     default:
       return 0;
   }
 }
 
-size_t RecurrentLayer::start_of(Part part) const {
-  size_t at = aligned(products_workspace_);
+size_t RecurrentLayer::start_of(const State& s, Part part) const {
+  size_t at = aligned(s.products_workspace);
   for (int i = 0; i < part; ++i)
-    at += aligned(static_cast<size_t>(count_of(static_cast<Part>(i))) * size_of(dtype_));
+    at += aligned(static_cast<size_t>(count_of(s, static_cast<Part>(i))) * size_of(s.dtype));
   return at;
 }
 
-Tensor RecurrentLayer::part(const Tensor& workspace, Part part) const {
-  return part_of(workspace, start_of(part), {count_of(part)}, dtype_);
-}
-
 Prepared RecurrentLayer::prepare(Context& context, const Preparation& preparation) {
-  return prepare(context, preparation, 0);
+  return prepare(context, preparation, std::make_unique<State>(), 0);
 }
 
 Prepared RecurrentLayer::prepare(Context& context, const Preparation& preparation,
-                                 size_t products_workspace) {
-  x_ = extents(preparation.bottoms[0]);
-  precision_ = preparation.precision;
+                                 std::unique_ptr<State> state, size_t products_workspace) {
+  const Extents x = extents(preparation.bottoms[0]);
   const std::vector<bool>& wanted = preparation.parameter_needs_diff;
   DenseCase c;
-  c.rows = x_.steps * x_.sequences;
-  c.inputs = x_.inputs;
+  c.rows = x.steps * x.sequences;
+  c.inputs = x.inputs;
   c.outputs = gates_ * hidden_;
   c.bias = true;
   c.backward_data = preparation.bottom_needs_diff[0];
   c.backward_weights = wanted[input_weights_];
   c.dtype = preparation.dtype;
   c.precision = product_precision(preparation);
-  input_product_ = make_dense(context, c);
+  state->input_product = make_dense(context, c);
   c.bias = false;
   c.inputs = hidden_;
   c.backward_data = false;
   c.backward_weights = wanted[hidden_weights_];
-  hidden_product_ = make_dense(context, c);
-  products_workspace =
-      std::max({products_workspace, input_product_->workspace(), hidden_product_->workspace()});
+  state->hidden_product = make_dense(context, c);
+  products_workspace = std::max(
+      {products_workspace, state->input_product->workspace(), state->hidden_product->workspace()});
   if (has_fixed()) {
-    c.rows = x_.sequences;
+    c.rows = x.sequences;
     c.inputs = fixed_inputs_;
     c.backward_data = preparation.bottom_needs_diff[2];
     c.backward_weights = wanted[fixed_weights_];
-    fixed_product_ = make_dense(context, c);
-    products_workspace = std::max(products_workspace, fixed_product_->workspace());
+    state->fixed_product = make_dense(context, c);
+    products_workspace = std::max(products_workspace, state->fixed_product->workspace());
   }
-  return lay_out(preparation, products_workspace);
+  return lay_out(preparation, std::move(state), products_workspace);
 }
 
-Prepared RecurrentLayer::lay_out(const Preparation& preparation, size_t products_workspace) {
-  x_ = extents(preparation.bottoms[0]);
-  dtype_ = preparation.dtype;
-  products_workspace_ = products_workspace;
+Prepared RecurrentLayer::lay_out(const Preparation& preparation, std::unique_ptr<State> state,
+                                 size_t products_workspace) {
+  state->x = extents(preparation.bottoms[0]);
+  state->hidden = unit_shape(preparation.bottoms[0]).count();
+  state->dtype = preparation.dtype;
+  state->precision = preparation.precision;
+  state->products_workspace = products_workspace;
   Prepared prepared;
-  prepared.workspace = start_of(preparation.backward ? kEnd : kSumsDiff);
+  prepared.workspace = start_of(*state, preparation.backward ? kEnd : kSumsDiff);
+  prepared.state = std::move(state);
   return prepared;
 }
 
 void RecurrentLayer::input_sums(Context& context, const Forward& pass) {
-  input_product_->forward(context, pass.bottom[0], pass.parameters[input_weights_],
-                          pass.parameters[bias_], pass.saved[kSums], pass.workspace);
+  const State& s = state_of<State>(pass);
+  s.input_product->forward(context, pass.bottom[0], pass.parameters[input_weights_],
+                           pass.parameters[bias_], pass.saved[kSums], pass.workspace);
   if (!has_fixed()) return;
-  const Tensor sums = part(pass.workspace, kFixedSums);
-  fixed_product_->forward(context, pass.bottom[2], pass.parameters[fixed_weights_], Tensor(), sums,
-                          pass.workspace);
+  const Tensor sums = part(pass, kFixedSums);
+  s.fixed_product->forward(context, pass.bottom[2], pass.parameters[fixed_weights_], Tensor(), sums,
+                           pass.workspace);
   on(sums, [&]<typename T>() {
-    parallel_rows(context, x_.steps, sums.count(),
+    parallel_rows(context, s.x.steps, sums.count(),
                   AddToEachStep<T>{sums.data<T>(), pass.saved[kSums].data<T>(), sums.count()});
   });
 }
 
 void RecurrentLayer::hidden_sums(Context& context, const Forward& pass, int64_t t) {
+  const State& s = state_of<State>(pass);
   on(pass.saved[kSums], [&]<typename T>() {
     gemm(context,
          {.transpose_b = true,
-          .m = x_.sequences,
-          .n = gates_ * hidden_,
-          .k = hidden_,
+          .m = s.x.sequences,
+          .n = gates_ * s.hidden,
+          .k = s.hidden,
           .beta = 1,
-          .precision = precision_},
-         units_at<T>(pass.saved[kHiddenBefore], t),
-         pass.parameters[hidden_weights_].template data<T>(), sums_at<T>(pass.saved[kSums], t));
+          .precision = s.precision},
+         units_at<T>(s, pass.saved[kHiddenBefore], t),
+         pass.parameters[hidden_weights_].template data<T>(), sums_at<T>(s, pass.saved[kSums], t));
   });
 }
 
 void RecurrentLayer::forward(Context& context, const Forward& pass) {
+  const State& s = state_of<State>(pass);
   input_sums(context, pass);
   on(pass.saved[kSums], [&]<typename T>() {
     const bool cells = states_ > 1;
-    parallel_rows(context, x_.sequences, hidden_,
-                  Begin<T>{hidden_, continues<T>(pass, 0), state_before<T>(pass, 0),
+    parallel_rows(context, s.x.sequences, s.hidden,
+                  Begin<T>{s.hidden, continues<T>(pass, 0), state_before<T>(pass, 0),
                            cells ? state_before<T>(pass, 1) : nullptr,
                            pass.saved[kHiddenBefore].data<T>(), pass.saved[kCells].data<T>()});
   });
-  for (int64_t t = 0; t < x_.steps; ++t) {
+  for (int64_t t = 0; t < s.x.steps; ++t) {
     hidden_sums(context, pass, t);
     step(context, pass, t);
   }
@@ -231,35 +233,41 @@ void RecurrentLayer::forward(Context& context, const Forward& pass) {
 }
 
 Tensor RecurrentLayer::fixed_sums_diff(Context& context, const Backward& pass) {
-  const Tensor sums = part(pass.workspace, kFixedSums), all = part(pass.workspace, kSumsDiff);
+  const State& s = state_of<State>(pass);
+  const Tensor sums = part(pass, kFixedSums), all = part(pass, kSumsDiff);
   on(sums, [&]<typename T>() {
-    parallel_sum<T>(context, {sums.count(), x_.steps, 1}, OverSteps{all.raw(), sums.count()},
+    parallel_sum<T>(context, {sums.count(), s.x.steps, 1}, OverSteps{all.raw(), sums.count()},
                     {sums.data<T>()});
   });
   return sums;
 }
 
 void RecurrentLayer::fixed_gradients(Context& context, const Backward& pass) {
+  const State& s = state_of<State>(pass);
   const Tensor sums = fixed_sums_diff(context, pass);
   if (const Tensor& dw = pass.parameter_diff[fixed_weights_])
-    fixed_product_->backward_weights(context, pass.bottom[2], sums, dw, Tensor(),
-                                     pass.accumulate[fixed_weights_], false, pass.workspace);
+    s.fixed_product->backward_weights(context, pass.bottom[2], sums, dw, Tensor(),
+                                      pass.accumulate[fixed_weights_], false, pass.workspace);
   if (const Tensor& dx = pass.bottom_diff[2])
-    fixed_product_->backward_data(context, sums, pass.parameters[fixed_weights_], dx,
-                                  pass.workspace);
+    s.fixed_product->backward_data(context, sums, pass.parameters[fixed_weights_], dx,
+                                   pass.workspace);
 }
 
 void RecurrentLayer::hidden_gradient(Context& context, const Backward& pass, int64_t t) {
-  const Tensor diff = part(pass.workspace, kSumsDiff), back = part(pass.workspace, kHiddenDiff);
+  const State& s = state_of<State>(pass);
+  const Tensor diff = part(pass, kSumsDiff), back = part(pass, kHiddenDiff);
   on(diff, [&]<typename T>() {
-    gemm(context, {.m = x_.sequences, .n = hidden_, .k = gates_ * hidden_, .precision = precision_},
-         sums_at<T>(diff, t), pass.parameters[hidden_weights_].template data<T>(), back.data<T>());
+    gemm(context,
+         {.m = s.x.sequences, .n = s.hidden, .k = gates_ * s.hidden, .precision = s.precision},
+         sums_at<T>(s, diff, t), pass.parameters[hidden_weights_].template data<T>(),
+         back.data<T>());
   });
 }
 
 void RecurrentLayer::backward(Context& context, const Backward& pass) {
+  const State& s = state_of<State>(pass);
   begin_backward(context, pass);
-  for (int64_t t = x_.steps - 1; t >= 0; --t) {
+  for (int64_t t = s.x.steps - 1; t >= 0; --t) {
     step_backward(context, pass, t);
     if (t > 0) hidden_gradient(context, pass, t);
   }
@@ -267,22 +275,23 @@ void RecurrentLayer::backward(Context& context, const Backward& pass) {
 }
 
 void RecurrentLayer::outer_gradients(Context& context, const Backward& pass) {
-  const Tensor diff = part(pass.workspace, kSumsDiff);
+  const State& s = state_of<State>(pass);
+  const Tensor diff = part(pass, kSumsDiff);
   on(diff, [&]<typename T>() {
     if (const Tensor& db = pass.parameter_diff[bias_])
-      bias_gradient(context, x_.steps * x_.sequences, gates_ * hidden_, 1, diff.data<T>(),
+      bias_gradient(context, s.x.steps * s.x.sequences, gates_ * s.hidden, 1, diff.data<T>(),
                     db.data<T>(), pass.accumulate[bias_]);
   });
   if (const Tensor& dw = pass.parameter_diff[input_weights_])
-    input_product_->backward_weights(context, pass.bottom[0], diff, dw, Tensor(),
-                                     pass.accumulate[input_weights_], false, pass.workspace);
+    s.input_product->backward_weights(context, pass.bottom[0], diff, dw, Tensor(),
+                                      pass.accumulate[input_weights_], false, pass.workspace);
   if (const Tensor& dw = pass.parameter_diff[hidden_weights_])
-    hidden_product_->backward_weights(context, pass.saved[kHiddenBefore], diff, dw, Tensor(),
-                                      pass.accumulate[hidden_weights_], false, pass.workspace);
+    s.hidden_product->backward_weights(context, pass.saved[kHiddenBefore], diff, dw, Tensor(),
+                                       pass.accumulate[hidden_weights_], false, pass.workspace);
   if (has_fixed()) fixed_gradients(context, pass);
   if (const Tensor& dx = pass.bottom_diff[0])
-    input_product_->backward_data(context, diff, pass.parameters[input_weights_], dx,
-                                  pass.workspace);
+    s.input_product->backward_data(context, diff, pass.parameters[input_weights_], dx,
+                                   pass.workspace);
 }
 
 int64_t RecurrentLayer::multiply_adds(const std::vector<Shape>& bottoms,

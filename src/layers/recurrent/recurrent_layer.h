@@ -6,6 +6,7 @@
 #include "base/host_device.h"
 #include "kernels/conv/dense.h"
 #include "layers/layer.h"
+#include "tensor/part.h"
 
 namespace crema {
 
@@ -42,6 +43,16 @@ class RecurrentLayer : public Layer {
   Inference infer(const std::vector<Shape>& bottoms) const override;
 
   BackwardReads reads() const override { return {true, false}; }
+  // Sizes and kernels of a plan.
+  struct State : LayerState {
+    Extents x = {};
+    int64_t hidden = 0;  // values of a sequence's state
+    DType dtype = DType::f32;
+    Precision precision = Precision::fp32;
+    size_t products_workspace = 0;
+    std::unique_ptr<LinearKernel> input_product, fixed_product, hidden_product;
+    bool last(int64_t t) const { return t + 1 == x.steps; }
+  };
   Prepared prepare(Context& context, const Preparation& preparation) override;
   void forward(Context& context, const Forward& pass) override;
   void backward(Context& context, const Backward& pass) override;
@@ -68,7 +79,7 @@ class RecurrentLayer : public Layer {
   // Gradients of bottoms and parameters, once the part kSumsDiff has all steps.
   virtual void outer_gradients(Context& context, const Backward& pass);
 
-  // The axes of a state after that of the sequences, hidden_ values in total.
+  // The axes of a state after that of the sequences.
   virtual Shape unit_shape(const Shape&) const { return {hidden_}; }
   // Error if x or x_static have other extents than the weights were made for.
   virtual void check_inputs(const std::vector<Shape>& bottoms) const;
@@ -81,19 +92,24 @@ class RecurrentLayer : public Layer {
   // Parts of the workspace. Backward: gradients of the pre-activations of all steps, of h and c of
   // the previous step, and (with one gate) of all h as the outputs read them.
   enum Part { kFixedSums, kSumsDiff, kHiddenDiff, kCellDiff, kOutputDiff, kEnd };
-  Tensor part(const Tensor& workspace, Part part) const;
+  template <typename Pass>
+  Tensor part(const Pass& pass, Part part) const {
+    const State& s = state_of<State>(pass);
+    return part_of(pass.workspace, start_of(s, part), {count_of(s, part)}, s.dtype);
+  }
 
-  // The same, with workspace for the subclass's products.
-  Prepared prepare(Context& context, const Preparation& preparation, size_t products_workspace);
-  // Only the workspace: `products_workspace` bytes, followed by the parts.
-  Prepared lay_out(const Preparation& preparation, size_t products_workspace);
+  // The same for a state that a subclass may have added to, with workspace for its products.
+  Prepared prepare(Context& context, const Preparation& preparation, std::unique_ptr<State> state,
+                   size_t products_workspace);
+  // Only sizes and the workspace: `products_workspace` bytes, followed by the parts.
+  Prepared lay_out(const Preparation& preparation, std::unique_ptr<State> state,
+                   size_t products_workspace);
   // kFixedSums: the gradients of the pre-activations, summed over the steps.
   Tensor fixed_sums_diff(Context& context, const Backward& pass);
 
   bool exposes() const;  // states are bottoms and tops
   int exposed() const { return exposes() ? states_ : 0; }
   bool has_fixed() const { return fixed_weights_ >= 0; }
-  bool last(int64_t t) const { return t + 1 == x_.steps; }
 
   template <typename T>
   const T* state_before(const Forward& pass, int state) const {
@@ -107,24 +123,22 @@ class RecurrentLayer : public Layer {
   template <typename T, typename Pass>
   Continues<T> continues(const Pass& pass, int64_t t) const {
     const bool given = pass.bottom.size() > 1;
-    return {given ? pass.bottom[1].template data<T>() + t * x_.sequences : nullptr, T(t > 0)};
+    const int64_t sequences = state_of<State>(pass).x.sequences;
+    return {given ? pass.bottom[1].template data<T>() + t * sequences : nullptr, T(t > 0)};
   }
   template <typename T>
-  T* sums_at(const Tensor& all, int64_t t) const {
-    return all.data<T>() + t * x_.sequences * gates_ * hidden_;
+  T* sums_at(const State& s, const Tensor& all, int64_t t) const {
+    return all.data<T>() + t * s.x.sequences * gates_ * s.hidden;
   }
   template <typename T>
-  T* units_at(const Tensor& all, int64_t t) const {
-    return all.data<T>() + t * x_.sequences * hidden_;
+  static T* units_at(const State& s, const Tensor& all, int64_t t) {
+    return all.data<T>() + t * s.x.sequences * s.hidden;
   }
 
   const int gates_, states_;
   int64_t hidden_ = 0, fixed_inputs_ = 0;
   // Indices of parameters.
   int input_weights_ = 0, bias_ = 1, fixed_weights_ = -1, hidden_weights_ = 2;
-  // Belongs to the current plan.
-  Extents x_ = {};
-  DType dtype_ = DType::f32;
 
   // For products: their operands are float32.
   static Precision product_precision(const Preparation& preparation) {
@@ -133,13 +147,8 @@ class RecurrentLayer : public Layer {
 
  private:
   void fixed_gradients(Context& context, const Backward& pass);
-
-  Precision precision_ = Precision::fp32;
-  int64_t count_of(Part part) const;
-  size_t start_of(Part part) const;
-
-  size_t products_workspace_ = 0;
-  std::unique_ptr<LinearKernel> input_product_, fixed_product_, hidden_product_;
+  int64_t count_of(const State& s, Part part) const;
+  size_t start_of(const State& s, Part part) const;
 };
 
 }  // namespace crema

@@ -72,6 +72,10 @@ class RnnLayer : public RecurrentLayer {
     add_parameter({hidden_}, params<RecurrentParameter>().bias_filler());
   }
 
+  struct RnnState : State {
+    std::unique_ptr<LinearKernel> output_product;
+  };
+
   Prepared prepare(Context& context, const Preparation& preparation) override {
     const Extents x = extents(preparation.bottoms[0]);
     DenseCase c;
@@ -82,54 +86,59 @@ class RnnLayer : public RecurrentLayer {
     c.backward_weights = preparation.parameter_needs_diff[output_weights()];
     c.dtype = preparation.dtype;
     c.precision = product_precision(preparation);
-    output_product_ = make_dense(context, c);
-    return RecurrentLayer::prepare(context, preparation, output_product_->workspace());
+    auto state = std::make_unique<RnnState>();
+    state->output_product = make_dense(context, c);
+    const size_t workspace = state->output_product->workspace();
+    return RecurrentLayer::prepare(context, preparation, std::move(state), workspace);
   }
 
   void step(Context& context, const Forward& pass, int64_t t) override {
+    const RnnState& s = state_of<RnnState>(pass);
     on(pass.top[0], [&]<typename T>() {
-      const bool more = !last(t);
-      parallel_rows(context, x_.sequences, hidden_,
-                    RnnStep<T>{hidden_, sums_at<T>(pass.saved[kSums], t),
+      const bool more = !s.last(t);
+      parallel_rows(context, s.x.sequences, s.hidden,
+                    RnnStep<T>{s.hidden, sums_at<T>(s, pass.saved[kSums], t),
                                more ? continues<T>(pass, t + 1) : Continues<T>{},
-                               more ? units_at<T>(pass.saved[kHiddenBefore], t + 1) : nullptr,
+                               more ? units_at<T>(s, pass.saved[kHiddenBefore], t + 1) : nullptr,
                                more ? nullptr : state_after<T>(pass, 0)});
     });
   }
 
   void end(Context& context, const Forward& pass) override {
-    output_product_->forward(context, pass.saved[kSums], pass.parameters[output_weights()],
-                             pass.parameters[output_bias()], pass.top[0], pass.workspace);
+    const RnnState& s = state_of<RnnState>(pass);
+    s.output_product->forward(context, pass.saved[kSums], pass.parameters[output_weights()],
+                              pass.parameters[output_bias()], pass.top[0], pass.workspace);
     pointwise(context, Squash{}, pass.top[0], pass.top[0]);
   }
 
   void begin_backward(Context& context, const Backward& pass) override {
+    const RnnState& s = state_of<RnnState>(pass);
     // Stores the gradient of the outputs' pre-activations, which is used up before the steps begin.
-    const Tensor diff = part(pass.workspace, kSumsDiff), dh = part(pass.workspace, kOutputDiff);
+    const Tensor diff = part(pass, kSumsDiff), dh = part(pass, kOutputDiff);
     pointwise(context, SquashGradient{}, diff, pass.top_diff[0], pass.top[0]);
     if (const Tensor& dw = pass.parameter_diff[output_weights()])
-      output_product_->backward_weights(context, pass.saved[kSums], diff, dw, Tensor(),
-                                        pass.accumulate[output_weights()], false, pass.workspace);
+      s.output_product->backward_weights(context, pass.saved[kSums], diff, dw, Tensor(),
+                                         pass.accumulate[output_weights()], false, pass.workspace);
     if (const Tensor& db = pass.parameter_diff[output_bias()]) {
       on(diff, [&]<typename T>() {
-        bias_gradient(context, x_.steps * x_.sequences, hidden_, 1, diff.data<T>(), db.data<T>(),
+        bias_gradient(context, s.x.steps * s.x.sequences, s.hidden, 1, diff.data<T>(), db.data<T>(),
                       pass.accumulate[output_bias()]);
       });
     }
-    output_product_->backward_data(context, diff, pass.parameters[output_weights()], dh,
-                                   pass.workspace);
+    s.output_product->backward_data(context, diff, pass.parameters[output_weights()], dh,
+                                    pass.workspace);
   }
 
   void step_backward(Context& context, const Backward& pass, int64_t t) override {
+    const RnnState& s = state_of<RnnState>(pass);
     on(pass.saved[kSums], [&]<typename T>() {
-      const bool more = !last(t);
-      parallel_rows(
-          context, x_.sequences, hidden_,
-          RnnStepBackward<T>{hidden_, sums_at<T>(pass.saved[kSums], t),
-                             more ? continues<T>(pass, t + 1) : Continues<T>{},
-                             units_at<T>(part(pass.workspace, kOutputDiff), t),
-                             more ? part(pass.workspace, kHiddenDiff).template data<T>() : nullptr,
-                             sums_at<T>(part(pass.workspace, kSumsDiff), t)});
+      const bool more = !s.last(t);
+      parallel_rows(context, s.x.sequences, s.hidden,
+                    RnnStepBackward<T>{s.hidden, sums_at<T>(s, pass.saved[kSums], t),
+                                       more ? continues<T>(pass, t + 1) : Continues<T>{},
+                                       units_at<T>(s, part(pass, kOutputDiff), t),
+                                       more ? part(pass, kHiddenDiff).template data<T>() : nullptr,
+                                       sums_at<T>(s, part(pass, kSumsDiff), t)});
     });
   }
 
@@ -137,8 +146,6 @@ class RnnLayer : public RecurrentLayer {
                         const std::vector<Shape>& tops) const override {
     return RecurrentLayer::multiply_adds(bottoms, tops) + tops[0].count() * hidden_;
   }
-
-  std::unique_ptr<LinearKernel> output_product_;
 };
 
 }  // namespace

@@ -40,16 +40,21 @@ class ConcatLayer : public Layer {
   }
 
   void forward(Context& context, const Forward& pass) override {
-    concat_pieces(context, axis_of(pass.bottom[0].shape()), extents_, pass.bottom, pass.top[0]);
+    concat_pieces(context, axis_of(pass.bottom[0].shape()), state_of<State>(pass).extents,
+                  pass.bottom, pass.top[0]);
   }
 
   bool recomputes() const override { return true; }
   void recompute(Context& context, const Forward& pass) override { forward(context, pass); }
 
+  struct State : LayerState {
+    std::vector<int64_t> extents;  // of the bottoms along the axis
+  };
+
   Prepared prepare(Context& context, const Preparation& preparation) override {
-    extents_.clear();
-    for (const Shape& shape : preparation.bottoms) extents_.push_back(shape[axis_of(shape)]);
     Prepared prepared;
+    State& state = prepared.make_state<State>();
+    for (const Shape& shape : preparation.bottoms) state.extents.push_back(shape[axis_of(shape)]);
     prepared.top_edge.gradient_parts = max_fused_wholes(context, preparation.tops[0].count());
     return prepared;
   }
@@ -58,10 +63,9 @@ class ConcatLayer : public Layer {
     std::vector<Tensor> parts = {pass.top_diff[0]};
     const std::vector<Tensor>& more = pass.top_edge.gradient_parts;
     parts.insert(parts.end(), more.begin(), more.end());
-    split_pieces(context, axis_of(parts[0].shape()), extents_, parts, pass.bottom_diff);
+    split_pieces(context, axis_of(parts[0].shape()), state_of<State>(pass).extents, parts,
+                 pass.bottom_diff);
   }
-
-  std::vector<int64_t> extents_;  // of the bottoms along the axis
 };
 
 }  // namespace

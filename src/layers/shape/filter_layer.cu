@@ -70,11 +70,12 @@ class FilterLayer : public Layer {
     const Tensor& on_device = pass.saved[0];
     copy_bytes(context, on_device.raw(), on_device.device(), positions.data(), Device::cpu,
                on_device.bytes());
-    tops_.clear();
+    std::vector<Shape>& tops = state_of<DynamicTops>(pass).tops;
+    tops.clear();
     for (int i = 0; i < items(); ++i) {
       const Tensor &x = pass.bottom[i], &y = pass.top[i];
-      tops_.push_back(y.shape());
-      tops_.back()[0] = chosen;
+      tops.push_back(y.shape());
+      tops.back()[0] = chosen;
       const int64_t rows = x.shape()[0], columns = x.shape().count(1);
       on_real(x, [&]<typename T>() {
         parallel_rows(context, rows, columns,
@@ -82,8 +83,6 @@ class FilterLayer : public Layer {
       });
     }
   }
-
-  std::vector<Shape> dynamic_tops() const override { return tops_; }
 
   void backward(Context& context, const Backward& pass) override {
     for (int i = 0; i < items(); ++i) {
@@ -101,8 +100,6 @@ class FilterLayer : public Layer {
       });
     }
   }
-
-  std::vector<Shape> tops_;  // from the last forward pass
 };
 
 }  // namespace

@@ -123,20 +123,22 @@ ConvCase ConvolutionBase::case_of(const Preparation& preparation) const {
 
 Prepared ConvolutionBase::prepare(Context& context, const Preparation& preparation) {
   const ConvCase c = case_of(preparation);
-  fused_relu_ = c.relu_gradient_applied;
-  conv_ = make_conv(context, c);
   Prepared prepared;
+  State& state = prepared.make_state<State>();
+  state.fused_relu = c.relu_gradient_applied;
+  state.kernel = make_conv(context, c);
+  const LinearKernel& kernel = *state.kernel;
   prepared.parameter_formats.resize(parameters().size());
-  prepared.parameter_formats[0] = conv_->weights_format();
+  prepared.parameter_formats[0] = kernel.weights_format();
   prepared.half_parameters.assign(parameters().size(), is_half(c.dtype));
-  prepared.workspace = conv_->workspace();
-  const LinearKernelFeatures features = conv_->features();
+  prepared.workspace = kernel.workspace();
+  const LinearKernelFeatures features = kernel.features();
   prepared.adds_gradients = features.atomic_wgrad;
   prepared.top_edge.statistics = c.statistics && features.forward_statistics;
   Edge& bottom = prepared.bottom_edge;
   bottom.affine = c.affine_input && features.forward_affine_input;
   bottom.affine_gradient = bottom.affine && features.wgrad_affine_input;
-  if (fused_relu_) prepared.reads = {true, false};
+  if (state.fused_relu) prepared.reads = {true, false};
   return prepared;
 }
 
@@ -164,7 +166,9 @@ bool ConvolutionBase::accumulates(const Backward& pass, size_t parameter, size_t
 }
 
 void ConvolutionBase::backward(Context& context, const Backward& pass) {
-  const LinearKernelFeatures features = transposed() ? LinearKernelFeatures{} : conv_->features();
+  const State& state = state_of<State>(pass);
+  const LinearKernelFeatures features =
+      transposed() ? LinearKernelFeatures{} : state.kernel->features();
   for (size_t i = 0; i < pass.top_diff.size(); ++i) {
     if (!pass.top_diff[i]) {
       if (pass.bottom_diff[i]) zero(context, pass.bottom_diff[i]);
@@ -176,7 +180,7 @@ void ConvolutionBase::backward(Context& context, const Backward& pass) {
     const bool fuses_db = features.bias_gradient && pass.parameter_diff[0];
     const Tensor fused_db = fuses_db ? db : Tensor(), separate_db = fuses_db ? Tensor() : db;
     const bool separate_relu =
-        relu_ && !fused_relu_ && (!features.relu_gradient || bool(separate_db));
+        relu_ && !state.fused_relu && (!features.relu_gradient || bool(separate_db));
     if (separate_relu || separate_db)
       backward_relu_and_bias(context, pass, i, separate_relu, separate_db);
     // Whatever adds to a gradient made on a side stream must run there, too.

@@ -37,6 +37,11 @@ class ConvolutionBase : public Layer {
   virtual int64_t extent(size_t axis, int64_t bottom) const = 0;
   // True if the layer's forward is the kernel's data gradient.
   virtual bool transposed() const = 0;
+  struct State : LayerState {
+    std::unique_ptr<LinearKernel> kernel;
+    bool fused_relu = false;  // by all readers: see Edge
+  };
+
   // False: not done, as the kernel does not fuse the gradients. db: as below.
   virtual bool backward_both(Context&, const Backward&, size_t, const Tensor&) { return false; }
   virtual void backward_bottom(Context& context, const Backward& pass, size_t i) = 0;
@@ -55,8 +60,6 @@ class ConvolutionBase : public Layer {
   int64_t channels_ = 0, outputs_ = 0, groups_ = 1;
   bool bias_ = true;
   std::optional<float> relu_;  // negative slope, if a ReLU has been fused
-  bool fused_relu_ = false;    // by all readers: see Edge
-  std::unique_ptr<LinearKernel> conv_;
 
  private:
   Shape with_one_outer(const Shape& shape) const;

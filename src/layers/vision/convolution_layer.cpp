@@ -34,25 +34,30 @@ class ConvolutionLayer : public ConvolutionBase {
   bool transposed() const override { return false; }
 
   void forward(Context& context, const Forward& pass) override {
+    LinearKernel& kernel = *state_of<State>(pass).kernel;
     if (pass.top_edge.statistics) {
-      return conv_->forward_with_statistics(
+      return kernel.forward_with_statistics(
           context, view(pass.bottom[0]), pass.bottom_edge(0).affine, pass.parameters[0],
           view(pass.top[0]), pass.top_edge.statistics, pass.workspace);
     }
     for (size_t i = 0; i < pass.bottom.size(); ++i) {
-      conv_->forward(context, view(pass.bottom[i]), pass.parameters[0],
+      kernel.forward(context, view(pass.bottom[i]), pass.parameters[0],
                      bias_ ? pass.parameters[1] : Tensor(), view(pass.top[i]), pass.workspace);
     }
   }
 
   // If the gradient has already been taken through the ReLU, doing so again changes nothing.
-  bool with_relu() const { return relu_ && !fused_relu_ && conv_->features().relu_gradient; }
+  bool with_relu(const Backward& pass) const {
+    const State& state = state_of<State>(pass);
+    return relu_ && !state.fused_relu && state.kernel->features().relu_gradient;
+  }
 
   bool backward_both(Context& context, const Backward& pass, size_t i, const Tensor& db) override {
-    if (!conv_->features().fused_gradients) return false;
-    conv_->backward_both(context, view(pass.bottom[i]),
-                         with_relu() ? OutputGradient(view(pass.top_diff[i]), view(pass.top[i]))
-                                     : OutputGradient(view(pass.top_diff[i])),
+    LinearKernel& kernel = *state_of<State>(pass).kernel;
+    if (!kernel.features().fused_gradients) return false;
+    kernel.backward_both(context, view(pass.bottom[i]),
+                         with_relu(pass) ? OutputGradient(view(pass.top_diff[i]), view(pass.top[i]))
+                                         : OutputGradient(view(pass.top_diff[i])),
                          pass.parameters[0], view(pass.bottom_diff[i]), pass.parameter_diff[0], db,
                          accumulates(pass, 0, i), db && accumulates(pass, 1, i), pass.workspace);
     return true;
@@ -60,23 +65,26 @@ class ConvolutionLayer : public ConvolutionBase {
 
   void backward_weights(Context& context, const Backward& pass, size_t i,
                         const Tensor& db) override {
+    LinearKernel& kernel = *state_of<State>(pass).kernel;
     if (pass.bottom_edge.affine) {
-      return conv_->backward_weights_affine(context, view(pass.bottom[i]), pass.bottom_edge.affine,
+      return kernel.backward_weights_affine(context, view(pass.bottom[i]), pass.bottom_edge.affine,
                                             view(pass.top_diff[i]), pass.parameter_diff[0],
                                             accumulates(pass, 0, i), pass.side_workspace);
     }
-    conv_->backward_weights(context, view(pass.bottom[i]),
-                            with_relu() ? OutputGradient(view(pass.top_diff[i]), view(pass.top[i]))
-                                        : OutputGradient(view(pass.top_diff[i])),
+    kernel.backward_weights(context, view(pass.bottom[i]),
+                            with_relu(pass)
+                                ? OutputGradient(view(pass.top_diff[i]), view(pass.top[i]))
+                                : OutputGradient(view(pass.top_diff[i])),
                             pass.parameter_diff[0], db, accumulates(pass, 0, i),
                             db && accumulates(pass, 1, i), pass.side_workspace);
   }
 
   void backward_bottom(Context& context, const Backward& pass, size_t i) override {
-    conv_->backward_data(context,
-                         with_relu() ? OutputGradient(view(pass.top_diff[i]), view(pass.top[i]))
-                                     : OutputGradient(view(pass.top_diff[i])),
-                         pass.parameters[0], view(pass.bottom_diff[i]), pass.workspace);
+    state_of<State>(pass).kernel->backward_data(
+        context,
+        with_relu(pass) ? OutputGradient(view(pass.top_diff[i]), view(pass.top[i]))
+                        : OutputGradient(view(pass.top_diff[i])),
+        pass.parameters[0], view(pass.bottom_diff[i]), pass.workspace);
   }
 };
 

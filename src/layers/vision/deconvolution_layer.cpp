@@ -27,9 +27,10 @@ class DeconvolutionLayer : public ConvolutionBase {
   bool transposed() const override { return true; }
 
   void forward(Context& context, const Forward& pass) override {
+    LinearKernel& kernel = *state_of<State>(pass).kernel;
     for (size_t i = 0; i < pass.bottom.size(); ++i) {
       const Tensor y = view(pass.top[i]);
-      conv_->backward_data(context, view(pass.bottom[i]), pass.parameters[0], y, pass.workspace);
+      kernel.backward_data(context, view(pass.bottom[i]), pass.parameters[0], y, pass.workspace);
       if (!bias_) continue;
       const bool last = y.format().order == Order::channels_last;
       const int64_t points = y.shape().count(2);
@@ -41,14 +42,14 @@ class DeconvolutionLayer : public ConvolutionBase {
   }
 
   void backward_weights(Context& context, const Backward& pass, size_t i, const Tensor&) override {
-    conv_->backward_weights(context, view(pass.top_diff[i]), view(pass.bottom[i]),
-                            pass.parameter_diff[0], Tensor(), accumulates(pass, 0, i), false,
-                            pass.side_workspace);
+    state_of<State>(pass).kernel->backward_weights(
+        context, view(pass.top_diff[i]), view(pass.bottom[i]), pass.parameter_diff[0], Tensor(),
+        accumulates(pass, 0, i), false, pass.side_workspace);
   }
 
   void backward_bottom(Context& context, const Backward& pass, size_t i) override {
-    conv_->forward(context, view(pass.top_diff[i]), pass.parameters[0], Tensor(),
-                   view(pass.bottom_diff[i]), pass.workspace);
+    state_of<State>(pass).kernel->forward(context, view(pass.top_diff[i]), pass.parameters[0],
+                                          Tensor(), view(pass.bottom_diff[i]), pass.workspace);
   }
 };
 

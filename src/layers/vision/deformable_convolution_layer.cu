@@ -158,11 +158,15 @@ class DeformableConvolutionLayer : public Layer {
     return t;
   }
 
+  struct State : LayerState {
+    Precision precision = Precision::fp32;
+  };
+
   // Workspace: the columns of an image, and in backward their gradient.
   Prepared prepare(Context&, const Preparation& preparation) override {
-    precision_ = preparation.precision;
     const Taps t = taps(preparation.bottoms[0], preparation.tops[0]);
     Prepared prepared;
+    prepared.make_state<State>().precision = preparation.precision;
     prepared.workspace = static_cast<size_t>((preparation.backward ? 2 : 1) * t.channels *
                                              t.count() * t.positions()) *
                          size_of(preparation.dtype);
@@ -170,10 +174,12 @@ class DeformableConvolutionLayer : public Layer {
   }
 
   // The products of all groups: weights (M, K), columns (K, N).
-  Gemm product(const Taps& t) const {
+  template <typename Pass>
+  Gemm product(const Pass& pass, const Taps& t) const {
     const int64_t groups = p().group(), m = p().num_output() / groups,
                   k = t.channels / groups * t.count(), n = t.positions();
-    Gemm g{.m = m, .n = n, .k = k, .batch = groups, .precision = precision_};
+    Gemm g{.m = m, .n = n, .k = k, .batch = groups};
+    g.precision = state_of<State>(pass).precision;
     g.batch_stride_a = m * k, g.batch_stride_b = k * n, g.batch_stride_c = m * n;
     return g;
   }
@@ -187,7 +193,7 @@ class DeformableConvolutionLayer : public Layer {
         const T* offsets = pass.bottom[1].data<T>() + n * pass.bottom[1].shape().count(1);
         parallel_rows(context, t.channels * t.count(), t.positions(),
                       ColumnsBody<T>{t, x.data<T>() + n * x.shape().count(1), offsets, columns});
-        gemm<T>(context, product(t), pass.parameters[0].data<T>(), columns,
+        gemm<T>(context, product(pass, t), pass.parameters[0].data<T>(), columns,
                 y.data<T>() + n * y.shape().count(1));
       }
       if (p().bias_term())
@@ -212,20 +218,20 @@ class DeformableConvolutionLayer : public Layer {
                       of_offsets = n * pass.bottom[1].shape().count(1);
         const T *image = x.data<T>() + of_x, *offsets = pass.bottom[1].data<T>() + of_offsets;
         const T* slopes = dy.data<T>() + n * dy.shape().count(1);
-        const Gemm forward = product(t);
+        const Gemm forward = product(pass, t);
         if (dw) {
           parallel_rows(context, t.channels * t.count(), t.positions(),
                         ColumnsBody<T>{t, image, offsets, columns});
           Gemm g{.transpose_b = true, .m = forward.m, .n = forward.k, .k = forward.n};
           g.beta = n > 0 || pass.accumulate[0] ? 1.f : 0.f;
-          g.batch = forward.batch, g.precision = precision_;
+          g.batch = forward.batch, g.precision = forward.precision;
           g.batch_stride_a = forward.batch_stride_c, g.batch_stride_b = forward.batch_stride_b;
           g.batch_stride_c = forward.batch_stride_a;
           gemm<T>(context, g, slopes, columns, dw.data<T>());
         }
         if (!dx && !d_offsets) continue;
         Gemm g{.transpose_a = true, .m = forward.k, .n = forward.n, .k = forward.m};
-        g.batch = forward.batch, g.precision = precision_;
+        g.batch = forward.batch, g.precision = forward.precision;
         g.batch_stride_a = forward.batch_stride_a, g.batch_stride_b = forward.batch_stride_c;
         g.batch_stride_c = forward.batch_stride_b;
         gemm<T>(context, g, pass.parameters[0].data<T>(), slopes, d_columns);
@@ -241,7 +247,6 @@ class DeformableConvolutionLayer : public Layer {
   }
 
   SpatialParams spatial_;
-  Precision precision_ = Precision::fp32;
 };
 
 }  // namespace

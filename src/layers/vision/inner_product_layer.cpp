@@ -110,11 +110,19 @@ class InnerProductLayer : public Layer {
     return {{y}, {}};
   }
 
+  struct State : LayerState {
+    std::unique_ptr<LinearKernel> kernel;  // if the weights are parameters
+    ProductOfBottoms product;              // if they are a bottom
+    bool fused_relu = false;               // by all readers: see Edge
+  };
+
   Prepared prepare(Context& context, const Preparation& preparation) override {
+    Prepared prepared;
+    State& state = prepared.make_state<State>();
     if (given_) {
-      product_ = {preparation.bottoms[0].count(0, axis_), inputs_,
-                  outputs_of(preparation.bottoms[1]), transposed_, preparation.precision};
-      return {};
+      state.product = {preparation.bottoms[0].count(0, axis_), inputs_,
+                       outputs_of(preparation.bottoms[1]), transposed_, preparation.precision};
+      return prepared;
     }
     DenseCase c;
     c.rows = preparation.bottoms[0].count(0, axis_);
@@ -123,24 +131,24 @@ class InnerProductLayer : public Layer {
     c.transposed = transposed_;
     c.bias = bias_;
     c.relu = relu_;
-    c.relu_gradient_applied = fused_relu_ = preparation.top_edge.relu;
+    c.relu_gradient_applied = state.fused_relu = preparation.top_edge.relu;
     c.dropout = dropout_.drops;
     c.backward_data = preparation.bottom_needs_diff[0];
     c.backward_weights = preparation.parameter_needs_diff[0];
     c.dtype = preparation.storage;
     c.precision = preparation.precision;
-    dense_ = make_dense(context, c);
+    std::unique_ptr<LinearKernel>& kernel = state.kernel;
+    kernel = make_dense(context, c);
     const Format weights = dense_weights_format(preparation);
     const Shape& w = parameters()[0].shape;
     const Format given = preparation.parameter_formats[0].value_or(weights);
     if (!same_layout(given, weights, w))
-      dense_ = with_weights_in(given, std::move(dense_), w, c.dtype, weights);
-    Prepared prepared;
+      kernel = with_weights_in(given, std::move(kernel), w, c.dtype, weights);
     prepared.parameter_formats.resize(parameters().size());
     prepared.parameter_formats[0] = given;
     prepared.half_parameters.assign(parameters().size(), is_half(c.dtype));
-    prepared.workspace = dense_->workspace();
-    if (fused_relu_) prepared.reads = {true, false};
+    prepared.workspace = kernel->workspace();
+    if (state.fused_relu) prepared.reads = {true, false};
     if (normalized_) {
       const size_t lengths = static_cast<size_t>(outputs_) * size_of(preparation.dtype);
       prepared.workspace = std::max(prepared.workspace, lengths);
@@ -155,33 +163,36 @@ class InnerProductLayer : public Layer {
   }
 
   void forward(Context& context, const Forward& pass) override {
+    const State& state = state_of<State>(pass);
     if (given_) {
       const Tensor b = !bias_                  ? Tensor()
                        : !parameters().empty() ? pass.parameters[0]
                                                : pass.bottom[2];
-      return product_.forward(context, pass.bottom[0], pass.bottom[1], b, pass.top[0]);
+      return state.product.forward(context, pass.bottom[0], pass.bottom[1], b, pass.top[0]);
     }
     if (normalized_) l2_normalize_rows(context, 1e-6, pass.parameters[0], pass.workspace);
     const Tensor &x = pass.bottom[0], &w = pass.parameters[0], &y = pass.top[0];
     const Tensor b = bias_ ? pass.parameters[1] : Tensor();
-    if (!dropout_.changes()) return dense_->forward(context, x, w, b, y, pass.workspace);
-    dense_->forward_with_dropout(context, x, w, b, y, mask(context, pass), pass.workspace);
+    if (!dropout_.changes()) return state.kernel->forward(context, x, w, b, y, pass.workspace);
+    state.kernel->forward_with_dropout(context, x, w, b, y, mask(context, pass), pass.workspace);
   }
 
   void backward_given(Context& context, const Backward& pass) const {
     Tensor db;
     if (bias_) db = !parameters().empty() ? pass.parameter_diff[0] : pass.bottom_diff[2];
-    product_.backward(context, pass.bottom[0], pass.bottom[1], pass.top_diff[0],
-                      pass.bottom_diff[0], pass.bottom_diff[1], db,
-                      bias_ && !parameters().empty() && pass.accumulate[0]);
+    state_of<State>(pass).product.backward(
+        context, pass.bottom[0], pass.bottom[1], pass.top_diff[0], pass.bottom_diff[0],
+        pass.bottom_diff[1], db, bias_ && !parameters().empty() && pass.accumulate[0]);
   }
 
   void backward(Context& context, const Backward& pass) override {
     if (given_) return backward_given(context, pass);
+    const State& state = state_of<State>(pass);
+    LinearKernel& kernel = *state.kernel;
     const Tensor &dy = pass.top_diff[0], &dw = pass.parameter_diff[0];
     const Tensor db = bias_ ? pass.parameter_diff[1] : Tensor();
-    const bool masks = relu_.on && !fused_relu_;
-    const LinearKernelFeatures features = dense_->features();
+    const bool masks = relu_.on && !state.fused_relu;
+    const LinearKernelFeatures features = kernel.features();
     OutputGradient g =
         masks && features.relu_gradient ? OutputGradient(dy, pass.top[0]) : OutputGradient(dy);
     // The kernel fuses ReLU and bias: both or neither.
@@ -206,13 +217,13 @@ class InnerProductLayer : public Layer {
     if (!inside && (masks || !dw)) relu_and_bias();
     const auto bottom = [&] {
       if (const Tensor& dx = pass.bottom_diff[0])
-        dense_->backward_data(context, g, pass.parameters[0], dx, pass.workspace);
+        kernel.backward_data(context, g, pass.parameters[0], dx, pass.workspace);
     };
     if (!dw) return bottom();
     const auto weights = [&] {
       if (!inside && !masks) relu_and_bias();
-      dense_->backward_weights(context, pass.bottom[0], g, dw, inside ? db : Tensor(),
-                               pass.accumulate[0], db && pass.accumulate[1], pass.side_workspace);
+      kernel.backward_weights(context, pass.bottom[0], g, dw, inside ? db : Tensor(),
+                              pass.accumulate[0], db && pass.accumulate[1], pass.side_workspace);
     };
     context.on_side_stream(pass.side_stream, weights, bottom);
   }
@@ -227,10 +238,7 @@ class InnerProductLayer : public Layer {
   bool transposed_ = false, bias_ = true, normalized_ = false;
   bool given_ = false;  // the weights are a bottom
   Relu relu_;
-  bool fused_relu_ = false;  // by all readers: see Edge
   DropoutParams dropout_;
-  std::unique_ptr<LinearKernel> dense_;
-  ProductOfBottoms product_;
 };
 
 REGISTER_FUSED(InnerProductLayer, "InnerProduct+ReLU", "InnerProduct+ReLU+Dropout");

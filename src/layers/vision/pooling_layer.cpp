@@ -225,7 +225,6 @@ class PoolingLayer : public Layer {
     PoolWindow w;
     w.method = method_;
     w.count_padding = all.count_padding;
-    w.relu_before = relu_before_;
     w.relu_after = relu_after_;
     const size_t lacking = 3 - all.kernel.size();
     for (size_t axis = 0; axis < all.kernel.size(); ++axis) {
@@ -265,11 +264,16 @@ class PoolingLayer : public Layer {
     return {tops, {{y, window(x).index_dtype()}}};
   }
 
+  struct State : LayerState {
+    bool relu_before = false;  // see Edge
+  };
+
   Prepared prepare(Context&, const Preparation& preparation) override {
     require(!relu_after_ || can_end_in_relu(),
             "only a MAX pooling of one to three spatial axes can end in a ReLU, of slope 0");
-    relu_before_ = preparation.bottom_edge.relu;
-    return {};
+    Prepared prepared;
+    prepared.make_state<State>().relu_before = preparation.bottom_edge.relu;
+    return prepared;
   }
 
   void forward(Context& context, const Forward& pass) override {
@@ -281,6 +285,7 @@ class PoolingLayer : public Layer {
                       index, mask);
     } else {
       PoolWindow w = window(x);
+      w.relu_before = state_of<State>(pass).relu_before;
       w.first_image = values_before(pass.share, x[0]);
       pool_forward(context, w, context.random(id(), pass.pass, pass.live_pass), pass.bottom[0],
                    pass.top[0], index, mask);
@@ -296,8 +301,9 @@ class PoolingLayer : public Layer {
       pool_nd_backward(context, axes(x), method_ == PoolMethod::average, index, pass.top_diff[0],
                        pass.bottom_diff[0]);
     } else {
-      pool_backward(context, window(x), pass.bottom[0], index, pass.top_diff[0],
-                    pass.bottom_diff[0]);
+      PoolWindow w = window(x);
+      w.relu_before = state_of<State>(pass).relu_before;
+      pool_backward(context, w, pass.bottom[0], index, pass.top_diff[0], pass.bottom_diff[0]);
     }
   }
 
@@ -309,7 +315,7 @@ class PoolingLayer : public Layer {
   PoolMethod method_ = PoolMethod::max;
   PoolNd axes_;             // of a global pooling, without the kernel
   bool many_axes_ = false;  // more than three, or with dilation: kernels/pool/pool_nd.h
-  bool relu_before_ = false, relu_after_ = false;
+  bool relu_after_ = false;
 };
 
 REGISTER_FUSED(PoolingLayer, "Pooling+ReLU");

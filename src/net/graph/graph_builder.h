@@ -32,8 +32,4 @@ void infer_shapes(Graph& graph);
 // whose bottoms change become stale.
 void infer_shapes(Graph& graph, int first, int last);
 
-// The same graph with its own layers, except for sources and layers without tops, for a plan that
-// exists next to that of `graph`: a layer's kernels are those of the last plan it was in.
-Graph with_own_layers(Context& context, const Graph& graph, const std::string& folder);
-
 }  // namespace crema

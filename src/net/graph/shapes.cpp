@@ -1,9 +1,6 @@
 #include "net/graph/shapes.h"
 
-#include "layers/python_hook.h"
 #include "net/graph/graph_builder.h"
-#include "net/graph/graph_parameters.h"
-#include "net/graph/silent_during.h"
 
 namespace crema {
 
@@ -46,22 +43,6 @@ void infer_shapes(Graph& graph, int first, int last) {
     });
     node.stale = false;
   }
-}
-
-Graph with_own_layers(Context& context, const Graph& graph, const std::string& folder) {
-  const SilentDuring silent(context);  // what layers say in their setup was said once
-  Graph copy = graph;
-  for (Node& node : copy.nodes) {
-    if (node.bottoms.empty() || node.tops.empty()) continue;
-    if (python_object(*node.layer)) continue;  // what its author keeps in the object is there once
-    std::vector<Shape> bottoms;
-    for (const int value : node.bottoms) bottoms.push_back(graph.values[value].shape);
-    at_layer(node.place, [&] {
-      node.layer = make_layer(node.message, node.layer->training(), folder);
-      node.layer->setup(context, bottoms);
-    });
-  }
-  return copy;
 }
 
 }  // namespace crema

@@ -102,7 +102,8 @@ class Fuser {
   // False: not done, as it is not profitable.
   bool fuse(const std::vector<int>& members, const std::string& type) {
     PlanNode& first = plan_.nodes[members.front()];
-    PlanNode fused = first;
+    PlanNode fused;
+    static_cast<Node&>(fused) = first;
     for (size_t m = 1; m < members.size(); ++m) {
       const PlanNode& next = plan_.nodes[members[m]];
       LayerParameter more = next.message;
@@ -131,9 +132,9 @@ class Fuser {
     fused.layer = make_layer(fused.message, first.layer->training(), first.layer->folder());
     std::vector<Shape> bottoms;
     for (int value : fused.bottoms) bottoms.push_back(plan_.values[value].shape);
+    fused.layer->share_rng_of(*plan_.nodes[members.back()].layer);
     fused.layer->setup(context_, bottoms);
     if (!fused.layer->is_profitable(context_, bottoms, plan_.precision_of(fused))) return false;
-    fused.layer->share_rng_of(*plan_.nodes[members.back()].layer);
     for (int member : members) dead_[member] = true;
     // At the place of the last member: there all its bottoms exist.
     plan_.nodes[members.back()] = std::move(fused);

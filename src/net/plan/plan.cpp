@@ -193,6 +193,7 @@ void Plan::bind(PlanNode& node, const std::vector<Parameter>& parameters) {
     f.bottom_edges[0].affine = affine_of(maker);
   }
   f.workspace = workspace(node.storages.forward_workspace);
+  f.state = b.state = node.prepared.state.get();
   b.parameters = f.parameters;
   b.saved = f.saved;
   b.workspace = workspace(node.storages.backward_workspace);

@@ -127,6 +127,10 @@ class DetectNetTransformationLayer : public Layer {
             {}};
   }
 
+  struct State : LayerState {
+    Tensor class_pairs, mean;  // on the device
+  };
+
   Prepared prepare(Context& context, const Preparation& preparation) override {
     const Shape& x = preparation.bottoms[0];
     const auto upload = [&](const std::vector<float>& values) {
@@ -134,9 +138,10 @@ class DetectNetTransformationLayer : public Layer {
       from_floats(context, values.data(), tensor);
       return tensor;
     };
-    class_pairs_ = upload(classes_);
-    mean_ = upload(means_.empty() ? scaled_mean(x[2], x[3]) : means_);
     Prepared prepared;
+    State& state = prepared.make_state<State>();
+    state.class_pairs = upload(classes_);
+    state.mean = upload(means_.empty() ? scaled_mean(x[2], x[3]) : means_);
     prepared.workspace = x[0] * sizeof(DetectNetChange) +
                          x[0] * rows(preparation.bottoms[1]) * sizeof(TargetBox) +
                          x.count() * size_of(preparation.dtype);
@@ -209,6 +214,7 @@ class DetectNetTransformationLayer : public Layer {
   }
 
   void forward(Context& context, const Forward& pass) override {
+    const State& state = state_of<State>(pass);
     const Tensor &x = pass.bottom[0], &boxes = pass.bottom[1], &y = pass.top[0], &map = pass.top[1];
     const Shape& in = x.shape();
     const int64_t images = in[0], positions = in[2] * in[3], count = rows(boxes.shape());
@@ -221,14 +227,15 @@ class DetectNetTransformationLayer : public Layer {
       if (context.device() == Device::cpu) check_headers<T>(boxes, count);
       T* colours = reinterpret_cast<T*>(targets + images * count);
       parallel_rows(context, images, positions,
-                    ShiftHue<T>{x.data<T>(), colours, mean_.data<float>(), positions,
-                                mean_.count() > 3 ? 1 : 0, changes});
+                    ShiftHue<T>{x.data<T>(), colours, state.mean.data<float>(), positions,
+                                state.mean.count() > 3 ? 1 : 0, changes});
       parallel_rows(
           context, images * y.shape()[2], y.shape()[3],
           MovePixels<T>{colours, y.data<T>(), in[2], in[3], y.shape()[2], y.shape()[3], changes});
-      parallel_for(context, images * count,
-                   MoveBoxes<T>{boxes.data<T>(), count, changes, in[3], rule(),
-                                class_pairs_.data<float>(), class_pairs_.count() / 2, targets});
+      parallel_for(
+          context, images * count,
+          MoveBoxes<T>{boxes.data<T>(), count, changes, in[3], rule(),
+                       state.class_pairs.data<float>(), state.class_pairs.count() / 2, targets});
       parallel_rows(context, images * map.shape()[2], map.shape()[3],
                     FillMaps<T>{boxes.data<T>(), targets, count, map.shape()[1], map.shape()[2],
                                 map.shape()[3], static_cast<double>(p().stride()), map.data<T>()});
@@ -238,7 +245,6 @@ class DetectNetTransformationLayer : public Layer {
   std::vector<float> classes_, means_;
   Mean mean_image_;
   int64_t channels_ = 0;
-  Tensor class_pairs_, mean_;
 };
 
 }  // namespace

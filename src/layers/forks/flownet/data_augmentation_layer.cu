@@ -61,11 +61,17 @@ class DataAugmentationLayer : public Layer {
     return {{{x[0], x[1], height(x), width(x)}}, {}};
   }
 
+  struct State : LayerState {
+    Tensor mean;  // empty: measured, or none
+  };
+
   Prepared prepare(Context& context, const Preparation& preparation) override {
-    if (p().mean_size() == 0) return {};
-    mean_ = Tensor(context, Shape{p().mean_size()}, preparation.dtype);
-    from_floats(context, p().mean().data(), mean_);
-    return {};
+    Prepared prepared;
+    Tensor& mean = prepared.make_state<State>().mean;
+    if (p().mean_size() == 0) return prepared;
+    mean = Tensor(context, Shape{p().mean_size()}, preparation.dtype);
+    from_floats(context, p().mean().data(), mean);
+    return prepared;
   }
 
   void forward(Context& context, const Forward& pass) override {
@@ -73,7 +79,7 @@ class DataAugmentationLayer : public Layer {
     const bool measured = p().recompute_mean() > 0;
     on(x, [&]<typename T>() {
       const Shape &in = x.shape(), &out = y.shape();
-      const Tensor& mean = measured ? pass.parameters[0] : mean_;
+      const Tensor& mean = measured ? pass.parameters[0] : state_of<State>(pass).mean;
       parallel_rows(context, out.count(0, 3), out[3],
                     MiddleBody<T>{x.data<T>(), mean ? mean.data<T>() : nullptr, y.data<T>(), in[1],
                                   in[2], in[3], out[2], out[3], measured && p().mean_per_pixel()});
@@ -82,7 +88,6 @@ class DataAugmentationLayer : public Layer {
   void backward(Context&, const Backward&) override {}
 
   FillerParameter zero_;
-  Tensor mean_;
 };
 
 }  // namespace

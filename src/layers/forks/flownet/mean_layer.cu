@@ -65,23 +65,30 @@ class MeanLayer : public Layer {
     return {bottoms, {}};
   }
 
+  struct State : LayerState {
+    Tensor mean;
+  };
+
   Prepared prepare(Context& context, const Preparation&) override {
-    mean_ = Tensor(context, Shape{static_cast<int64_t>(values_.size())});
-    from_floats(context, values_.data(), mean_);
-    return {};
+    Prepared prepared;
+    Tensor& mean = prepared.make_state<State>().mean;
+    mean = Tensor(context, Shape{static_cast<int64_t>(values_.size())});
+    from_floats(context, values_.data(), mean);
+    return prepared;
   }
 
   void forward(Context& context, const Forward& pass) override {
+    const Tensor& mean = state_of<State>(pass).mean;
     const double sign = p().operation() == MeanParameter::SUBTRACT ? -1 : 1;
     for (size_t k = 0; k < pass.bottom.size(); ++k) {
       const Tensor& x = pass.bottom[k];
       const int64_t values = x.shape().count(1), each = p().has_file() ? 1 : x.shape().count(2);
       on(x, [&]<typename T>() {
-        parallel_rows(context, x.shape()[0], values,
-                      ShiftBody<T>{x.data<T>(), mean_.data<float>(), pass.top[k].data<T>(), values,
-                                   mean_.count(), each,
-                                   static_cast<T>(p().output_scale()) * p().input_scale(),
-                                   static_cast<T>(sign * p().output_scale()) * p().mean_scale()});
+        parallel_rows(
+            context, x.shape()[0], values,
+            ShiftBody<T>{x.data<T>(), mean.data<float>(), pass.top[k].data<T>(), values,
+                         mean.count(), each, static_cast<T>(p().output_scale()) * p().input_scale(),
+                         static_cast<T>(sign * p().output_scale()) * p().mean_scale()});
       });
     }
   }
@@ -96,7 +103,6 @@ class MeanLayer : public Layer {
 
   Shape shape_;  // of the mean image
   std::vector<float> values_;
-  Tensor mean_;
 };
 
 }  // namespace

@@ -203,27 +203,34 @@ class ResampleLayer : public Layer {
                                                                  : triangle);
   }
 
+  struct State : LayerState {
+    Tensor numbers;  // for both axes, one after the other: firsts, weights, begins, ends
+    int64_t taps[2] = {0, 0};
+  };
+
   Prepared prepare(Context& context, const Preparation& preparation) override {
     const Shape &x = preparation.bottoms[0], &y = preparation.tops[0];
+    Prepared prepared;
+    State& state = prepared.make_state<State>();
     std::vector<float> numbers;
     for (int axis = 0; axis < 2; ++axis) {
       const AxisWeights of = weights(x[2 + axis], y[2 + axis]);
-      taps_[axis] = of.taps;
+      state.taps[axis] = of.taps;
       for (const auto* part : {&of.firsts, &of.weights, &of.begins, &of.ends})
         numbers.insert(numbers.end(), part->begin(), part->end());
     }
-    numbers_ = Tensor(context, Shape{static_cast<int64_t>(numbers.size())});
-    from_floats(context, numbers.data(), numbers_);
-    return {};
+    state.numbers = Tensor(context, Shape{static_cast<int64_t>(numbers.size())});
+    from_floats(context, numbers.data(), state.numbers);
+    return prepared;
   }
 
   // x: null where backward need not read it.
   template <typename T>
-  Mixture<T> mixture(const Shape& x, const Shape& y, const T* values) const {
+  Mixture<T> mixture(const State& state, const Shape& x, const Shape& y, const T* values) const {
     AxisView axes[2];
-    const float* at = numbers_.data<float>();
+    const float* at = state.numbers.data<float>();
     for (int axis = 0; axis < 2; ++axis) {
-      const int64_t in = x[2 + axis], out = y[2 + axis], taps = taps_[axis];
+      const int64_t in = x[2 + axis], out = y[2 + axis], taps = state.taps[axis];
       axes[axis] = {in, out, taps, at, at + out, at + out + out * taps, at + out + out * taps + in};
       at += out + out * taps + 2 * in;
     }
@@ -231,25 +238,25 @@ class ResampleLayer : public Layer {
   }
 
   void forward(Context& context, const Forward& pass) override {
+    const State& state = state_of<State>(pass);
     const Tensor &x = pass.bottom[0], &y = pass.top[0];
     on(x, [&]<typename T>() {
       parallel_rows(context, y.shape().count(0, 3), y.shape()[3],
-                    MixtureBody<T>{mixture(x.shape(), y.shape(), x.data<T>()), y.data<T>()});
+                    MixtureBody<T>{mixture(state, x.shape(), y.shape(), x.data<T>()), y.data<T>()});
     });
   }
 
   void backward(Context& context, const Backward& pass) override {
+    const State& state = state_of<State>(pass);
     const Tensor &dx = pass.bottom_diff[0], &dy = pass.top_diff[0];
     on(dx, [&]<typename T>() {
       const T* x = corners_ ? pass.bottom[0].data<T>() : nullptr;
-      parallel_rows(
-          context, dx.shape().count(0, 3), dx.shape()[3],
-          MixtureGradient<T>{mixture(dx.shape(), dy.shape(), x), dy.data<T>(), dx.data<T>()});
+      parallel_rows(context, dx.shape().count(0, 3), dx.shape()[3],
+                    MixtureGradient<T>{mixture(state, dx.shape(), dy.shape(), x), dy.data<T>(),
+                                       dx.data<T>()});
     });
   }
 
-  Tensor numbers_;  // for both axes, one after the other: firsts, weights, begins, ends
-  int64_t taps_[2] = {0, 0};
   const bool corners_;  // Downsample
 };
 

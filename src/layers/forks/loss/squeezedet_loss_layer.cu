@@ -249,22 +249,30 @@ class SqueezeDetLossLayer : public Layer {
   // kOverlaps and kOwners: of each object with its anchor; kCounts: objects of each image.
   enum Saved { kOverlaps, kOwners, kCounts, kNote };
 
+  struct State : LayerState {
+    Tensor sizes;  // of the anchors
+    int64_t anchors = 0, slices = 0, maximum = 0;
+    size_t anchors_at = 0;  // offset in the workspace
+  };
+
   Prepared prepare(Context& context, const Preparation& preparation) override {
     const std::vector<double> sizes(p().anchor_shapes().begin(), p().anchor_shapes().end());
-    sizes_ = Tensor(context, {p().anchor_shapes_size()}, preparation.dtype);
-    from_doubles(context, sizes.data(), sizes_);
-    anchors_ = preparation.bottoms[1].count(1);
-    slices_ = (anchors_ + kSlice - 1) / kSlice;
-    maximum_ = preparation.bottoms[3].count(1) / kRow;
-    const size_t slots = static_cast<size_t>(preparation.bottoms[1][0] * maximum_ * slices_);
-    anchors_at_ = aligned(slots * size_of(preparation.dtype));
     Prepared prepared;
-    prepared.workspace = anchors_at_ + aligned(slots * sizeof(int32_t));
+    State& s = prepared.make_state<State>();
+    s.sizes = Tensor(context, {p().anchor_shapes_size()}, preparation.dtype);
+    from_doubles(context, sizes.data(), s.sizes);
+    s.anchors = preparation.bottoms[1].count(1);
+    s.slices = (s.anchors + kSlice - 1) / kSlice;
+    s.maximum = preparation.bottoms[3].count(1) / kRow;
+    const size_t slots = static_cast<size_t>(preparation.bottoms[1][0] * s.maximum * s.slices);
+    s.anchors_at = aligned(slots * size_of(preparation.dtype));
+    prepared.workspace = s.anchors_at + aligned(slots * sizeof(int32_t));
     return prepared;
   }
 
   template <typename T, typename Pass>
   AnchorTerms<T> terms(const Pass& pass) const {
+    const State& s = state_of<State>(pass);
     const Shape& c = pass.bottom[1].shape();
     const auto& transform = message().transform_param();
     const AnchorGrid<T> grid{
@@ -273,7 +281,7 @@ class SqueezeDetLossLayer : public Layer {
         c[3],
         static_cast<T>(transform.crop_size() > 0 ? transform.crop_size() : 416),
         static_cast<T>(p().epsilon()),
-        sizes_.data<T>()};
+        s.sizes.data<T>()};
     return {grid,
             pass.bottom[0].template data<T>(),
             pass.bottom[1].template data<T>(),
@@ -282,42 +290,43 @@ class SqueezeDetLossLayer : public Layer {
             pass.saved[kOverlaps].template data<T>(),
             pass.saved[kOwners].template data<int32_t>(),
             pass.saved[kCounts].template data<int32_t>(),
-            maximum_,
+            s.maximum,
             p().classes(),
             static_cast<T>(p().lambda_conf()),
             static_cast<T>(p().pos_conf()),
             static_cast<T>(p().neg_conf()),
             static_cast<T>(p().lambda_bbox()),
-            {pass.saved[kNote].template data<int32_t>(), p().classes(), maximum_, pass.pass,
+            {pass.saved[kNote].template data<int32_t>(), p().classes(), s.maximum, pass.pass,
              pass.live_pass}};
   }
 
   // Called on the CPU, where kernels do not note errors.
   template <typename T>
-  void check_classes(const AnchorTerms<T>& t, int64_t images) const {
-    for (int64_t row = 0; row < images * maximum_; ++row) {
-      if (row % maximum_ < t.counts[row / maximum_] && t.class_of(row) < 0)
-        fail_for_label(row, static_cast<double>(t.labels[row * kRow + 4]), t.classes, maximum_);
+  static void check_classes(const AnchorTerms<T>& t, int64_t images, int64_t maximum) {
+    for (int64_t row = 0; row < images * maximum; ++row) {
+      if (row % maximum < t.counts[row / maximum] && t.class_of(row) < 0)
+        fail_for_label(row, static_cast<double>(t.labels[row * kRow + 4]), t.classes, maximum);
     }
   }
 
   void forward(Context& context, const Forward& pass) override {
+    const State& s = state_of<State>(pass);
     const int64_t images = pass.bottom[1].shape()[0];
     on(pass.bottom[0], [&]<typename T>() {
       const AnchorTerms<T> t = terms<T>(pass);
       parallel_for(context, images,
-                   CountObjects<T>{t.labels, maximum_, pass.saved[kCounts].data<int32_t>()});
-      if (context.device() == Device::cpu) check_classes(t, images);
+                   CountObjects<T>{t.labels, s.maximum, pass.saved[kCounts].data<int32_t>()});
+      if (context.device() == Device::cpu) check_classes(t, images, s.maximum);
       T* overlaps = pass.workspace.data<T>();
-      auto* anchors = reinterpret_cast<int32_t*>(pass.workspace.data<char>() + anchors_at_);
-      parallel_rows(context, images * maximum_, slices_,
-                    BestOfSlice<T>{t.grid, t.shifts, t.labels, t.counts, maximum_, slices_,
+      auto* anchors = reinterpret_cast<int32_t*>(pass.workspace.data<char>() + s.anchors_at);
+      parallel_rows(context, images * s.maximum, s.slices,
+                    BestOfSlice<T>{t.grid, t.shifts, t.labels, t.counts, s.maximum, s.slices,
                                    overlaps, anchors});
       parallel_for(
-          context, images * maximum_,
-          BestOfAll<T>{overlaps, anchors, t.counts, maximum_, slices_,
+          context, images * s.maximum,
+          BestOfAll<T>{overlaps, anchors, t.counts, s.maximum, s.slices,
                        pass.saved[kOverlaps].data<T>(), pass.saved[kOwners].data<int32_t>()});
-      parallel_sum<T>(context, {1, images, anchors_}, t,
+      parallel_sum<T>(context, {1, images, s.anchors}, t,
                       {pass.top[0].data<T>(), T(1) / static_cast<T>(images)});
     });
   }
@@ -326,7 +335,7 @@ class SqueezeDetLossLayer : public Layer {
     const int64_t images = pass.bottom[1].shape()[0];
     on(pass.bottom[0], [&]<typename T>() {
       parallel_rows(
-          context, images, anchors_,
+          context, images, state_of<State>(pass).anchors,
           AnchorGradient<T>{terms<T>(pass), pass.top_diff[0].data<T>(),
                             T(1) / static_cast<T>(images), pass.bottom_diff[0].data<T>(),
                             pass.bottom_diff[1].data<T>(), pass.bottom_diff[2].data<T>()});
@@ -336,10 +345,6 @@ class SqueezeDetLossLayer : public Layer {
   void check(Context& context, const Forward& pass) const override {
     check_label_note(context, pass.saved[kNote]);
   }
-
-  Tensor sizes_;  // of the anchors
-  int64_t anchors_ = 0, slices_ = 0, maximum_ = 0;
-  size_t anchors_at_ = 0;  // offset in the workspace
 };
 
 }  // namespace

@@ -141,9 +141,13 @@ class MarginInnerProductLayer : public Layer {
     return {tops, {{{2, rows}, {}}, {{1}, {}}, {{LabelNote::kCount}, DType::i32, true}}};
   }
 
+  struct State : LayerState {
+    Precision precision = Precision::fp32;
+  };
+
   Prepared prepare(Context&, const Preparation& preparation) override {
-    precision_ = preparation.precision;
     Prepared prepared;  // workspace: squared lengths of w
+    prepared.make_state<State>().precision = preparation.precision;
     prepared.workspace = static_cast<size_t>(outputs_) * size_of(preparation.dtype);
     return prepared;
   }
@@ -154,6 +158,7 @@ class MarginInnerProductLayer : public Layer {
   }
 
   void forward(Context& context, const Forward& pass) override {
+    const Precision precision = state_of<State>(pass).precision;
     const Tensor &x = pass.bottom[0], &w = pass.parameters[0];
     const int64_t rows = pass.bottom[1].count();
     check_labels(pass.bottom[1], outputs_, 1, std::nullopt);
@@ -167,8 +172,7 @@ class MarginInnerProductLayer : public Layer {
       l2_normalize_rows(context, 0, w, pass.workspace);
       gemm<T>(
           context,
-          Gemm{
-              .transpose_b = true, .m = rows, .n = outputs_, .k = inputs_, .precision = precision_},
+          Gemm{.transpose_b = true, .m = rows, .n = outputs_, .k = inputs_, .precision = precision},
           x.data<T>(), w.data<T>(), y);
       if (single()) return;
       parallel_sum<T>(context, {rows, 1, inputs_}, SquaredRow<T>{x.data<T>(), inputs_}, {squares});
@@ -181,6 +185,7 @@ class MarginInnerProductLayer : public Layer {
   }
 
   void backward(Context& context, const Backward& pass) override {
+    const Precision precision = state_of<State>(pass).precision;
     const Tensor &x = pass.bottom[0], &w = pass.parameters[0], &dy = pass.top_diff[0];
     const int64_t rows = pass.bottom[1].count();
     on(x, [&]<typename T>() {
@@ -191,12 +196,12 @@ class MarginInnerProductLayer : public Layer {
                      .n = inputs_,
                      .k = rows,
                      .beta = pass.accumulate[0] ? 1.0f : 0.0f,
-                     .precision = precision_},
+                     .precision = precision},
                 dy.data<T>(), x.data<T>(), dw.data<T>());
       }
       const Tensor& dx = pass.bottom_diff[0];
       if (!dx) return;
-      gemm<T>(context, Gemm{.m = rows, .n = inputs_, .k = outputs_, .precision = precision_},
+      gemm<T>(context, Gemm{.m = rows, .n = inputs_, .k = outputs_, .precision = precision},
               dy.data<T>(), w.data<T>(), dx.data<T>());
       if (single()) return;
       const T* squares = pass.saved[kSquares].data<T>();
@@ -217,7 +222,6 @@ class MarginInnerProductLayer : public Layer {
 
   int axis_ = 1;
   int64_t inputs_ = 0, outputs_ = 0;
-  Precision precision_ = Precision::fp32;
 };
 
 }  // namespace

@@ -119,7 +119,7 @@ class MatchingLayer : public Layer {
  private:
   // The number of rows of w.
   virtual int64_t rows() const = 0;
-  virtual void remember(Context& context, const Backward& pass) = 0;
+  virtual void remember(Context& context, const Backward& pass) const = 0;
 
   Arity bottoms() const override { return {2, 2}; }
   Arity tops() const override { return {tops_, tops_}; }
@@ -144,6 +144,10 @@ class MatchingLayer : public Layer {
     return {tops, {}};
   }
 
+  struct State : LayerState {
+    std::unique_ptr<LinearKernel> kernel;
+  };
+
   Prepared prepare(Context& context, const Preparation& preparation) override {
     DenseCase c;
     c.rows = preparation.bottoms[0][0];
@@ -152,15 +156,16 @@ class MatchingLayer : public Layer {
     c.backward_data = preparation.bottom_needs_diff[0];
     c.dtype = preparation.dtype;
     c.precision = is_half(preparation.precision) ? Precision::tf32 : preparation.precision;
-    dense_ = make_dense(context, c);
     Prepared prepared;
-    prepared.workspace = dense_->workspace();
+    State& state = prepared.make_state<State>();
+    state.kernel = make_dense(context, c);
+    prepared.workspace = state.kernel->workspace();
     return prepared;
   }
 
   void forward(Context& context, const Forward& pass) override {
-    dense_->forward(context, pass.bottom[0], pass.parameters[0], Tensor(), pass.top[0],
-                    pass.workspace);
+    state_of<State>(pass).kernel->forward(context, pass.bottom[0], pass.parameters[0], Tensor(),
+                                          pass.top[0], pass.workspace);
     if (tops_ < 2) return;
     on(pass.bottom[1], [&]<typename T>() {
       parallel_for(context, pass.bottom[1].count(),
@@ -170,7 +175,8 @@ class MatchingLayer : public Layer {
 
   void backward(Context& context, const Backward& pass) override {
     if (const Tensor& dx = pass.bottom_diff[0])
-      dense_->backward_data(context, pass.top_diff[0], pass.parameters[0], dx, pass.workspace);
+      state_of<State>(pass).kernel->backward_data(context, pass.top_diff[0], pass.parameters[0], dx,
+                                                  pass.workspace);
     if (message().param_size() == 0 || message().param(0).lr_mult() != 0) remember(context, pass);
   }
 
@@ -180,7 +186,6 @@ class MatchingLayer : public Layer {
   }
 
   const int tops_;
-  std::unique_ptr<LinearKernel> dense_;
 };
 
 class LabeledMatchingLayer final : public MatchingLayer {
@@ -195,7 +200,7 @@ class LabeledMatchingLayer final : public MatchingLayer {
     return p().num_classes();
   }
 
-  void remember(Context& context, const Backward& pass) override {
+  void remember(Context& context, const Backward& pass) const override {
     const Tensor &x = pass.bottom[0], &w = pass.parameters[0];
     const int64_t batch = x.shape()[0], inputs = x.shape().count(1);
     on(x, [&]<typename T>() {
@@ -220,7 +225,7 @@ class UnlabeledMatchingLayer final : public MatchingLayer {
     return size;
   }
 
-  void remember(Context& context, const Backward& pass) override {
+  void remember(Context& context, const Backward& pass) const override {
     const Tensor &x = pass.bottom[0], &w = pass.parameters[0], &next = pass.parameters[1];
     const int64_t batch = x.shape()[0], inputs = x.shape().count(1);
     on(x, [&]<typename T>() {
