@@ -9,13 +9,13 @@
 namespace crema {
 
 void Layer::setup(Context&, const std::vector<Shape>&) {}
-Prepared Layer::prepare(Context&, const Preparation&) {
+Prepared Layer::prepare(Context&, const Preparation&) const {
   Prepared prepared;
   if (dynamic()) prepared.make_state<DynamicTops>();
   return prepared;
 }
 void Layer::check(Context&, const Forward&) const {}
-void Layer::backward(Context&, const Backward&) {
+void Layer::backward(Context&, const Backward&) const {
   fail("type ", type(), " has no gradient: nothing that learns may depend on its output");
 }
 

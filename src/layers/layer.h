@@ -56,10 +56,13 @@ class Layer : public LayerHooks {
   virtual void setup(Context& context, const std::vector<Shape>& bottoms);
   // Pure function: output shapes for these input shapes.
   virtual Inference infer(const std::vector<Shape>& bottoms) const = 0;
-  // Prepares the kernels for one plan.
-  virtual Prepared prepare(Context& context, const Preparation& preparation);
-  virtual void forward(Context& context, const Forward& pass) = 0;
-  virtual void backward(Context& context, const Backward& pass);
+  // Prepares for one plan: creates kernels, and what else the passes of that plan keep
+  // (Prepared::state). From here on the layer itself stays as it is, so that several plans, each in
+  // its own thread, can run it. Exceptions are objects that exist once: a database that a source
+  // reads, a Python object, a file that is written.
+  virtual Prepared prepare(Context& context, const Preparation& preparation) const;
+  virtual void forward(Context& context, const Forward& pass) const = 0;
+  virtual void backward(Context& context, const Backward& pass) const;
   // Called when the host reads results anyway: throws Error for mistakes that forward passes on a
   // GPU since the last check could only flag (a label out of range). Clears the flag.
   virtual void check(Context& context, const Forward& pass) const;

@@ -68,7 +68,7 @@ class LayerHooks {
   virtual bool recomputes() const { return false; }
   // Recomputes the tops: the same bits as forward wrote, and no other effect (no running
   // statistics).
-  virtual void recompute(Context&, const Forward&) {}
+  virtual void recompute(Context&, const Forward&) const {}
 
   // --- data, host and ranks ---
   // The layer as a source of data; null: it reads none.
@@ -80,12 +80,11 @@ class LayerHooks {
 
   // --- shapes that depend on data ---
   // The tops' sizes depend on the bottoms' values: infer() gives the maximum, the shape of the tops
-  // in forward, and dynamic_tops() the shapes that the last forward filled, from the front of their
-  // memory. Later steps, and the layer's own backward, get tensors of those shapes. No step of such
-  // a net is in a CUDA graph. If dynamic_tops() needs more memory than forward had, the tops are
-  // enlarged to those shapes and forward is called once more.
+  // in forward, which writes the shapes that it filled into its state, DynamicTops. Later steps, and
+  // the layer's own backward, get tensors of those shapes. No step of such a net is in a CUDA graph.
+  // If these shapes need more memory than forward had, the tops are enlarged to them and forward is
+  // called once more.
   virtual bool dynamic() const { return false; }
-  virtual std::vector<Shape> dynamic_tops() const { return {}; }
 };
 
 }  // namespace crema

@@ -72,6 +72,9 @@ Net::Net(Context& context, const NetParameter& net, NetOptions options)
   *filtered.mutable_state() = options_.state;
   log_text(context_.log(), cat("Initializing net from parameters: \n", filtered.DebugString()));
   graph_ = build_graph(context_, filtered, graph_options);
+  if (options_.dtype != DType::f32) {  // records on the device are given as float32
+    for (const auto& [node, source] : sources_of(graph_)) source.release_resident();
+  }
   if (training() && context_.world()) check_loss_parts(graph_, *context_.world());
   if (options_.kept) {
     for (const int id : options_.kept(graph_)) graph_.values[id].keep = true;

@@ -89,7 +89,7 @@ void Net::restore(const Shapes& shapes) {
     node.stale = shapes.stale[i];
     std::vector<Shape> bottoms;
     for (const int id : node.bottoms) bottoms.push_back(shapes.values[id]);
-    if (!node.stale) node.layer->infer(bottoms);  // some layers remember what they inferred
+    if (!node.stale) node.layer->infer(bottoms);  // a Python object remembers them
   }
   for (size_t id = 0; id < graph_.values.size(); ++id) graph_.values[id].shape = shapes.values[id];
   plan_.reset();

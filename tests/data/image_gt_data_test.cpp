@@ -44,9 +44,11 @@ Tops batch_of(Layer& layer, Context& context, uint64_t number) {
   Forward pass;
   pass.pass = number;
   for (const Shape& shape : layer.infer({}).tops) pass.top.emplace_back(context, shape);
+  const Prepared prepared = layer.prepare(context, {});
+  pass.state = prepared.state.get();
   layer.forward(context, pass);
   Tops tops{to_floats(context, pass.top[0]), to_floats(context, pass.top[1]),
-            to_floats(context, pass.top[2]), layer.dynamic_tops()[2]};
+            to_floats(context, pass.top[2]), state_of<DynamicTops>(pass).tops[2]};
   tops.boxes.resize(tops.boxes_shape.count());
   return tops;
 }

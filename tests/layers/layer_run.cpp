@@ -113,6 +113,8 @@ LayerRun::LayerRun(const Row& row, const Setting& setting)
   preparation_.precision = setting.precision;
   if (row.through_relu != 0)
     preparation_.bottom_edge = {.relu = true, .relu_factor = row.through_relu};
+  DataSource* const source = layer_->source();
+  if (source && setting.dtype != DType::f32) source->release_resident();  // as a net does
   prepared_ = layer_->prepare(*context_, preparation_);
   forward_.state = backward_.state = prepared_.state.get();
 
@@ -298,10 +300,9 @@ void LayerRun::run_forward(const Start& start) {
 
 // As in a plan: the written values, and their gradients, are tensors of the resulting shapes.
 void LayerRun::take_shapes() {
-  std::vector<Shape> shapes = layer_->dynamic_tops();
-  if (shapes.empty()) shapes = state_of<DynamicTops>(forward_).tops;
-  require(shapes.size() == inference_.tops.size(), "dynamic_tops gives ", shapes.size(),
-          " shapes for ", inference_.tops.size(), " tops");
+  const std::vector<Shape>& shapes = state_of<DynamicTops>(forward_).tops;
+  require(shapes.size() == inference_.tops.size(), "forward wrote ", shapes.size(), " shapes for ",
+          inference_.tops.size(), " tops");
   for (size_t i = 0; i < shapes.size(); ++i) {
     require(shapes[i].count() <= inference_.tops[i].count(), "top ", i, " is ", shapes[i].brief(),
             ", more than infer said: ", inference_.tops[i].brief());

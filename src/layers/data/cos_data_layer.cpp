@@ -81,22 +81,23 @@ class CosDataLayer : public LoaderLayer {
     return inference;
   }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     const Batch& batch = this->batch(pass.pass);
     const auto samples = static_cast<size_t>(batch_size());
     const size_t all = batch.labels.size() / samples;
     size_t from = 0;
+    std::vector<float> values;  // of one top
     for (size_t top = 0; top < pass.top.size(); ++top) {
       const size_t each = static_cast<size_t>(pass.top[top].count()) / samples;
       const bool transposed = p().top(static_cast<int>(top)).transpose();
-      values_.resize(samples * each);
+      values.resize(samples * each);
       for (size_t i = 0; i < samples; ++i) {
         const float* row =
             top == 0 ? batch.data.data() + i * each : batch.labels.data() + i * all + from;
         for (size_t k = 0; k < each; ++k)
-          values_[transposed ? k * samples + i : i * each + k] = row[k];
+          values[transposed ? k * samples + i : i * each + k] = row[k];
       }
-      to_tensor(context, values_, pass.top[top]);
+      to_tensor(context, values, pass.top[top]);
       if (top > 0) from += each;
     }
   }
@@ -117,7 +118,6 @@ class CosDataLayer : public LoaderLayer {
   }
 
   std::shared_ptr<const Hdf5Source> source_;
-  std::vector<float> values_;  // of one top
 };
 
 REGISTER_LAYER(CoSData, CosDataLayer);

@@ -116,11 +116,6 @@ class DataLayer : public LoaderLayer {
            "images (convert_imageset -resize_height and -resize_width) are with either";
   }
 
-  Prepared prepare(Context&, const Preparation& preparation) override {
-    if (preparation.dtype != DType::f32) release_resident();
-    return {};
-  }
-
   bool reshapes(uint64_t pass) override {
     if (gpu_images_) return set_batch_size(pass);
     if (!resident_) return LoaderLayer::reshapes(pass);
@@ -128,7 +123,7 @@ class DataLayer : public LoaderLayer {
     return set_batch_size(pass);
   }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     const Tensor labels = pass.top.size() > 1 ? pass.top[1] : Tensor();
     if (gpu_images_) {
       const int64_t epoch = gpu_images_->batch(context, pass.pass, pass.top[0], labels);

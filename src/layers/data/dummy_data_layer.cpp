@@ -93,27 +93,32 @@ class DummyDataLayer : public Layer, public DataSource, public DividedBatch {
     return shapes;
   }
 
-  Prepared prepare(Context&, const Preparation& preparation) override {
-    filled_.assign(preparation.tops.size(), nullptr);
-    return {};
+  struct State : LayerState {
+    std::vector<const void*> filled;  // memory that already holds each constant top
+  };
+
+  Prepared prepare(Context&, const Preparation& preparation) const override {
+    Prepared prepared;
+    prepared.make_state<State>().filled.assign(preparation.tops.size(), nullptr);
+    return prepared;
   }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
+    std::vector<const void*>& filled = state_of<State>(pass).filled;
     const std::vector<Shape> whole = whole_shapes();
     for (size_t i = 0; i < pass.top.size(); ++i) {
       const FillerParameter& filler = p().data_filler_size() == 0
                                           ? FillerParameter::default_instance()
                                           : p().data_filler(p().data_filler_size() == 1 ? 0 : i);
       const bool constant = filler.type() == "constant" || !p().refill();
-      if (constant && filled_[i] == pass.top[i].raw()) continue;
+      if (constant && filled[i] == pass.top[i].raw()) continue;
       fill(context, filler, context.random(mix(id(), i), p().refill() ? pass.pass : 0), pass.top[i],
            share_of(whole[i]));
-      filled_[i] = pass.top[i].raw();
+      filled[i] = pass.top[i].raw();
     }
   }
 
-  Communicator* world_ = nullptr;    // in training
-  std::vector<const void*> filled_;  // memory that already holds each constant top
+  Communicator* world_ = nullptr;  // in training
 };
 
 }  // namespace

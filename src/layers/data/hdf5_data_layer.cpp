@@ -71,19 +71,20 @@ class Hdf5DataLayer : public LoaderLayer {
     return inference;
   }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     if (message().top_size() < 3) return LoaderLayer::forward(context, pass);
     const Batch& batch = this->batch(pass.pass);
     to_tensor(context, batch.data, pass.top[0]);
     const auto samples = static_cast<size_t>(batch_size());
     const size_t all = batch.labels.size() / samples;
     auto from = batch.labels.begin();
+    std::vector<float> values;  // of one top
     for (size_t top = 1; top < pass.top.size(); ++top) {
       const size_t each = static_cast<size_t>(pass.top[top].count()) / samples;
-      values_.resize(samples * each);
+      values.resize(samples * each);
       for (size_t i = 0; i < samples; ++i)
-        std::copy_n(from + i * all, each, values_.begin() + i * each);
-      to_tensor(context, values_, pass.top[top]);
+        std::copy_n(from + i * all, each, values.begin() + i * each);
+      to_tensor(context, values, pass.top[top]);
       from += each;
     }
   }
@@ -95,7 +96,6 @@ class Hdf5DataLayer : public LoaderLayer {
 
  private:
   std::shared_ptr<const Hdf5Source> source_;
-  std::vector<float> values_;  // of one top
 };
 
 REGISTER_LAYER(HDF5Data, Hdf5DataLayer);

@@ -14,6 +14,8 @@
 //
 // Gradient: none; its bottoms get no gradient from it.
 #include <array>
+#include <memory>
+#include <mutex>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -52,12 +54,14 @@ class Hdf5OutputLayer : public Layer {
   }
 
   Inference infer(const std::vector<Shape>& bottoms) const override {
+    const std::lock_guard<std::mutex> lock(rows_->mutex);
     for (size_t i = 0; i < bottoms.size(); ++i) {
       require(bottoms[i].axes() >= 1 && bottoms[i].axes() <= kAxes, kNames[i], " is ",
               bottoms[i].brief(), "; HDF5Output writes blobs of one to four axes");
-      if (shapes_[i].axes() > 0 && rows(bottoms[i]) != rows(shapes_[i])) {
+      const Shape& before = rows_->shapes[i];
+      if (before.axes() > 0 && rows(bottoms[i]) != rows(before)) {
         fail("rows of ", kNames[i], " are ", rows(bottoms[i]).brief(), " now, but were ",
-             rows(shapes_[i]).brief(), " before; a file holds rows of one shape");
+             rows(before).brief(), " before; a file holds rows of one shape");
       }
     }
     require(bottoms[0][0] == bottoms[1][0], "data has ", bottoms[0][0], " rows, but label has ",
@@ -65,13 +69,14 @@ class Hdf5OutputLayer : public Layer {
     return {};
   }
 
-  void forward(Context& context, const Forward& pass) override {
-    for (size_t i = 0; i < values_.size(); ++i) {
+  void forward(Context& context, const Forward& pass) const override {
+    const std::lock_guard<std::mutex> lock(rows_->mutex);
+    for (size_t i = 0; i < pass.bottom.size(); ++i) {
       const std::vector<float> batch = to_floats(context, pass.bottom[i]);
-      values_[i].insert(values_[i].end(), batch.begin(), batch.end());
-      shapes_[i] = pass.bottom[i].shape();
+      rows_->values[i].insert(rows_->values[i].end(), batch.begin(), batch.end());
+      rows_->shapes[i] = pass.bottom[i].shape();
     }
-    rows_ += shapes_[0][0];
+    rows_->count += pass.bottom[0].shape()[0];
   }
 
  private:
@@ -84,22 +89,27 @@ class Hdf5OutputLayer : public Layer {
   }
 
   void write_file() {
-    if (rows_ == 0) return;
+    if (rows_->count == 0) return;
     Hdf5Writer file(params<HDF5OutputParameter>().file_name());
-    for (size_t i = 0; i < values_.size(); ++i) {
-      Shape shape = rows(shapes_[i]);
-      shape[0] = rows_;
-      file.floats(kNames[i], shape, values_[i].data());
+    for (size_t i = 0; i < rows_->values.size(); ++i) {
+      Shape shape = rows(rows_->shapes[i]);
+      shape[0] = rows_->count;
+      file.floats(kNames[i], shape, rows_->values[i].data());
     }
     file.commit();
-    log_->info(
-        cat("Wrote ", rows_, " rows to HDF5 file ", params<HDF5OutputParameter>().file_name()));
+    log_->info(cat("Wrote ", rows_->count, " rows to HDF5 file ",
+                   params<HDF5OutputParameter>().file_name()));
   }
 
   Log* log_ = &silent_log();
-  int64_t rows_ = 0;
-  std::array<Shape, 2> shapes_;  // from the last pass
-  std::array<std::vector<float>, 2> values_;
+  // What the file will have: rows of the passes of all plans.
+  struct Rows {
+    std::mutex mutex;
+    int64_t count = 0;
+    std::array<Shape, 2> shapes;  // from the last pass
+    std::array<std::vector<float>, 2> values;
+  };
+  const std::unique_ptr<Rows> rows_ = std::make_unique<Rows>();
 };
 
 REGISTER_LAYER(HDF5Output, Hdf5OutputLayer);

@@ -77,12 +77,10 @@ class ImageGtDataLayer : public LoaderLayer {
     return {tops, {}};
   }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     const Batch& made = batch(pass.pass);
     to_tensor(context, made.data, pass.top[0]);
     const int64_t batch = made.samples, each = static_cast<int64_t>(made.labels.size()) / batch;
-    shapes_.clear();
-    for (const Tensor& top : pass.top) shapes_.push_back(top.shape());
     int64_t at = 0;
     for (size_t m = 0; m < images_->maps().size(); ++m) {
       const int64_t count = images_->maps()[m].count();
@@ -102,15 +100,15 @@ class ImageGtDataLayer : public LoaderLayer {
       boxes.insert(boxes.end(), from + 1, from + 1 + numbers);
     }
     if (boxes.empty()) boxes = {0, 1, 1, 2, 2, 1, 1};
-    shapes_.back() = {static_cast<int64_t>(boxes.size()) / FieldImages::kNumbers,
-                      FieldImages::kNumbers, 1, 1};
-    from_floats(context, boxes.data(), part(pass.top.back(), shapes_.back()));
+    std::vector<Shape>& shapes = state_of<DynamicTops>(pass).tops;
+    shapes.clear();
+    for (const Tensor& top : pass.top) shapes.push_back(top.shape());
+    shapes.back() = {static_cast<int64_t>(boxes.size()) / FieldImages::kNumbers,
+                     FieldImages::kNumbers, 1, 1};
+    from_floats(context, boxes.data(), part(pass.top.back(), shapes.back()));
   }
 
-  std::vector<Shape> dynamic_tops() const override { return shapes_; }
-
   std::shared_ptr<const FieldImages> images_;
-  std::vector<Shape> shapes_;  // of the last forward pass
 };
 
 REGISTER_LAYER(ImageGtData, ImageGtDataLayer);

@@ -29,7 +29,7 @@ class InputLayer : public Layer {
     return inference;
   }
 
-  void forward(Context&, const Forward&) override {}
+  void forward(Context&, const Forward&) const override {}
 };
 
 }  // namespace

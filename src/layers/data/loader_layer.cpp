@@ -171,13 +171,13 @@ bool LoaderLayer::reshapes(uint64_t pass) {
   return true;
 }
 
-const Batch& LoaderLayer::batch(uint64_t pass) {
+const Batch& LoaderLayer::batch(uint64_t pass) const {
   const Batch& batch = loader_->batch(static_cast<int64_t>(pass));
   say_restart(batch.number, batch.epoch);
   return batch;
 }
 
-void LoaderLayer::forward(Context& context, const Forward& pass) {
+void LoaderLayer::forward(Context& context, const Forward& pass) const {
   const Batch& batch = this->batch(pass.pass);
   to_tensor(context, batch.data, pass.top[0]);
   if (pass.top.size() > 1 && labels_vary_) {
@@ -195,7 +195,7 @@ void LoaderLayer::forward(Context& context, const Forward& pass) {
   }
 }
 
-void LoaderLayer::say_restart(int64_t batch, int64_t epoch) {
+void LoaderLayer::say_restart(int64_t batch, int64_t epoch) const {
   if (log_ && batch == last_batch_ + 1 && epoch > last_epoch_)
     log_->info("Restarting data prefetching from start.");
   last_batch_ = batch;

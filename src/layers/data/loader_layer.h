@@ -30,7 +30,7 @@ class LoaderLayer : public Layer, public DataSource {
   uint64_t hash_of_first() const override { return loader_ ? loader_->hash_of_first() : 0; }
   void read_whole_epochs() override { whole_epochs_ = true; }
   int64_t records_in(uint64_t pass) override;
-  void forward(Context& context, const Forward& pass) override;
+  void forward(Context& context, const Forward& pass) const override;
 
  protected:
   // Whether the second top has the class of each sample, so that classes can be mixed.
@@ -76,9 +76,9 @@ class LoaderLayer : public Layer, public DataSource {
   // mixed.
   Mixture mixture_of(const Dataset& samples, const LoaderOptions& options) const;
   // Waits for the batch of this pass, and logs when a new epoch begins.
-  const Batch& batch(uint64_t pass);
+  const Batch& batch(uint64_t pass) const;
   // Logs the new epoch; not after a jump.
-  void say_restart(int64_t batch, int64_t epoch);
+  void say_restart(int64_t batch, int64_t epoch) const;
 
  private:
   std::unique_ptr<Loader> loader_;
@@ -87,7 +87,8 @@ class LoaderLayer : public Layer, public DataSource {
   bool labels_vary_ = false, whole_epochs_ = false;
   int64_t batch_size_ = 0;
   Shape sample_, labels_;  // in the current pass
-  int64_t last_batch_ = -1, last_epoch_ = 0;
+  // Of the last pass, whatever plan it was of: for the log. A source is read by one thread.
+  mutable int64_t last_batch_ = -1, last_epoch_ = 0;
 };
 
 }  // namespace crema

@@ -54,18 +54,19 @@ class MatReadLayer : public LoaderLayer {
     return inference;
   }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     const Batch& batch = this->batch(pass.pass);
     to_tensor(context, batch.data, pass.top[0]);
     const auto samples = static_cast<size_t>(batch_size());
     const size_t all = batch.labels.size() / samples;
     auto from = batch.labels.begin();
+    std::vector<float> values;  // of one top
     for (size_t top = 1; top < pass.top.size(); ++top) {
       const auto each = static_cast<size_t>(shapes_[top].count());
-      values_.resize(samples * each);
+      values.resize(samples * each);
       for (size_t i = 0; i < samples; ++i)
-        std::copy_n(from + i * all, each, values_.begin() + i * each);
-      to_tensor(context, values_, pass.top[top]);
+        std::copy_n(from + i * all, each, values.begin() + i * each);
+      to_tensor(context, values, pass.top[top]);
       from += each;
     }
   }
@@ -87,7 +88,6 @@ class MatReadLayer : public LoaderLayer {
 
   std::vector<Shape> shapes_;  // of a sample
   int64_t records_ = 0;
-  std::vector<float> values_;  // of one top
 };
 
 REGISTER_LAYER(MatRead, MatReadLayer);

@@ -16,6 +16,8 @@
 //
 // Gradient: none; its bottoms get no gradient from it.
 #include <filesystem>
+#include <memory>
+#include <mutex>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -55,30 +57,38 @@ class MatWriteLayer : public Layer {
     return {};
   }
 
-  void forward(Context& context, const Forward& pass) override {
-    if (!list_.empty() && names_.empty()) {
-      names_ = mat_names(list_, p().strip());
-      context.log().info(cat("MatWrite has ", names_.size(), " names of files."));
-    }
+  void forward(Context& context, const Forward& pass) const override {
+    read_names(context.log());
     const Communicator* const world = context.world();
     if (pass.pass % static_cast<uint64_t>(p().period()) != 0 || (world && world->rank > 0)) return;
+    const std::string name = name_of(pass.pass, context.log());
     for (size_t i = 0; i < pass.bottom.size(); ++i)
-      write(mat_path(p().prefix(), name_of(pass.pass, context.log()), i), pass.bottom[i].shape(),
+      write(mat_path(p().prefix(), name, i), pass.bottom[i].shape(),
             to_floats(context, pass.bottom[i]));
   }
 
  private:
   const MatWriteParameter& p() const { return params<MatWriteParameter>(); }
 
-  std::string name_of(uint64_t pass, Log& log) {
-    if (names_.empty()) return cat("iter_", pass);
-    if (pass >= names_.size() && !repeats_) {
-      repeats_ = true;
-      log.warning(cat("layer \"", name(), "\": ", list_, " has ", names_.size(),
+  void read_names(Log& log) const {
+    if (list_.empty()) return;
+    const std::lock_guard<std::mutex> lock(list_names_->mutex);
+    if (!list_names_->all.empty()) return;
+    list_names_->all = mat_names(list_, p().strip());
+    log.info(cat("MatWrite has ", list_names_->all.size(), " names of files."));
+  }
+
+  std::string name_of(uint64_t pass, Log& log) const {
+    const std::lock_guard<std::mutex> lock(list_names_->mutex);
+    const std::vector<std::string>& names = list_names_->all;
+    if (names.empty()) return cat("iter_", pass);
+    if (pass >= names.size() && !list_names_->repeat) {
+      list_names_->repeat = true;
+      log.warning(cat("layer \"", name(), "\": ", list_, " has ", names.size(),
                       " names, and this is pass ", pass + 1,
                       ": files are written again, from the first name on"));
     }
-    return names_[pass % names_.size()];
+    return names[pass % names.size()];
   }
 
   static void write(const std::string& path, const Shape& shape, const std::vector<float>& values) {
@@ -91,9 +101,14 @@ class MatWriteLayer : public Layer {
                           AtomicFile::Leftovers::keep);
   }
 
-  std::string list_;                // empty: none
-  std::vector<std::string> names_;  // its lines, once read
-  bool repeats_ = false;
+  std::string list_;  // empty: none
+  // Its lines. The first pass, of whatever plan, reads them: the file may be written until then.
+  struct ListNames {
+    std::mutex mutex;
+    std::vector<std::string> all;
+    bool repeat = false;  // warned that they do
+  };
+  const std::unique_ptr<ListNames> list_names_ = std::make_unique<ListNames>();
 };
 
 REGISTER_LAYER(MatWrite, MatWriteLayer);

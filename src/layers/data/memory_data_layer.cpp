@@ -70,7 +70,7 @@ class MemoryDataLayer : public LoaderLayer, public MemoryData {
     set_ = true;
   }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     require(set_,
             "no data: a program must hand images and labels to a MemoryData layer before the first "
             "pass");

@@ -122,13 +122,16 @@ class PythonLayer : public Layer, public DataSource {
   // A pass that is run again (a net that is looked into afterwards) has the same data.
   bool reshapes(uint64_t pass) override {
     if (pass == last_pass_) return false;
-    if (waiting_) return shapes() != planned_;
+    run_source(pass);
+    return shapes() != planned_;
+  }
+  void run_source(uint64_t pass) const {
+    if (waiting_ || pass == last_pass_) return;
     const auto start = std::chrono::steady_clock::now();
     object_->reshape(bottom_, top_);
     object_->forward(pass, bottom_, top_);
     seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     waiting_ = true;
-    return shapes() != planned_;
   }
   double waited() const override { return seconds_; }
   std::string waiting_hint() const override {
@@ -139,10 +142,10 @@ class PythonLayer : public Layer, public DataSource {
 
   // --- passes ---
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     view_parameters(context, pass.parameters);
     if (is_source()) {
-      reshapes(pass.pass);
+      run_source(pass.pass);
       waiting_ = false;
       last_pass_ = pass.pass;
     } else if (!grows_) {
@@ -151,6 +154,7 @@ class PythonLayer : public Layer, public DataSource {
       for (size_t j = 0; j < top_.size(); ++j) view_top(context, j, pass.top[j]);
       if (!repeated_) object_->forward(pass.pass, bottom_, top_);
     }
+    if (dynamic()) state_of<DynamicTops>(pass).tops = shapes();
     // Then the plan enlarges their memory, and this is called once more to fill it.
     const bool grew = grows_;
     grows_ = false;
@@ -168,9 +172,7 @@ class PythonLayer : public Layer, public DataSource {
     write_back(context, pass.parameters);
   }
 
-  std::vector<Shape> dynamic_tops() const override { return shapes(); }
-
-  void backward(Context& context, const Backward& pass) override {
+  void backward(Context& context, const Backward& pass) const override {
     std::vector<bool> propagate;
     for (size_t i = 0; i < bottom_.size(); ++i) check_bottom(i, pass.bottom_diff[i], "forward()");
     for (size_t j = 0; j < top_.size(); ++j) {
@@ -232,7 +234,7 @@ class PythonLayer : public Layer, public DataSource {
   }
 
   // By now the plan's memory has the sum over the ranks; the class expects what it wrote.
-  void show_own_loss(size_t j) {
+  void show_own_loss(size_t j) const {
     top_[j]->view_data({});
     std::copy(own_losses_[j].begin(), own_losses_[j].end(), top_[j]->data().data<float>());
   }
@@ -249,7 +251,7 @@ class PythonLayer : public Layer, public DataSource {
     return shapes;
   }
 
-  void give_repeated_tops() {
+  void give_repeated_tops() const {
     for (size_t j = 0; j < top_.size(); ++j) {
       const auto& [shape, values] = (*repeated_)[j];
       top_[j]->reshape(shape);
@@ -264,7 +266,7 @@ class PythonLayer : public Layer, public DataSource {
     to_host(context, tensor, (blob.*get)());
   }
 
-  void view_bottoms(Context& context, const Forward& pass) {
+  void view_bottoms(Context& context, const Forward& pass) const {
     for (size_t i = 0; i < bottom_.size(); ++i) {
       const Tensor& from = pass.bottom[i];
       HostBlob& blob = *bottom_[i];
@@ -281,7 +283,7 @@ class PythonLayer : public Layer, public DataSource {
 
   // Moves the blob's content (from the last pass, or written by setup or reshape) into the plan's
   // memory.
-  void view_top(Context& context, size_t j, const Tensor& to) {
+  void view_top(Context& context, size_t j, const Tensor& to) const {
     HostBlob& blob = *top_[j];
     if (!is_direct(to) || blob.shape().count() > to.count()) return;
     if (blob.has_data()) from_host(context, blob.data(), front(to, blob.shape()));
@@ -289,7 +291,7 @@ class PythonLayer : public Layer, public DataSource {
   }
 
   // A loss starts with its weight, which must not change.
-  void view_top_diff(Context& context, size_t j, const Tensor& diff) {
+  void view_top_diff(Context& context, size_t j, const Tensor& diff) const {
     HostBlob& blob = *top_[j];
     const bool is_seed = static_cast<int>(j) < message().loss_weight_size() &&
                          message().loss_weight(static_cast<int>(j)) != 0;
@@ -301,7 +303,7 @@ class PythonLayer : public Layer, public DataSource {
 
   // If the blob is a copy, values written into it since the last pass count: a program sees the
   // same blobs.
-  void view_parameters(Context& context, const std::vector<Tensor>& parameters) {
+  void view_parameters(Context& context, const std::vector<Tensor>& parameters) const {
     for (size_t k = 0; k < blobs_.size(); ++k) {
       if (is_direct(parameters[k])) {
         blobs_[k]->view_data(parameters[k]);
@@ -316,7 +318,7 @@ class PythonLayer : public Layer, public DataSource {
   }
 
   // For classes whose forward() changes them.
-  void write_back(Context& context, const std::vector<Tensor>& parameters) {
+  void write_back(Context& context, const std::vector<Tensor>& parameters) const {
     for (size_t k = 0; k < blobs_.size(); ++k) {
       if (is_direct(parameters[k])) continue;
       const Tensor now = blobs_[k]->data();
@@ -330,16 +332,18 @@ class PythonLayer : public Layer, public DataSource {
   std::shared_ptr<Context> host_;
   HostBlobs bottom_, top_, blobs_;
   std::optional<std::vector<std::pair<Shape, std::vector<float>>>> repeated_;  // tops
-  // For blobs_ that are copies, their content after the last pass.
-  std::vector<std::vector<float>> known_;
   std::vector<int> in_place_;  // for each bottom the top that is the same blob; or -1
   std::vector<Tensor> given_;  // the first values of blobs_
   LossParts parts_;
-  std::vector<std::vector<float>> own_losses_;  // with several ranks: the tops with a loss_weight
-  bool grows_ = false;                          // the last forward's tops did not fit
-  bool waiting_ = false;                        // a source has run, and its tops wait to be fetched
-  std::optional<uint64_t> last_pass_;           // set for sources only
-  double seconds_ = 0;
+  // What infer() and the passes leave. It belongs to the object, which exists once and has its
+  // author's data, and not to a plan: a net with Python layers runs in one thread.
+  // For blobs_ that are copies, their content after the last pass.
+  mutable std::vector<std::vector<float>> known_;
+  mutable std::vector<std::vector<float>> own_losses_;  // with several ranks: tops with loss_weight
+  mutable bool grows_ = false;                          // the last forward's tops did not fit
+  mutable bool waiting_ = false;               // a source has run, and its tops wait to be fetched
+  mutable std::optional<uint64_t> last_pass_;  // set for sources only
+  mutable double seconds_ = 0;
   mutable std::vector<Shape> planned_;
 };
 

@@ -37,7 +37,7 @@ class BboxAccuracyLayer : public Layer {
     return {std::vector<Shape>(message().top_size(), Shape{1, 1, 1, 1}), {}};
   }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     const BoxRegression regression(p());
     const std::vector<float> predictions = to_floats(context, pass.bottom[0]),
                              regions = to_floats(context, pass.bottom[1]),

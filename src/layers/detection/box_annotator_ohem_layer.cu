@@ -87,13 +87,13 @@ class BoxAnnotatorOhemLayer : public Layer {
   }
 
   // Workspace: which regions are kept, one byte each.
-  Prepared prepare(Context&, const Preparation& preparation) override {
+  Prepared prepare(Context&, const Preparation& preparation) const override {
     Prepared prepared;
     prepared.workspace = static_cast<size_t>(preparation.tops[0].count());
     return prepared;
   }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     const Shape& weights = pass.top[1].shape();
     const int64_t count = pass.top[0].count(), inner = weights.count(2);
     auto* const stays = pass.workspace.data<uint8_t>();

@@ -123,7 +123,7 @@ class BoxOutputLayer : public Layer {
     return input;
   }
 
-  Prepared prepare(Context& context, const Preparation& preparation) override {
+  Prepared prepare(Context& context, const Preparation& preparation) const override {
     Prepared prepared;
     prepared.make_state<DynamicTops>();
     prepared.workspace = BoxWorkspace::bytes(context, nms_input(preparation.bottoms));
@@ -153,7 +153,7 @@ class BoxOutputLayer : public Layer {
     return nms(context, input, room.rest);
   }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     const NmsResult regions =
         find_boxes(context, pass.bottom, pass.workspace,
                    [&](Context& where, const std::vector<Tensor>& maps, char* workspace) {

@@ -41,7 +41,7 @@ class DecodeBboxLayer : public Layer {
     return {{{bottoms[0][0], kRegion, 1, 1}}, {}};
   }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     const BoxRegression regression(params<BBoxRegParameter>());
     const std::vector<float> predictions = to_floats(context, pass.bottom[0]),
                              regions = to_floats(context, pass.bottom[1]);

@@ -91,7 +91,7 @@ class DetectionAccuracyLayer : public Layer {
     return {tops, {{{kFieldCounts}, {}}}};
   }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     const Shape& shape = pass.bottom[0].shape();
     const auto& loss = params<LossParameter>();
     on(pass.bottom[0], [&]<typename T>() {

@@ -13,6 +13,7 @@
 // Parameters: none.
 // Gradient: none.
 #include <algorithm>
+#include <atomic>
 #include <sstream>
 
 #include "base/files.h"
@@ -96,7 +97,7 @@ class DetectionEvaluateLayer : public Layer {
     return images;
   }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     const ObjectRule rule{classes_, background_, true};
     const auto objects = read_objects(to_floats(context, pass.bottom[1]), rule);
     const auto detections = read_detections(to_floats(context, pass.bottom[0]));
@@ -154,7 +155,8 @@ class DetectionEvaluateLayer : public Layer {
 
   int classes_ = 0, background_ = 0;
   std::vector<std::pair<float, float>> sizes_;  // height, width of each image
-  size_t next_ = 0;                             // index of the next image in the data
+  // Index of the next image in the data: like the position of a source it belongs to no plan.
+  mutable std::atomic<size_t> next_{0};
 };
 
 }  // namespace

@@ -100,6 +100,7 @@ const std::string& DetectionFiles::name_of(int label) const {
 }
 
 void DetectionFiles::add(const std::vector<Detection>& found) {
+  const std::lock_guard<std::mutex> lock(mutex_);
   const ImageSize& image = images_[next_];
   const ResizeParameter* resize = p_.has_resize_param() ? &p_.resize_param() : nullptr;
   for (const Detection& d : found) {

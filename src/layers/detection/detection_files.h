@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -28,7 +29,7 @@ class DetectionFiles {
   DetectionFiles(const SaveOutputParameter& p, const std::string& folder, int classes,
                  int background);
 
-  // Adds the detections of the next image, in the order of the name_size_file.
+  // Adds the detections of the next image, in the order of the name_size_file. From any thread.
   void add(const std::vector<Detection>& found);
 
  private:
@@ -43,6 +44,7 @@ class DetectionFiles {
   std::string ilsvrc() const;
   const std::string& name_of(int label) const;
 
+  std::mutex mutex_;
   SaveOutputParameter p_;
   int classes_, background_;
   std::map<int, std::string> names_;

@@ -163,7 +163,7 @@ class DetectionLossLayer : public Layer {
             {{positions, {}}, {positions, {}}, {{LabelNote::kCount}, DType::i32, true}}};
   }
 
-  Prepared prepare(Context&, const Preparation& preparation) override {
+  Prepared prepare(Context&, const Preparation& preparation) const override {
     const Shape& shape = preparation.bottoms[0];
     Prepared prepared;
     prepared.workspace =
@@ -221,7 +221,7 @@ class DetectionLossLayer : public Layer {
     }
   }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     const Shape& shape = pass.bottom[0].shape();
     const int64_t images = shape[0], classes = p().cls_num();
     on(pass.bottom[0], [&]<typename T>() {
@@ -243,7 +243,7 @@ class DetectionLossLayer : public Layer {
     });
   }
 
-  void backward(Context& context, const Backward& pass) override {
+  void backward(Context& context, const Backward& pass) const override {
     const Shape& shape = pass.bottom[0].shape();
     on(pass.bottom[0], [&]<typename T>() {
       parallel_rows(

@@ -152,7 +152,7 @@ class DetectionOutputLayer : public Layer {
     return dtype == DType::f32 ? 0 : aligned(scores * sizeof(float));
   }
 
-  Prepared prepare(Context& context, const Preparation& preparation) override {
+  Prepared prepare(Context& context, const Preparation& preparation) const override {
     const NmsInput input = nms_input(preparation.bottoms[0], preparation.bottoms[2]);
     Prepared prepared;
     prepared.make_state<DynamicTops>();
@@ -184,7 +184,7 @@ class DetectionOutputLayer : public Layer {
                workspace + box_bytes(input) + score_bytes(input, bottoms[0].dtype()));
   }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     const NmsResult best =
         find_boxes(context, pass.bottom, pass.workspace,
                    [&](Context& where, const std::vector<Tensor>& bottoms, char* workspace) {

@@ -67,7 +67,7 @@ class EvalDetectionLayer : public Layer {
     Tensor sizes;  // YoloDetector::sizes()
   };
 
-  Prepared prepare(Context& context, const Preparation& preparation) override {
+  Prepared prepare(Context& context, const Preparation& preparation) const override {
     Prepared prepared;
     prepared.make_state<State>().sizes = detector_.sizes(context, preparation.dtype);
     prepared.workspace = detector_.workspace(context, {preparation.bottoms[0]});
@@ -101,7 +101,7 @@ class EvalDetectionLayer : public Layer {
     return all;
   }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     const int64_t images = pass.bottom[0].shape()[0];
     const std::vector<std::vector<Object>> objects =
         objects_of(to_floats(context, pass.bottom[1]), pass.bottom[1].shape(), images);

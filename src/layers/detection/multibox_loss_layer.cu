@@ -179,7 +179,7 @@ class MultiBoxLossLayer : public Layer {
   static size_t loss_bytes(int64_t priors, DType dtype) {
     return aligned(static_cast<size_t>(priors) * size_of(dtype));
   }
-  Prepared prepare(Context&, const Preparation& preparation) override {
+  Prepared prepare(Context&, const Preparation& preparation) const override {
     const std::vector<Shape>& bottoms = preparation.bottoms;
     Prepared prepared;
     prepared.workspace = loss_bytes(bottoms[0][0] * prior_count(bottoms[2]), preparation.dtype) +
@@ -261,7 +261,7 @@ class MultiBoxLossLayer : public Layer {
     return divided.by_valid ? 0 : divided.constant;
   }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     if (on_device_) return forward_on_device(context, pass);
     const int64_t priors = prior_count(pass.bottom[2].shape()), images = pass.bottom[0].shape()[0];
     const MultiBoxAssigner assigner(p(), mining_);
@@ -341,7 +341,7 @@ class MultiBoxLossLayer : public Layer {
             " without the background, ", background_);
   }
 
-  void backward(Context& context, const Backward& pass) override {
+  void backward(Context& context, const Backward& pass) const override {
     on(pass.bottom[0], [&]<typename T>() {
       const T *weight = pass.top_diff[0].data<T>(), *divisor = pass.saved[kDivisor].data<T>();
       if (const Tensor& dx = pass.bottom_diff[0]) {

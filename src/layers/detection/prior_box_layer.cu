@@ -195,7 +195,7 @@ class PriorBoxLayer : public Layer {
     const void* filled = nullptr;  // memory that already holds the boxes
   };
 
-  Prepared prepare(Context& context, const Preparation& preparation) override {
+  Prepared prepare(Context& context, const Preparation& preparation) const override {
     std::vector<float> numbers = widths_;
     for (const auto* more : {&heights_, &shifts_x_, &shifts_y_, &clipped_, &variances_})
       numbers.insert(numbers.end(), more->begin(), more->end());
@@ -220,7 +220,7 @@ class PriorBoxLayer : public Layer {
     return prepared;
   }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     const Tensor& y = pass.top[0];
     State& state = state_of<State>(pass);
     if (state.filled == y.raw()) return;

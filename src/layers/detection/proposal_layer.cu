@@ -123,7 +123,7 @@ class ProposalLayer : public Layer {
   };
 
   // Workspace: boxes, their scores, nms's workspace.
-  Prepared prepare(Context& context, const Preparation& preparation) override {
+  Prepared prepare(Context& context, const Preparation& preparation) const override {
     std::vector<float> corners;
     for (const Box& a : anchors_) corners.insert(corners.end(), {a.x1, a.y1, a.x2, a.y2});
     Prepared prepared;
@@ -152,7 +152,7 @@ class ProposalLayer : public Layer {
     return nms(context, input, room.rest);
   }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     std::vector<Tensor> bottoms = pass.bottom;
     State& state = state_of<State>(pass);
     bottoms.push_back(state.corners);

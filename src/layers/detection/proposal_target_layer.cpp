@@ -164,13 +164,13 @@ class ProposalTargetLayer : public Layer {
     return result;
   }
 
-  Prepared prepare(Context&, const Preparation&) override {
+  Prepared prepare(Context&, const Preparation&) const override {
     Prepared prepared;
     prepared.make_state<DynamicTops>();
     return prepared;
   }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     const std::vector<float> regions = to_floats(context, pass.bottom[0]),
                              boxes = to_floats(context, pass.bottom[1]);
     std::vector<Object> objects;

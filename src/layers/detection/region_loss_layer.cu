@@ -155,7 +155,7 @@ class RegionLossLayer : public Layer {
     Tensor sizes;  // of all boxes relative to the image, then their indices
   };
 
-  Prepared prepare(Context& context, const Preparation& preparation) override {
+  Prepared prepare(Context& context, const Preparation& preparation) const override {
     const auto side = static_cast<float>(preparation.bottoms[0][2]);
     std::vector<float> sizes;  // relative to the image, then the boxes' indices
     for (const float size : p().biases()) sizes.push_back(size / side);
@@ -172,7 +172,7 @@ class RegionLossLayer : public Layer {
     return prepared;
   }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     const Tensor &x = pass.bottom[0], &d = pass.saved[0];
     const int64_t images = x.shape()[0], side = x.shape()[2], classes = p().num_class();
     on(x, [&]<typename T>() {
@@ -213,7 +213,7 @@ class RegionLossLayer : public Layer {
     });
   }
 
-  void backward(Context& context, const Backward& pass) override {
+  void backward(Context& context, const Backward& pass) const override {
     const Tensor& dx = pass.bottom_diff[0];
     const float share = 1 / static_cast<float>(dx.shape()[0]);
     pointwise(context, ShareOf{pass.top_diff[0].raw(), share}, dx, pass.saved[0]);

@@ -168,14 +168,14 @@ Inference YoloOutputLayer::infer(const std::vector<Shape>& bottoms) const {
   return {{{1, 1, bottoms[0][0] * each, kDetectionValues}}, {}};
 }
 
-Prepared YoloOutputLayer::prepare(Context& context, const Preparation& preparation) {
+Prepared YoloOutputLayer::prepare(Context& context, const Preparation& preparation) const {
   Prepared prepared;
   prepared.make_state<State>().sizes = detector_.sizes(context, preparation.dtype);
   prepared.workspace = detector_.workspace(context, preparation.bottoms);
   return prepared;
 }
 
-void YoloOutputLayer::forward(Context& context, const Forward& pass) {
+void YoloOutputLayer::forward(Context& context, const Forward& pass) const {
   State& state = state_of<State>(pass);
   const NmsResult found = detector_.detect(context, pass.bottom, state.sizes, pass.workspace);
   state.tops = {write_detections(context, found, pass.bottom[0].shape()[0], 1, pass.top[0])};

@@ -59,8 +59,8 @@ class YoloOutputLayer : public Layer {
   bool dynamic() const override { return true; }
   BackwardReads reads() const override { return {false, false}; }
   Inference infer(const std::vector<Shape>& bottoms) const override;
-  Prepared prepare(Context& context, const Preparation& preparation) override;
-  void forward(Context& context, const Forward& pass) override;
+  Prepared prepare(Context& context, const Preparation& preparation) const override;
+  void forward(Context& context, const Forward& pass) const override;
 
  protected:
   YoloDetector detector_;

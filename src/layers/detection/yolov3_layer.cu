@@ -144,7 +144,7 @@ class Yolov3Layer : public Layer {
     Tensor sizes;  // of all boxes relative to the image, then the mask
   };
 
-  Prepared prepare(Context& context, const Preparation& preparation) override {
+  Prepared prepare(Context& context, const Preparation& preparation) const override {
     const Shape& x = preparation.bottoms[0];
     const float width = static_cast<float>(x[2] * p().anchors_scale());
     std::vector<float> sizes;
@@ -161,7 +161,7 @@ class Yolov3Layer : public Layer {
     return prepared;
   }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     const Tensor &x = pass.bottom[0], &d = pass.saved[0];
     const int64_t images = x.shape()[0], side = x.shape()[2];
     on(x, [&]<typename T>() {
@@ -197,7 +197,7 @@ class Yolov3Layer : public Layer {
     });
   }
 
-  void backward(Context& context, const Backward& pass) override {
+  void backward(Context& context, const Backward& pass) const override {
     const Tensor &x = pass.bottom[0], &dx = pass.bottom_diff[0];
     on(x, [&]<typename T>() {
       parallel_for(

@@ -85,13 +85,13 @@ class ChannelScaleLayer : public Layer {
     });
   }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     if (!p().do_forward()) return copy(context, pass.bottom[0], pass.top[0]);
     run(context, pass.bottom[0], p().global_scale() ? pass.parameters[0] : pass.bottom[1],
         pass.top[0]);
   }
 
-  void backward(Context& context, const Backward& pass) override {
+  void backward(Context& context, const Backward& pass) const override {
     const Tensor &dy = pass.top_diff[0], &dx = pass.bottom_diff[0], &ds = pass.bottom_diff[1];
     if (ds && (p().global_scale() || !p().do_backward_scale())) {
       zero(context, ds);

@@ -18,8 +18,8 @@ class DebugLayer : public Layer {
   BackwardReads reads() const override { return {false, false}; }
   Inference infer(const std::vector<Shape>& bottoms) const override { return {{bottoms[0]}, {}}; }
 
-  void forward(Context&, const Forward&) override {}
-  void backward(Context&, const Backward&) override {}
+  void forward(Context&, const Forward&) const override {}
+  void backward(Context&, const Backward&) const override {}
 };
 
 }  // namespace

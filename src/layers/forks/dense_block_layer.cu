@@ -116,7 +116,7 @@ class DenseBlockLayer : public Layer {
     size_t whole = 0;  // bytes of a tensor in the workspace
   };
 
-  Prepared prepare(Context& context, const Preparation& preparation) override {
+  Prepared prepare(Context& context, const Preparation& preparation) const override {
     const Shape& x = preparation.bottoms[0];
     Prepared prepared;
     State& state = prepared.make_state<State>();
@@ -217,7 +217,7 @@ class DenseBlockLayer : public Layer {
     });
   }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     const std::vector<DenseStep>& all = state_of<State>(pass).steps;
     const DType dtype = pass.top[0].dtype();
     Tensor x = pass.bottom[0];
@@ -240,7 +240,7 @@ class DenseBlockLayer : public Layer {
     }
   }
 
-  void backward(Context& context, const Backward& pass) override {
+  void backward(Context& context, const Backward& pass) const override {
     const std::vector<DenseStep>& all = state_of<State>(pass).steps;
     const DType dtype = pass.top_diff[0].dtype();
     const Tensor& y = pass.top[0];

@@ -104,7 +104,7 @@ class GuidedDropoutLayer : public Layer {
     });
   }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     const Tensor &x = pass.bottom[0], &factors = pass.saved[0], &sums = pass.saved[1];
     const int64_t images = x.shape()[0], channels = x.shape()[1];
     on(x, [&]<typename T>() {
@@ -120,7 +120,7 @@ class GuidedDropoutLayer : public Layer {
     times_factor(context, x, factors, pass.top[0]);
   }
 
-  void backward(Context& context, const Backward& pass) override {
+  void backward(Context& context, const Backward& pass) const override {
     if (!pass.bottom_diff[0]) return;
     times_factor(context, pass.top_diff[0], pass.saved[0], pass.bottom_diff[0]);
   }

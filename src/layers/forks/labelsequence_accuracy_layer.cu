@@ -53,7 +53,7 @@ class LabelsequenceAccuracyLayer : public Layer {
   }
 
   // Workspace: whether correct, best classes, scratch.
-  Prepared prepare(Context&, const Preparation& preparation) override {
+  Prepared prepare(Context&, const Preparation& preparation) const override {
     const Shape &x = preparation.bottoms[0], &labels = preparation.bottoms[1];
     const auto numbers = static_cast<size_t>(2 * x[0] * x[1] + labels.count());
     Prepared prepared;
@@ -62,7 +62,7 @@ class LabelsequenceAccuracyLayer : public Layer {
     return prepared;
   }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     const Tensor &x = pass.bottom[0], &labels = pass.bottom[1];
     const int64_t sequences = x.shape()[0], steps = x.shape()[1];
     const int64_t blank = params<LabelsequenceAccuracyParameter>().blank_label();

@@ -46,7 +46,7 @@ class MergeCropLayer : public Layer {
     return {{y}, {}};
   }
 
-  Prepared prepare(Context&, const Preparation& preparation) override {
+  Prepared prepare(Context&, const Preparation& preparation) const override {
     Prepared prepared;
     if (!stacks()) prepared.workspace = preparation.tops[0].count() * size_of(preparation.dtype);
     return prepared;
@@ -67,7 +67,7 @@ class MergeCropLayer : public Layer {
     return moves;
   }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     const Tensor& y = pass.top[0];
     if (!flows(0) || (!flows(1) && stacks())) zero(context, y);
     if (flows(0)) strided_copy(context, moves(0, pass.bottom[0], y), pass.bottom[0], y);
@@ -77,7 +77,7 @@ class MergeCropLayer : public Layer {
     if (!stacks()) add_to(context, goal, y);
   }
 
-  void backward(Context& context, const Backward& pass) override {
+  void backward(Context& context, const Backward& pass) const override {
     const Tensor& dy = pass.top_diff[0];
     for (int i = 0; i < 2; ++i) {
       const Tensor& dx = pass.bottom_diff[i];

@@ -124,7 +124,7 @@ class MultiStageMeanfieldLayer : public Layer {
     bool keeps = false;  // each iteration's values, for backward
   };
 
-  Prepared prepare(Context& context, const Preparation& preparation) override {
+  Prepared prepare(Context& context, const Preparation& preparation) const override {
     const Shape& u = preparation.bottoms[0];
     const int64_t pixels = u.count(2);
     Prepared prepared;
@@ -157,7 +157,7 @@ class MultiStageMeanfieldLayer : public Layer {
     return {at(0), at(1), at(2)};
   }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     const Shape& u = pass.bottom[0].shape();
     const int64_t classes = u[1], pixels = u.count(2), each = classes * pixels;
     on(pass.bottom[0], [&]<typename T>() {
@@ -194,7 +194,7 @@ class MultiStageMeanfieldLayer : public Layer {
     });
   }
 
-  void backward(Context& context, const Backward& pass) override {
+  void backward(Context& context, const Backward& pass) const override {
     const Shape& u = pass.top_diff[0].shape();
     const int64_t classes = u[1], pixels = u.count(2), each = classes * pixels;
     on(pass.top_diff[0], [&]<typename T>() {

@@ -60,7 +60,7 @@ class NoiseLayer : public PointwiseLayer {
             ", but noise needs one of at least 0");
   }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     const Tensor &x = pass.bottom[0], &y = pass.top[0];
     if (is_view()) return pointwise_copy(context, y, x);
     const PassRandom random = context.random(id(), pass.pass, pass.live_pass);
@@ -71,7 +71,7 @@ class NoiseLayer : public PointwiseLayer {
       change_randomly(context, random, samples, AddNoise<float>{normal_, base_, spread_}, x, y);
     }
   }
-  void backward(Context& context, const Backward& pass) override {
+  void backward(Context& context, const Backward& pass) const override {
     pointwise_copy(context, pass.bottom_diff[0], pass.top_diff[0]);
   }
 

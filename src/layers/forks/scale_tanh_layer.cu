@@ -54,10 +54,10 @@ class ScaleTanhLayer : public PointwiseLayer {
     const double power = training() ? p().power() : 0;
     return {pass.pass, pass.live_pass, p().step_size(), p().init_scale(), p().gamma(), power};
   }
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     pointwise(context, SteepTanh{steepness(pass)}, pass.top[0], pass.bottom[0]);
   }
-  void backward(Context& context, const Backward& pass) override {
+  void backward(Context& context, const Backward& pass) const override {
     pointwise(context, SteepTanhGradient{steepness(pass)}, pass.bottom_diff[0], pass.top_diff[0],
               pass.top[0]);
   }

@@ -48,10 +48,10 @@ class SeluDropoutLayer : public Layer {
     dropout(context, mask, x, y, values);
   }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     run(context, pass, pass.bottom[0], pass.top[0], false);
   }
-  void backward(Context& context, const Backward& pass) override {
+  void backward(Context& context, const Backward& pass) const override {
     run(context, pass, pass.top_diff[0], pass.bottom_diff[0], true);
   }
 };

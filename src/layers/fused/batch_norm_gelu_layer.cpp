@@ -46,7 +46,7 @@ class BatchNormGeluLayer : public FusedLayer {
   }
 
   std::optional<Prepared> prepare_kernels(Context& context,
-                                          const Preparation& preparation) override {
+                                          const Preparation& preparation) const override {
     const Shape& x = preparation.bottoms[0];
     const Format format{preparation.bottom_orders[0], nullptr};
     if (!supports(context, x, format, preparation.storage)) return std::nullopt;
@@ -59,14 +59,14 @@ class BatchNormGeluLayer : public FusedLayer {
     return {saved[0], saved[1], Tensor()};
   }
 
-  void forward_kernels(Context& context, const Forward& pass) override {
+  void forward_kernels(Context& context, const Forward& pass) const override {
     const Tensor& x = pass.bottom[0];
     batch_norm_forward(context, case_of(x.shape(), x.format()), norm().blobs(pass.parameters), x,
                        Tensor(), pass.bottom_edge(0).statistics, pass.top[0], unpack(pass.saved),
                        pass.workspace);
   }
 
-  void backward_kernels(Context& context, const Backward& pass) override {
+  void backward_kernels(Context& context, const Backward& pass) const override {
     BatchNormGradients gradients;
     gradients.dx = pass.bottom_diff[0];
     norm().parameter_gradients(pass, false, gradients);

@@ -56,7 +56,7 @@ class BatchNormPairLayer : public FusedLayer {
   }
 
   std::optional<Prepared> prepare_kernels(Context& context,
-                                          const Preparation& preparation) override {
+                                          const Preparation& preparation) const override {
     if (!norm(0).of_own_batch()) return std::nullopt;
     const Format format{preparation.bottom_orders[0], nullptr};
     const BatchNormCase c = norm(0).case_of(preparation.bottoms[0], format);
@@ -85,21 +85,21 @@ class BatchNormPairLayer : public FusedLayer {
             {saved[2 * side], saved[2 * side + 1], signs}};
   }
 
-  void forward_kernels(Context& context, const Forward& pass) override {
+  void forward_kernels(Context& context, const Forward& pass) const override {
     const auto of = [&](size_t i) {
       return side(i, pass.parameters, pass.bottom[i], pass.bottom_edge(i).statistics, pass.saved);
     };
     batch_norm_pair_forward(context, case_of(pass), of(0), of(1), pass.top[0], pass.workspace);
   }
 
-  void recompute_kernels(Context& context, const Forward& pass) override {
+  void recompute_kernels(Context& context, const Forward& pass) const override {
     const auto of = [&](size_t i) {
       return side(i, pass.parameters, pass.bottom[i], Tensor(), pass.saved);
     };
     batch_norm_pair_recompute(context, case_of(pass), of(0), of(1), pass.top[0], pass.workspace);
   }
 
-  void backward_kernels(Context& context, const Backward& pass) override {
+  void backward_kernels(Context& context, const Backward& pass) const override {
     BatchNormGradients gradients[2];
     for (size_t i = 0; i < 2; ++i) {
       Backward part;

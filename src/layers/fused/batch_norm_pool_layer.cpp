@@ -54,7 +54,7 @@ class BatchNormPoolLayer : public FusedLayer {
   };
 
   std::optional<Prepared> prepare_kernels(Context& context,
-                                          const Preparation& preparation) override {
+                                          const Preparation& preparation) const override {
     const std::optional<BatchNormPoolCase> c =
         case_of(context, preparation.bottoms[0], {preparation.bottom_orders[0], nullptr},
                 preparation.storage);
@@ -73,13 +73,13 @@ class BatchNormPoolLayer : public FusedLayer {
     return {{saved[0], saved[1], Tensor()}, saved[2], kept};
   }
 
-  void forward_kernels(Context& context, const Forward& pass) override {
+  void forward_kernels(Context& context, const Forward& pass) const override {
     batch_norm_pool_forward(
         context, state_of<PoolState>(pass).kernels, norm().blobs(pass.parameters), pass.bottom[0],
         pass.bottom_edge(0).statistics, pass.top[0], unpack(pass.saved), pass.workspace);
   }
 
-  void backward_kernels(Context& context, const Backward& pass) override {
+  void backward_kernels(Context& context, const Backward& pass) const override {
     BatchNormGradients gradients;
     gradients.dx = pass.bottom_diff[0];
     norm().parameter_gradients(pass, false, gradients);

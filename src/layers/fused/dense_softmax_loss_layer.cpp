@@ -85,7 +85,7 @@ class DenseSoftmaxLossLayer : public FusedLayer {
   };
 
   std::optional<Prepared> prepare_kernels(Context& context,
-                                          const Preparation& preparation) override {
+                                          const Preparation& preparation) const override {
     const std::vector<bool>& learned = preparation.parameter_needs_diff;
     const Format weights = dense_weights_format(preparation);
     const std::optional<Format>& given = preparation.parameter_formats[0];
@@ -114,7 +114,7 @@ class DenseSoftmaxLossLayer : public FusedLayer {
     return loss;
   }
 
-  void forward_kernels(Context& context, const Forward& pass) override {
+  void forward_kernels(Context& context, const Forward& pass) const override {
     const Tensor b = pass.parameters.size() > 1 ? pass.parameters[1] : Tensor();
     const auto loss = [&] {
       dense_softmax_loss(context, loss_of(pass), pass.bottom[0], pass.parameters[0], b,
@@ -125,7 +125,7 @@ class DenseSoftmaxLossLayer : public FusedLayer {
     return state_of<LossState>(pass).learns ? context.on_side_stream(0, loss) : loss();
   }
 
-  void backward_kernels(Context& context, const Backward& pass) override {
+  void backward_kernels(Context& context, const Backward& pass) const override {
     const DenseSoftmaxLoss loss = loss_of(pass);
     const Tensor& ds = pass.saved.back();
     const Tensor b = pass.parameters.size() > 1 ? pass.parameters[1] : Tensor();

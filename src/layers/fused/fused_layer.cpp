@@ -84,30 +84,30 @@ Preparation FusedLayer::preparation_of(size_t k, const Chain& chain,
   return p;
 }
 
-Prepared FusedLayer::prepare(Context& context, const Preparation& preparation) {
+Prepared FusedLayer::prepare(Context& context, const Preparation& preparation) const {
   std::optional<Prepared> prepared = prepare_kernels(context, preparation);
   if (!prepared) return prepare_chain(context, preparation);
   if (!prepared->state) prepared->make_state<State>();
   return std::move(*prepared);
 }
 
-void FusedLayer::forward(Context& context, const Forward& pass) {
+void FusedLayer::forward(Context& context, const Forward& pass) const {
   return state_of<State>(pass).chain ? forward_chain(context, pass)
                                      : forward_kernels(context, pass);
 }
 
 // The tops of the members before the last are saved already.
-void FusedLayer::recompute(Context& context, const Forward& pass) {
+void FusedLayer::recompute(Context& context, const Forward& pass) const {
   if (!state_of<State>(pass).chain) return recompute_kernels(context, pass);
   members_[last()].layer->recompute(context, pass_of(last(), pass));
 }
 
-void FusedLayer::backward(Context& context, const Backward& pass) {
+void FusedLayer::backward(Context& context, const Backward& pass) const {
   return state_of<State>(pass).chain ? backward_chain(context, pass)
                                      : backward_kernels(context, pass);
 }
 
-Prepared FusedLayer::prepare_chain(Context& context, const Preparation& preparation) {
+Prepared FusedLayer::prepare_chain(Context& context, const Preparation& preparation) const {
   Prepared all;
   Chain& chain = all.make_state<Chain>();
   chain.chain = true;

@@ -16,10 +16,10 @@ class FusedLayer : public Layer {
  public:
   // The members' saved tensors, concatenated, and the tops of the last one to run.
   Inference infer(const std::vector<Shape>& bottoms) const override;
-  Prepared prepare(Context& context, const Preparation& preparation) override;
-  void forward(Context& context, const Forward& pass) override;
-  void recompute(Context& context, const Forward& pass) override;
-  void backward(Context& context, const Backward& pass) override;
+  Prepared prepare(Context& context, const Preparation& preparation) const override;
+  void forward(Context& context, const Forward& pass) const override;
+  void recompute(Context& context, const Forward& pass) const override;
+  void backward(Context& context, const Backward& pass) const override;
   void check(Context& context, const Forward& pass) const override;
 
  protected:
@@ -38,10 +38,10 @@ class FusedLayer : public Layer {
   // None: the kernels do not support the case, and the members run. Its state, if any, derives from
   // State.
   virtual std::optional<Prepared> prepare_kernels(Context& context,
-                                                  const Preparation& preparation) = 0;
-  virtual void forward_kernels(Context& context, const Forward& pass) = 0;
-  virtual void backward_kernels(Context& context, const Backward& pass) = 0;
-  virtual void recompute_kernels(Context&, const Forward&) {}
+                                                  const Preparation& preparation) const = 0;
+  virtual void forward_kernels(Context& context, const Forward& pass) const = 0;
+  virtual void backward_kernels(Context& context, const Backward& pass) const = 0;
+  virtual void recompute_kernels(Context&, const Forward&) const {}
   virtual void check_kernels(Context&, const Forward&) const {}
 
   // --- the members ---
@@ -87,7 +87,7 @@ class FusedLayer : public Layer {
     Edge bottom_edge;
   };
   // The blobs between members are kept in saved tensors between the passes.
-  Prepared prepare_chain(Context& context, const Preparation& preparation);
+  Prepared prepare_chain(Context& context, const Preparation& preparation) const;
   void forward_chain(Context& context, const Forward& pass) const;
   void backward_chain(Context& context, const Backward& pass) const;
   size_t last() const { return order_.back(); }

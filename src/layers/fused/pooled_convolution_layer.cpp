@@ -71,7 +71,7 @@ class PooledConvolutionLayer : public FusedLayer {
   };
 
   std::optional<Prepared> prepare_kernels(Context& context,
-                                          const Preparation& preparation) override {
+                                          const Preparation& preparation) const override {
     // The kernel computes the bias gradient together with the weights'.
     const std::vector<bool>& learned = preparation.parameter_needs_diff;
     if (!allows_fusion(context) ||
@@ -97,14 +97,14 @@ class PooledConvolutionLayer : public FusedLayer {
     return dropout_.mask(context.random(id(), pass.pass, pass.live_pass), pass.share);
   }
 
-  void forward_kernels(Context& context, const Forward& pass) override {
+  void forward_kernels(Context& context, const Forward& pass) const override {
     state_of<PooledState>(pass).kernel->forward(
         context, pass.bottom[0], pass.parameters[0],
         pass.parameters.size() > 1 ? pass.parameters[1] : Tensor(), pass.top[0], pass.saved[0],
         mask(context, pass));
   }
 
-  void backward_kernels(Context& context, const Backward& pass) override {
+  void backward_kernels(Context& context, const Backward& pass) const override {
     PooledConv& kernel = *state_of<PooledState>(pass).kernel;
     const Tensor &dy = pass.top_diff[0], &argmax = pass.saved[0], &dw = pass.parameter_diff[0];
     const Tensor db = pass.parameter_diff.size() > 1 ? pass.parameter_diff[1] : Tensor();

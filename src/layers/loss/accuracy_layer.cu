@@ -85,7 +85,7 @@ class AccuracyLayer : public Layer {
 
   // Workspace: what ReachingScores gives per example, then hits and totals per class, then the labels
   // if they have to be found.
-  Prepared prepare(Context&, const Preparation& preparation) override {
+  Prepared prepare(Context&, const Preparation& preparation) const override {
     const Shape& scores = preparation.bottoms[0];
     const int64_t classes = scores[scores.canonical_axis(p().axis())];
     Prepared prepared;
@@ -97,7 +97,7 @@ class AccuracyLayer : public Layer {
     return prepared;
   }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     const Tensor &scores = pass.bottom[0], &labels = pass.bottom[1];
     const int axis = scores.shape().canonical_axis(p().axis());
     const int64_t classes = scores.shape()[axis], examples = scores.count() / classes;

@@ -112,7 +112,7 @@ class ArgMaxLayer : public Layer {
     return {{y}, {}};
   }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     const Shape& x = pass.bottom[0].shape();
     const int64_t top_k = p().top_k();
     on(pass.bottom[0], [&]<typename T>() {

@@ -80,7 +80,7 @@ class ContrastiveLossLayer : public RangedLoss<ContrastiveLossLayer> {
             channels,    side,        margin,  p.legacy_version()};
   }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     on(pass.bottom[0], [&]<typename T>() {
       const PairTerms<T> pair = terms<T>(loss_input(pass));
       parallel_sum<T>(context, {pass.saved[0].count(), 1, pair.channels},

@@ -120,7 +120,7 @@ class CtcGreedyDecoderLayer : public Layer {
   }
 
   // Workspace: with labels (2, sequences) wrong; then best classes and scratch.
-  Prepared prepare(Context&, const Preparation& preparation) override {
+  Prepared prepare(Context&, const Preparation& preparation) const override {
     const Shape& x = preparation.bottoms[0];
     const bool labels = has_labels(preparation.bottoms);
     const int64_t maximum = labels ? preparation.bottoms[1].count(1) + x[0] : 0;
@@ -130,7 +130,7 @@ class CtcGreedyDecoderLayer : public Layer {
     return prepared;
   }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     const Tensor &x = pass.bottom[0], &y = pass.top[0];
     std::vector<Shape> bottoms;
     for (const Tensor& bottom : pass.bottom) bottoms.push_back(bottom.shape());

@@ -153,7 +153,7 @@ class CtcLossLayer : public Layer {
     CtcCase c;
   };
 
-  Prepared prepare(Context&, const Preparation& preparation) override {
+  Prepared prepare(Context&, const Preparation& preparation) const override {
     Prepared prepared;
     CtcCase& c = prepared.make_state<State>().c;
     c = case_of(preparation.bottoms);
@@ -195,7 +195,7 @@ class CtcLossLayer : public Layer {
     return {labels, 1, below, nullptr, bottom[1].data<T>(), bottom[2].data<T>(), c.blank};
   }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     const CtcCase& c = state_of<State>(pass).c;
     on(pass.bottom[0], [&]<typename T>() {
       const LabelNote note{pass.saved[kNote].data<int32_t>(), c.classes,
@@ -234,7 +234,7 @@ class CtcLossLayer : public Layer {
     }
   }
 
-  void backward(Context& context, const Backward& pass) override {
+  void backward(Context& context, const Backward& pass) const override {
     if (!pass.bottom_diff[0]) return;
     const CtcCase& c = state_of<State>(pass).c;
     ctc_backward(context, c, targets(pass.saved), of_ctc(pass.saved), pass.top_diff[0],

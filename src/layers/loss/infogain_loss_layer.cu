@@ -93,7 +93,7 @@ class InfogainLossLayer : public LabelledSoftmaxLoss<InfogainLossLayer> {
     Tensor h;  // the file's matrix; empty: the third bottom
   };
 
-  Prepared prepare(Context& context, const Preparation& preparation) override {
+  Prepared prepare(Context& context, const Preparation& preparation) const override {
     Prepared prepared;
     Tensor& h = prepared.make_state<State>().h;
     if (matrix_.empty()) return prepared;
@@ -108,7 +108,7 @@ class InfogainLossLayer : public LabelledSoftmaxLoss<InfogainLossLayer> {
     return {positions<T>(in), h.data<T>(), in.saved[kRowSums].data<T>()};
   }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     const Tensor& sums = pass.saved[kRowSums];
     on(sums, [&]<typename T>() {
       const RowsOf<T> rows{terms<T>(loss_input(pass)).h, sums.count()};

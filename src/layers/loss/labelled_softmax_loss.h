@@ -78,7 +78,7 @@ class LabelledSoftmaxLoss : public LabelledLoss<Self> {
             in.saved[kProbabilities].template data<T>()};
   }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     const Tensor &x = pass.bottom[0], &p = pass.saved[kProbabilities];
     softmax_forward(context, SoftmaxView::of(x.shape(), {}, axis_), x, p);
     if (pass.top.size() > 1) pointwise_copy(context, pass.top[1], p);

@@ -91,14 +91,14 @@ class TermLoss : public Base {
     return saved.empty() ? Tensor() : saved[0];
   }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     this->check_values(pass);
     on(pass.bottom[0], [&]<typename T>() {
       sum(context, pass, self().template terms<T>(loss_input(pass)), pass.top[0].data<T>());
     });
   }
 
-  void backward(Context& context, const Backward& pass) override {
+  void backward(Context& context, const Backward& pass) const override {
     const std::vector<Tensor>& diff = pass.bottom_diff;
     on(pass.bottom[0], [&]<typename T>() {
       for (size_t i = 0; i < (Base::kPair ? 1 : diff.size()); ++i) {

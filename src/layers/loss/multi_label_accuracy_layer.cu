@@ -54,7 +54,7 @@ class MultiLabelAccuracyLayer : public Layer {
     return {{{1, 5, 1, 1}}, {{{4}, {}}}};
   }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     const Tensor& x = pass.bottom[0];
     on(x, [&]<typename T>() {
       T* sums = pass.saved[0].data<T>();

@@ -191,7 +191,7 @@ class RBMLayer : public Layer {
   };
 
   // Workspace: hidden units drawn, in backward also visible and hidden units of a Gibbs chain.
-  Prepared prepare(Context&, const Preparation& preparation) override {
+  Prepared prepare(Context&, const Preparation& preparation) const override {
     Prepared prepared;
     State& state = prepared.make_state<State>();
     state.precision = is_half(preparation.precision) ? Precision::tf32 : preparation.precision;
@@ -248,7 +248,7 @@ class RBMLayer : public Layer {
     });
   }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     const Tensor &x = pass.bottom[0], &means = pass.saved[0], &r = pass.saved[1];
     const int64_t batch = x.shape()[0];
     check_data(x);
@@ -267,7 +267,7 @@ class RBMLayer : public Layer {
     });
   }
 
-  void backward(Context& context, const Backward& pass) override {
+  void backward(Context& context, const Backward& pass) const override {
     if (!pass.top_diff[0]) return clear_gradients(context, pass);  // loss_weight: 0
     const Tensor& x = pass.bottom[0];
     const int64_t batch = x.shape()[0];

@@ -158,14 +158,14 @@ class SegAccuracyLayer : public Layer {
     return {{{1, 1, 1, 3}}, {{{LabelNote::kCount}, DType::i32, true}}};
   }
 
-  Prepared prepare(Context&, const Preparation& preparation) override {
+  Prepared prepare(Context&, const Preparation& preparation) const override {
     Prepared prepared;  // workspace: the counts
     prepared.workspace =
         static_cast<size_t>(3 * classes(preparation.bottoms[0]) + 1) * sizeof(int32_t);
     return prepared;
   }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     const Tensor &scores = pass.bottom[0], &labels = pass.bottom[1];
     const Shape& shape = scores.shape();
     const int64_t classes = this->classes(shape), inner = shape.count(2),

@@ -83,7 +83,7 @@ class SigmoidCrossEntropyLossLayer : public RangedLoss<SigmoidCrossEntropyLossLa
   CrossEntropy<T> terms(const LossInput& in) const {
     return {in.at<T>(0), in.at<T>(2), ranged<T>(in), signs()};
   }
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     TermLoss::forward(context, pass);
     if (pass.top.size() > 1) pointwise(context, Probability{}, pass.top[1], pass.bottom[0]);
   }

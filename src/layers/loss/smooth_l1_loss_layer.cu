@@ -87,7 +87,7 @@ class SmoothL1LossLayer : public TermLoss<SmoothL1LossLayer> {
     return {in.at<T>(0), in.at<T>(1), in.at<T>(2), in.at<T>(3), sigma * sigma, side};
   }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     TermLoss::forward(context, pass);
     if (pass.top.size() == 1) return;
     const Shape& x = pass.bottom[0].shape();

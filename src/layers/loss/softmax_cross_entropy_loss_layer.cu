@@ -119,7 +119,7 @@ class SoftmaxCrossEntropyLossLayer : public Layer {
     check_target_note(context, pass.saved[2], range());
   }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     check_targets(pass.bottom[1], range(), each(pass.bottom[1].shape()));
     const Tensor &x = pass.bottom[0], &t = pass.bottom[1], &p = pass.saved[0];
     const SoftmaxView view = this->view(x);
@@ -140,7 +140,7 @@ class SoftmaxCrossEntropyLossLayer : public Layer {
     });
   }
 
-  void backward(Context& context, const Backward& pass) override {
+  void backward(Context& context, const Backward& pass) const override {
     if (!pass.bottom_diff[0]) return;
     const Tensor& x = pass.bottom[0];
     on(x, [&]<typename T>() {

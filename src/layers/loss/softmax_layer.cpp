@@ -25,11 +25,11 @@ class SoftmaxLayer : public Layer {
   }
   Inference infer(const std::vector<Shape>& bottoms) const override { return {{bottoms[0]}, {}}; }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     const Tensor& x = pass.bottom[0];
     softmax_forward(context, SoftmaxView::of(x.shape(), x.format(), axis_), x, pass.top[0]);
   }
-  void backward(Context& context, const Backward& pass) override {
+  void backward(Context& context, const Backward& pass) const override {
     if (!pass.bottom_diff[0]) return;
     const Tensor& y = pass.top[0];
     softmax_backward(context, SoftmaxView::of(y.shape(), y.format(), axis_), y, pass.top_diff[0],

@@ -147,7 +147,7 @@ class SoftmaxWithLossLayer : public Layer {
   };
 
   // With hard_ratio, backward reads the data that the second forward saved.
-  Prepared prepare(Context& context, const Preparation& preparation) override {
+  Prepared prepare(Context& context, const Preparation& preparation) const override {
     Prepared prepared;
     Tensor& class_weights = prepared.make_state<State>().class_weights;
     if (!weights_.empty()) {
@@ -218,7 +218,7 @@ class SoftmaxWithLossLayer : public Layer {
                          unpack_hard(pass.saved), Tensor());
   }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     SoftmaxLossCase c = make_case(pass);
     c.pass = pass.pass;
     c.live_pass = pass.live_pass;
@@ -227,7 +227,7 @@ class SoftmaxWithLossLayer : public Layer {
     if (has_hard(pass.saved)) choose_hard(context, c, pass);
     if (pass.top.size() > 2) copy(context, losses(pass), pass.top[2]);
   }
-  void backward(Context& context, const Backward& pass) override {
+  void backward(Context& context, const Backward& pass) const override {
     if (!pass.bottom_diff[0]) return;
     SoftmaxLossCase c = make_case(pass);
     const bool hard = has_hard(pass.saved);

@@ -63,7 +63,7 @@ class TripletLossLayer : public TermLoss<TripletLossLayer> {
             a.count(1)};
   }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     const Tensor& a = pass.bottom[0];
     const int64_t anchors = a.shape()[0], channels = a.shape().count(1);
     on(a, [&]<typename T>() {

@@ -71,7 +71,7 @@ int64_t BatchNormBase::parts(const Shape& x) const {
   return images_together_ == 0 ? 1 : x[0] / images_together_;
 }
 
-Prepared BatchNormBase::prepare(Context& context, const Preparation& preparation) {
+Prepared BatchNormBase::prepare(Context& context, const Preparation& preparation) const {
   Shape x = preparation.bottoms[0];
   if (x.axes() > 0) x[0] /= parts(x);
   const BatchNormCase c = case_of(x, {preparation.bottom_orders[0], nullptr});
@@ -114,7 +114,7 @@ void BatchNormBase::run(const Forward& pass, const Kernel& kernel) const {
   }
 }
 
-void BatchNormBase::forward(Context& context, const Forward& pass) {
+void BatchNormBase::forward(Context& context, const Forward& pass) const {
   if (pass.top_edge.affine) {
     const Tensor& x = pass.bottom[0];
     return batch_norm_affine(context, case_of(x.shape(), x.format()), blobs(pass.parameters), x,
@@ -128,7 +128,7 @@ void BatchNormBase::forward(Context& context, const Forward& pass) {
   });
 }
 
-void BatchNormBase::recompute(Context& context, const Forward& pass) {
+void BatchNormBase::recompute(Context& context, const Forward& pass) const {
   run(pass, [&](const BatchNormCase& c, const BatchNormParameters& parameters, const Tensor& x,
                 const Tensor& added, const Tensor& y, const BatchNormSaved& saved) {
     batch_norm_recompute(context, c, parameters, x, added, y, saved, pass.workspace);
@@ -147,7 +147,7 @@ void BatchNormBase::parameter_gradients(const Backward& pass, bool further,
   }
 }
 
-void BatchNormBase::backward(Context& context, const Backward& pass) {
+void BatchNormBase::backward(Context& context, const Backward& pass) const {
   const int64_t count = parts(pass.top_diff[0].shape());
   for (int64_t i = 0; i < count; ++i) {
     BatchNormGradients gradients;

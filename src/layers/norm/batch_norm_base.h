@@ -16,8 +16,8 @@ class BatchNormBase : public Layer {
   HalfRule half_rule() const override { return HalfRule::follows; }
   BackwardReads reads() const override;
   Inference infer(const std::vector<Shape>& bottoms) const override;
-  Prepared prepare(Context& context, const Preparation& preparation) override;
-  void forward(Context& context, const Forward& pass) override;
+  Prepared prepare(Context& context, const Preparation& preparation) const override;
+  void forward(Context& context, const Forward& pass) const override;
   Edge bottom_edge(int bottom) const override {
     return {.statistics = bottom == 0 && settings_.batch_statistics && of_own_batch()};
   }
@@ -27,8 +27,8 @@ class BatchNormBase : public Layer {
   bool of_own_batch() const { return images_together_ == 0 && !settings_.over_ranks; }
   bool asks_ranks() const override { return settings_.over_ranks; }
   bool recomputes() const override { return true; }
-  void recompute(Context& context, const Forward& pass) override;
-  void backward(Context& context, const Backward& pass) override;
+  void recompute(Context& context, const Forward& pass) const override;
+  void backward(Context& context, const Backward& pass) const override;
   // The kernel's case, and the parameters in its form.
   BatchNormCase case_of(const Shape& x, const Format& format) const;
   BatchNormParameters blobs(const std::vector<Tensor>& parameters) const;

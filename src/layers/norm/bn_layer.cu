@@ -67,7 +67,7 @@ class BnLayer : public BatchNormBase {
     return inference;
   }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     BatchNormBase::forward(context, pass);
     if (pass.top.size() > 1) pointwise(context, BnMean{}, pass.top[1], pass.saved[0]);
     if (pass.top.size() > 2)

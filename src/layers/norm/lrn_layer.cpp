@@ -36,16 +36,16 @@ class LrnLayer : public Layer {
 
   Inference infer(const std::vector<Shape>& bottoms) const override { return {{bottoms[0]}, {}}; }
 
-  Prepared prepare(Context& context, const Preparation& preparation) override {
+  Prepared prepare(Context& context, const Preparation& preparation) const override {
     if (!preparation.backward) return {};
     Prepared prepared;
     prepared.workspace = lrn_workspace(context, window_, preparation.bottoms[0], preparation.dtype);
     return prepared;
   }
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     lrn_forward(context, window_, pass.bottom[0], pass.top[0]);
   }
-  void backward(Context& context, const Backward& pass) override {
+  void backward(Context& context, const Backward& pass) const override {
     if (!pass.bottom_diff[0]) return;
     lrn_backward(context, window_, pass.bottom[0], pass.top_diff[0], pass.bottom_diff[0],
                  pass.workspace);

@@ -40,13 +40,13 @@ class MVNLayer : public Layer {
     return c;
   }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     const Tensor& x = pass.bottom[0];
     row_norm_forward(context, case_of(x.shape()), {}, x, pass.top[0],
                      {pass.saved[0], pass.saved[1]});
   }
 
-  void backward(Context& context, const Backward& pass) override {
+  void backward(Context& context, const Backward& pass) const override {
     const Tensor& dy = pass.top_diff[0];
     RowNormGradients gradients;
     gradients.dx = pass.bottom_diff[0];

@@ -220,7 +220,7 @@ class NormalizeLayer : public Layer {
   }
 
   // Workspace: one dot product per vector.
-  Prepared prepare(Context& context, const Preparation& preparation) override {
+  Prepared prepare(Context& context, const Preparation& preparation) const override {
     const Shape& x = preparation.bottoms[0];
     Prepared prepared;
     prepared.workspace = norm_count(x) * size_of(preparation.dtype);
@@ -237,7 +237,7 @@ class NormalizeLayer : public Layer {
     return {x.data<T>(), norms.data<C>(), scale, vectors_of(x), shared(), y};
   }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     const Tensor &x = pass.bottom[0], &norms = pass.saved[0];
     if (by_rows(x.shape(), x.format())) {
       return row_norm_forward(context, row_norm_case(x.shape()),
@@ -257,7 +257,7 @@ class NormalizeLayer : public Layer {
     });
   }
 
-  void backward(Context& context, const Backward& pass) override {
+  void backward(Context& context, const Backward& pass) const override {
     const Tensor &x = pass.bottom[0], &dy = pass.top_diff[0], &dx = pass.bottom_diff[0];
     const Tensor scale_diff = scaled() ? pass.parameter_diff[0] : Tensor();
     if (by_rows(x.shape(), x.format())) {

@@ -18,20 +18,20 @@ class RowNormBase : public Layer {
     return {{bottoms[0]}, {{rows, {}}, {rows, {}}}};  // saved: mean and inverse standard deviation
   }
 
-  Prepared prepare(Context& context, const Preparation& preparation) override {
+  Prepared prepare(Context& context, const Preparation& preparation) const override {
     Prepared prepared;
     const Format format{preparation.bottom_orders[0], nullptr};
     prepared.workspace = row_norm_workspace(context, view(preparation.bottoms[0], format));
     return prepared;
   }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     const Tensor& x = pass.bottom[0];
     row_norm_forward(context, case_of(x), learned(pass.parameters), x, pass.top[0],
                      saved_of(pass.saved));
   }
 
-  void backward(Context& context, const Backward& pass) override {
+  void backward(Context& context, const Backward& pass) const override {
     const Tensor& x = pass.bottom[0];
     RowNormGradients gradients;
     gradients.dx = pass.bottom_diff[0];

@@ -52,7 +52,7 @@ class AxpyLayer : public Layer {
     return {1, 1, x.count(0, 2), x.count(2)};
   }
 
-  Prepared prepare(Context& context, const Preparation& preparation) override {
+  Prepared prepare(Context& context, const Preparation& preparation) const override {
     Prepared prepared;
     prepared.workspace =
         scale_workspace(context, view(preparation.bottoms[1], preparation.bottom_orders[1]));
@@ -78,11 +78,11 @@ class AxpyLayer : public Layer {
     });
   }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     run(context, pass.bottom[0], pass.bottom[1], pass.bottom[2], pass.top[0]);
   }
 
-  void backward(Context& context, const Backward& pass) override {
+  void backward(Context& context, const Backward& pass) const override {
     const Tensor& dy = pass.top_diff[0];
     ScaleGradients gradients;
     gradients.d_factor = pass.bottom_diff[0];

@@ -18,12 +18,12 @@ class BiasLayer : public BroadcastLayer {
     setup_values(bottoms, p().axis(), p().num_axes(), p().filler());
   }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     scale_forward(context, view(pass.bottom[0]), {}, values(pass.parameters, pass.bottom),
                   pass.bottom[0], pass.top[0]);
   }
 
-  void backward(Context& context, const Backward& pass) override {
+  void backward(Context& context, const Backward& pass) const override {
     const Tensor& dy = pass.top_diff[0];
     ScaleGradients gradients;
     gradients.dx = pass.bottom_diff[0];

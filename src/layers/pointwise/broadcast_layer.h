@@ -71,7 +71,7 @@ class BroadcastLayer : public Layer {
     return bottom > 0 || !learned_ || axis < axes_.first || axis >= axes_.first + axes_.count;
   }
 
-  Prepared prepare(Context& context, const Preparation& preparation) override {
+  Prepared prepare(Context& context, const Preparation& preparation) const override {
     Prepared prepared;
     prepared.workspace = scale_workspace(
         context, axes_.view(preparation.bottoms[0], {preparation.bottom_orders[0], nullptr}));

@@ -105,7 +105,7 @@ class EltwiseLayer : public Layer {
     return {{bottoms[0]}, {{bottoms[0], DType::u8}}};
   }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     const Tensor& y = pass.top[0];
     for (size_t i = 1; i < pass.bottom.size(); ++i) {
       const Tensor &before = i == 1 ? pass.bottom[0] : y, &x = pass.bottom[i];
@@ -127,7 +127,7 @@ class EltwiseLayer : public Layer {
     }
   }
 
-  void backward(Context& context, const Backward& pass) override {
+  void backward(Context& context, const Backward& pass) const override {
     // Bottom 0 last: its gradient may share the memory of dy.
     for (size_t i = pass.bottom_diff.size(); i-- > 0;) {
       const Tensor &dx = pass.bottom_diff[i], &dy = pass.top_diff[0];
@@ -150,7 +150,7 @@ class EltwiseLayer : public Layer {
     }
   }
 
-  void product_gradient(Context& context, const Backward& pass, size_t i) {
+  void product_gradient(Context& context, const Backward& pass, size_t i) const {
     const Tensor &dx = pass.bottom_diff[i], &dy = pass.top_diff[0];
     if (!p().stable_prod_grad()) {
       pointwise(context, Quotient{}, dx, pass.top[0], pass.bottom[i]);

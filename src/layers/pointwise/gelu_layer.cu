@@ -21,12 +21,12 @@ class GeluLayer : public PointwiseLayer {
   void with_function(const Body& body) const {
     params<GELUParameter>().approximate() ? body(Gelu<true>{}) : body(Gelu<false>{});
   }
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     with_function([&]<typename F>(const F& f) {
       pointwise(context, ValueOf<F>{f}, pass.top[0], pass.bottom[0]);
     });
   }
-  void backward(Context& context, const Backward& pass) override {
+  void backward(Context& context, const Backward& pass) const override {
     with_function([&]<typename F>(const F& f) {
       pointwise(context, GradientOf<F>{f}, pass.bottom_diff[0], pass.top_diff[0], pass.bottom[0]);
     });

@@ -62,10 +62,10 @@ class FunctionLayer : public PointwiseLayer {
     const bool from_top = function().from_top();
     return {!from_top, from_top};
   }
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     pointwise(context, ValueOf<F>{function()}, pass.top[0], pass.bottom[0]);
   }
-  void backward(Context& context, const Backward& pass) override {
+  void backward(Context& context, const Backward& pass) const override {
     const F f = function();
     pointwise(context, GradientOf<F>{f}, pass.bottom_diff[0], pass.top_diff[0],
               f.from_top() ? pass.top[0] : pass.bottom[0]);

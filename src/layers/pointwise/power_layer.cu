@@ -59,7 +59,7 @@ class PowerLayer : public PointwiseLayer {
   bool in_place() const override { return affine(); }
   BackwardReads reads() const override { return {!affine(), false}; }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     const Tensor &x = pass.bottom[0], &y = pass.top[0];
     if (constant()) {
       pointwise(context, Affine{0, std::pow(p().shift(), p().power())}, y, x);  // 0 ^ 0 is 1
@@ -72,7 +72,7 @@ class PowerLayer : public PointwiseLayer {
     }
   }
 
-  void backward(Context& context, const Backward& pass) override {
+  void backward(Context& context, const Backward& pass) const override {
     const Tensor &dx = pass.bottom_diff[0], &dy = pass.top_diff[0], &x = pass.bottom[0];
     if (affine()) {
       pointwise(context, Affine{constant() ? 0 : p().scale(), 0}, dx, dy);

@@ -34,12 +34,12 @@ class PReluLayer : public Layer {
     return ChannelView::of(x.shape(), x.format());
   }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     const Tensor& x = pass.bottom[0];
     prelu_forward(context, view(x), pass.parameters[0], x, pass.top[0]);
   }
 
-  void backward(Context& context, const Backward& pass) override {
+  void backward(Context& context, const Backward& pass) const override {
     const Tensor& x = pass.bottom[0];
     prelu_backward(context, view(x), pass.parameters[0], x, pass.top_diff[0], pass.bottom_diff[0],
                    pass.parameter_diff[0], pass.accumulate[0]);

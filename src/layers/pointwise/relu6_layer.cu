@@ -25,10 +25,10 @@ struct Relu6Gradient {
 
 class Relu6Layer : public PointwiseLayer {
   BackwardReads reads() const override { return {false, true}; }
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     pointwise(context, Relu6{}, pass.top[0], pass.bottom[0]);
   }
-  void backward(Context& context, const Backward& pass) override {
+  void backward(Context& context, const Backward& pass) const override {
     pointwise(context, Relu6Gradient{}, pass.bottom_diff[0], pass.top_diff[0], pass.top[0]);
   }
 };

@@ -36,17 +36,17 @@ class ReluLayer : public PointwiseLayer {
     bool fused_relu = false;  // by all readers: see Edge
   };
 
-  Prepared prepare(Context&, const Preparation& preparation) override {
+  Prepared prepare(Context&, const Preparation& preparation) const override {
     Prepared prepared;
     prepared.make_state<State>().fused_relu = preparation.top_edge.relu;
     if (preparation.top_edge.relu) prepared.reads = {false, false};
     return prepared;
   }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     pointwise(context, LeakyRelu{slope()}, pass.top[0], pass.bottom[0]);
   }
-  void backward(Context& context, const Backward& pass) override {
+  void backward(Context& context, const Backward& pass) const override {
     if (state_of<State>(pass).fused_relu) {
       if (pass.bottom_diff[0].raw() != pass.top_diff[0].raw())
         copy(context, pass.top_diff[0], pass.bottom_diff[0]);

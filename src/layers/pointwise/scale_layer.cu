@@ -53,14 +53,14 @@ class ScaleLayer : public BroadcastLayer {
     });
   }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     if (learned_ && (p().has_min_value() || p().has_max_value()))
       keep_factors(context, pass.parameters[0]);
     scale_forward(context, view(pass.bottom[0]), values(pass.parameters, pass.bottom),
                   p().bias_term() ? pass.parameters.back() : Tensor(), pass.bottom[0], pass.top[0]);
   }
 
-  void backward(Context& context, const Backward& pass) override {
+  void backward(Context& context, const Backward& pass) const override {
     const Tensor& dy = pass.top_diff[0];
     ScaleGradients gradients;
     gradients.dx = pass.bottom_diff[0];

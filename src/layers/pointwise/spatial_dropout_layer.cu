@@ -166,10 +166,10 @@ class SpatialDropoutLayer : public PointwiseLayer {
     });
   }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     run(context, pass, pass.bottom[0], pass.top[0]);
   }
-  void backward(Context& context, const Backward& pass) override {
+  void backward(Context& context, const Backward& pass) const override {
     run(context, pass, pass.top_diff[0], pass.bottom_diff[0]);
   }
 };

@@ -22,7 +22,7 @@ class ThresholdLayer : public PointwiseLayer {
   HalfRule half_rule() const override { return HalfRule::never; }
   BackwardReads reads() const override { return {false, false}; }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     pointwise(context, Above{params<ThresholdParameter>().threshold()}, pass.top[0],
               pass.bottom[0]);
   }

@@ -74,14 +74,15 @@ Inference FcnDataLayer::infer(const std::vector<Shape>&) const {
   return {shapes_of(height_, width_), {}};
 }
 
-void FcnDataLayer::forward(Context& context, const Forward& pass) {
+void FcnDataLayer::forward(Context& context, const Forward& pass) const {
   const Batch& batch = this->batch(pass.pass);
-  tops_ = shapes_of(batch.shape[1], batch.shape[2]);
-  to_tensor(context, batch.data, part(pass.top[0], tops_[0]));
+  std::vector<Shape>& tops = state_of<DynamicTops>(pass).tops;
+  tops = shapes_of(batch.shape[1], batch.shape[2]);
+  to_tensor(context, batch.data, part(pass.top[0], tops[0]));
   auto from = batch.labels.begin();
   for (size_t i = 1; i < pass.top.size(); ++i) {
-    const auto end = from + tops_[i].count();
-    to_tensor(context, {from, end}, part(pass.top[i], tops_[i]));
+    const auto end = from + tops[i].count();
+    to_tensor(context, {from, end}, part(pass.top[i], tops[i]));
     from = end;
   }
 }

@@ -19,11 +19,10 @@ class FcnDataLayer : public LoaderLayer, public UsualTops {
   std::vector<Shape> usual_tops() const override;
   bool dynamic() const override { return true; }
   // (1, channels, H, W) each, with the largest H and W so far, because a plan for every size would
-  // cost more than training. The sizes in a pass are in dynamic_tops().
+  // cost more than training. The sizes in a pass are DynamicTops.
   bool reshapes(uint64_t pass) override;
   Inference infer(const std::vector<Shape>& bottoms) const override;
-  void forward(Context& context, const Forward& pass) override;
-  std::vector<Shape> dynamic_tops() const override { return tops_; }
+  void forward(Context& context, const Forward& pass) const override;
 
  protected:
   // The text with the names, under the data set's folder.
@@ -45,7 +44,6 @@ class FcnDataLayer : public LoaderLayer, public UsualTops {
 
   std::vector<int64_t> channels_;  // of each top
   int64_t height_ = 0, width_ = 0;
-  std::vector<Shape> tops_;  // from the last forward pass
 };
 
 }  // namespace crema

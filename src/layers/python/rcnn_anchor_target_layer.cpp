@@ -136,7 +136,7 @@ class AnchorTargetLayer : public Layer {
     return count;
   }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     const Shape& map = pass.bottom[0].shape();
     const int64_t positions = map[2] * map[3], each = static_cast<int64_t>(anchors_.size());
     const std::vector<LabelledBox> objects = objects_of(context, pass.bottom[1]);

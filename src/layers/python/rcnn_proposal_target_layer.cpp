@@ -103,7 +103,7 @@ class RcnnProposalTargetLayer : public Layer {
     return all;
   }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     const std::vector<LabelledBox> objects = objects_of(context, pass.bottom[1]);
     const std::vector<Candidate> all = candidates(context, pass.bottom[0], objects);
     std::vector<int64_t> found, background;
@@ -119,12 +119,12 @@ class RcnnProposalTargetLayer : public Layer {
       draw(background, static_cast<size_t>(s_.batch) - found.size(),
            sampling_random(context, *this, pass, 1));
     }
-    write(context, pass.top, all, found, background, objects);
+    write(context, pass, all, found, background, objects);
   }
 
-  void write(Context& context, const std::vector<Tensor>& tops, const std::vector<Candidate>& all,
+  void write(Context& context, const Forward& pass, const std::vector<Candidate>& all,
              std::vector<int64_t> rows, const std::vector<int64_t>& background,
-             const std::vector<LabelledBox>& objects) {
+             const std::vector<LabelledBox>& objects) const {
     const size_t found = rows.size();
     rows.insert(rows.end(), background.begin(), background.end());
     const size_t values = 4 * static_cast<size_t>(s_.classes);
@@ -150,16 +150,14 @@ class RcnnProposalTargetLayer : public Layer {
         outside[at + c] = s_.inside[c] > 0 ? 1.f : 0.f;
       }
     }
-    tops_ = tops_of(static_cast<int64_t>(rows.size()));
+    std::vector<Shape>& tops = state_of<DynamicTops>(pass).tops;
+    tops = tops_of(static_cast<int64_t>(rows.size()));
     const std::vector<float>* const contents[] = {&regions, &labels, &targets, &inside, &outside};
-    for (size_t j = 0; j < tops.size(); ++j)
-      from_floats(context, contents[j]->data(), part(tops[j], tops_[j]));
+    for (size_t j = 0; j < pass.top.size(); ++j)
+      from_floats(context, contents[j]->data(), part(pass.top[j], tops[j]));
   }
 
-  std::vector<Shape> dynamic_tops() const override { return tops_; }
-
   RegionSettings s_{};
-  std::vector<Shape> tops_;  // from the last forward pass
 };
 
 REGISTER_PYTHON(RcnnProposalTargetLayer, "rpn.proposal_target_layer", "ProposalTargetLayer");

@@ -90,7 +90,7 @@ class RoiDataLayer : public LoaderLayer, public UsualTops {
 
   int64_t records() const override { return records_; }
 
-  // The largest image and its number of boxes; the sizes in a pass are in dynamic_tops().
+  // The largest image and its number of boxes; the sizes in a pass are DynamicTops.
   Inference infer(const std::vector<Shape>&) const override {
     return {{{1, largest_[0], largest_[1], largest_[2]}, {1, kInfo}, {rows_, kNumbers}}, {}};
   }
@@ -103,17 +103,16 @@ class RoiDataLayer : public LoaderLayer, public UsualTops {
     return true;
   }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     const Batch& batch = this->batch(pass.pass);
     const int64_t boxes = batch.label_shape[1] - 1;
-    tops_ = {{1, batch.shape[0], batch.shape[1], batch.shape[2]}, {1, kInfo}, {boxes, kNumbers}};
+    std::vector<Shape>& tops = state_of<DynamicTops>(pass).tops;
+    tops = {{1, batch.shape[0], batch.shape[1], batch.shape[2]}, {1, kInfo}, {boxes, kNumbers}};
     const auto first_box = batch.labels.begin() + kNumbers;
-    to_tensor(context, batch.data, part(pass.top[0], tops_[0]));
+    to_tensor(context, batch.data, part(pass.top[0], tops[0]));
     to_tensor(context, {batch.labels.begin(), batch.labels.begin() + kInfo}, pass.top[1]);
-    to_tensor(context, {first_box, batch.labels.end()}, part(pass.top[2], tops_[2]));
+    to_tensor(context, {first_box, batch.labels.end()}, part(pass.top[2], tops[2]));
   }
-
-  std::vector<Shape> dynamic_tops() const override { return tops_; }
 
  private:
   // Settings of the original's configuration have the names that they have there, too.
@@ -142,7 +141,6 @@ class RoiDataLayer : public LoaderLayer, public UsualTops {
   std::shared_ptr<const Source> source_;
   int64_t records_ = 0, rows_ = 32;
   Shape largest_;
-  std::vector<Shape> tops_;  // from the last forward pass
 };
 
 REGISTER_PYTHON(RoiDataLayer, "roi_data_layer.layer", "RoIDataLayer");

@@ -51,7 +51,7 @@ class ContinuationIndicatorLayer : public Layer, public DividedBatch {
     if (is_divided()) tops[0][1] *= 2;
   }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     const Tensor& y = pass.top[0];
     on(y, [&]<typename T>() {
       parallel_rows(context, y.shape()[0], y.shape()[1], Indicate<T>{y.data<T>(), y.shape()[1]});

@@ -138,8 +138,7 @@ class ConvLstmLayer final : public LstmLayer {
   struct ConvState : State {
     Shape unit;
     PeepholeIndices positions;
-    // The convolution that all gates of a kind are, and the weight gradient of the hidden one's
-    // steps together.
+    // Of all gates at once. hidden_gradient: of the weights, from all steps at once.
     std::unique_ptr<LinearKernel> input, fixed, hidden_step, hidden_gradient;
     size_t starts[kOwnEnd] = {};
 
@@ -163,7 +162,7 @@ class ConvLstmLayer final : public LstmLayer {
     }
   };
 
-  Prepared prepare(Context& context, const Preparation& preparation) override {
+  Prepared prepare(Context& context, const Preparation& preparation) const override {
     auto state = std::make_unique<ConvState>();
     ConvState& s = *state;
     s.unit = unit_shape(preparation.bottoms[0]);
@@ -244,9 +243,8 @@ class ConvLstmLayer final : public LstmLayer {
   }
   template <typename Pass>
   Tensor biases_in(const Pass& pass) const {
-    return biases_.there()
-               ? state_of<ConvState>(pass).own(pass.workspace, kBiases, {kGates * outputs_})
-               : Tensor();
+    if (!biases_.there()) return Tensor();
+    return state_of<ConvState>(pass).own(pass.workspace, kBiases, {kGates * outputs_});
   }
 
   template <typename T>
@@ -256,7 +254,7 @@ class ConvLstmLayer final : public LstmLayer {
     return {of(0), of(1), of(2), s.positions};
   }
 
-  void input_sums(Context& context, const Forward& pass) override {
+  void input_sums(Context& context, const Forward& pass) const override {
     const ConvState& s = state_of<ConvState>(pass);
     join_all(context, pass);
     if (input_.weights.there())
@@ -271,7 +269,7 @@ class ConvLstmLayer final : public LstmLayer {
                        pass.workspace);
   }
 
-  void hidden_sums(Context& context, const Forward& pass, int64_t t) override {
+  void hidden_sums(Context& context, const Forward& pass, int64_t t) const override {
     const ConvState& s = state_of<ConvState>(pass);
     const Tensor sums =
         s.own(pass.workspace, kOfHidden, s.images(s.x.sequences, kGates * outputs_));
@@ -288,9 +286,11 @@ class ConvLstmLayer final : public LstmLayer {
     });
   }
 
-  void begin_backward(Context& context, const Backward& pass) override { join_all(context, pass); }
+  void begin_backward(Context& context, const Backward& pass) const override {
+    join_all(context, pass);
+  }
 
-  void hidden_gradient(Context& context, const Backward& pass, int64_t t) override {
+  void hidden_gradient(Context& context, const Backward& pass, int64_t t) const override {
     const ConvState& s = state_of<ConvState>(pass);
     const Tensor diff = part(pass, kSumsDiff);
     on(diff, [&]<typename T>() {
@@ -306,7 +306,7 @@ class ConvLstmLayer final : public LstmLayer {
     });
   }
 
-  void outer_gradients(Context& context, const Backward& pass) override {
+  void outer_gradients(Context& context, const Backward& pass) const override {
     const ConvState& s = state_of<ConvState>(pass);
     const Tensor diff = part(pass, kSumsDiff);
     const Tensor images_diff = diff.reshaped(s.images(s.all_steps(), kGates * outputs_));

@@ -76,13 +76,13 @@ class EmbedLayer : public Layer {
   }
 
   // Workspace: linked lists of equal indices.
-  Prepared prepare(Context&, const Preparation& preparation) override {
+  Prepared prepare(Context&, const Preparation& preparation) const override {
     Prepared prepared;
     prepared.workspace = 2 * static_cast<size_t>(preparation.bottoms[0].count()) * sizeof(int32_t);
     return prepared;
   }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     const Tensor& x = pass.bottom[0];
     const int64_t outputs = p().num_output(), rows = p().input_dim();
     on(x, [&]<typename T>() {
@@ -100,7 +100,7 @@ class EmbedLayer : public Layer {
     });
   }
 
-  void backward(Context& context, const Backward& pass) override {
+  void backward(Context& context, const Backward& pass) const override {
     const Tensor &x = pass.bottom[0], &dy = pass.top_diff[0], &dw = pass.parameter_diff[0];
     const int64_t outputs = p().num_output(), count = x.count();
     on(dy, [&]<typename T>() {

@@ -179,7 +179,7 @@ class LstmAttentionLayer final : public ForkedLstmLayer {
 
 }  // namespace
 
-void LstmLayer::step(Context& context, const Forward& pass, int64_t t) {
+void LstmLayer::step(Context& context, const Forward& pass, int64_t t) const {
   const State& s = state_of<State>(pass);
   on(pass.top[0], [&]<typename T>() {
     const bool more = !s.last(t);
@@ -198,7 +198,7 @@ void LstmLayer::step(Context& context, const Forward& pass, int64_t t) {
   });
 }
 
-void LstmLayer::step_backward(Context& context, const Backward& pass, int64_t t) {
+void LstmLayer::step_backward(Context& context, const Backward& pass, int64_t t) const {
   const State& s = state_of<State>(pass);
   on(pass.saved[kSums], [&]<typename T>() {
     const bool more = !s.last(t);

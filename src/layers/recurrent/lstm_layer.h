@@ -13,8 +13,8 @@ class LstmLayer : public RecurrentLayer {
   // Clips the gradients of the gates' pre-activations; 0: none.
   virtual float bound() const { return 0; }
 
-  void step(Context& context, const Forward& pass, int64_t t) override;
-  void step_backward(Context& context, const Backward& pass, int64_t t) override;
+  void step(Context& context, const Forward& pass, int64_t t) const override;
+  void step_backward(Context& context, const Backward& pass, int64_t t) const override;
 };
 
 }  // namespace crema

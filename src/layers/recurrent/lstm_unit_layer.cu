@@ -77,7 +77,7 @@ class LstmUnitLayer : public Layer {
     return {bottom[0].shape()[2], bottom[0].data<T>(), bottom[1].data<T>(), bottom[2].data<T>()};
   }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     const Shape& c = pass.bottom[0].shape();
     on(pass.bottom[0], [&]<typename T>() {
       parallel_rows(
@@ -86,7 +86,7 @@ class LstmUnitLayer : public Layer {
     });
   }
 
-  void backward(Context& context, const Backward& pass) override {
+  void backward(Context& context, const Backward& pass) const override {
     const Shape& c = pass.bottom[0].shape();
     on(pass.bottom[0], [&]<typename T>() {
       parallel_rows(context, c[1], c[2],

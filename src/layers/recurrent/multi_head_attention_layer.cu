@@ -96,7 +96,7 @@ class MultiHeadAttentionLayer : public Layer {
     Precision precision = Precision::fp32;
   };
 
-  Prepared prepare(Context&, const Preparation& preparation) override {
+  Prepared prepare(Context&, const Preparation& preparation) const override {
     const auto& bottoms = preparation.bottoms;
     const Sizes s = sizes_of(bottoms[0], bottoms[bottom_of(kKey, bottoms.size())]);
     Prepared prepared;
@@ -161,7 +161,7 @@ class MultiHeadAttentionLayer : public Layer {
       add_bias<T>(context, rows, channels_, 1, w[bias_of(role)].data<T>(), {}, y);
   }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     const Tensor& keys = pass.bottom[bottom_of(kKey, pass.bottom.size())];
     const Sizes s = sizes_of(pass.bottom[0].shape(), keys.shape());
     on_real(pass.top[0], [&]<typename T>() {
@@ -231,7 +231,7 @@ class MultiHeadAttentionLayer : public Layer {
     gemm_groups(context, g, {}, dy, pass.parameters[role].template data<T>(), dx, {});
   }
 
-  void backward(Context& context, const Backward& pass) override {
+  void backward(Context& context, const Backward& pass) const override {
     const size_t bottoms = pass.bottom.size();
     const Sizes s = sizes_of(pass.bottom[0].shape(), pass.bottom[bottom_of(kKey, bottoms)].shape());
     on_real(pass.top_diff[0], [&]<typename T>() {

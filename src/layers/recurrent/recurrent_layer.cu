@@ -137,12 +137,12 @@ size_t RecurrentLayer::start_of(const State& s, Part part) const {
   return at;
 }
 
-Prepared RecurrentLayer::prepare(Context& context, const Preparation& preparation) {
+Prepared RecurrentLayer::prepare(Context& context, const Preparation& preparation) const {
   return prepare(context, preparation, std::make_unique<State>(), 0);
 }
 
 Prepared RecurrentLayer::prepare(Context& context, const Preparation& preparation,
-                                 std::unique_ptr<State> state, size_t products_workspace) {
+                                 std::unique_ptr<State> state, size_t products_workspace) const {
   const Extents x = extents(preparation.bottoms[0]);
   const std::vector<bool>& wanted = preparation.parameter_needs_diff;
   DenseCase c;
@@ -174,7 +174,7 @@ Prepared RecurrentLayer::prepare(Context& context, const Preparation& preparatio
 }
 
 Prepared RecurrentLayer::lay_out(const Preparation& preparation, std::unique_ptr<State> state,
-                                 size_t products_workspace) {
+                                 size_t products_workspace) const {
   state->x = extents(preparation.bottoms[0]);
   state->hidden = unit_shape(preparation.bottoms[0]).count();
   state->dtype = preparation.dtype;
@@ -186,7 +186,7 @@ Prepared RecurrentLayer::lay_out(const Preparation& preparation, std::unique_ptr
   return prepared;
 }
 
-void RecurrentLayer::input_sums(Context& context, const Forward& pass) {
+void RecurrentLayer::input_sums(Context& context, const Forward& pass) const {
   const State& s = state_of<State>(pass);
   s.input_product->forward(context, pass.bottom[0], pass.parameters[input_weights_],
                            pass.parameters[bias_], pass.saved[kSums], pass.workspace);
@@ -200,7 +200,7 @@ void RecurrentLayer::input_sums(Context& context, const Forward& pass) {
   });
 }
 
-void RecurrentLayer::hidden_sums(Context& context, const Forward& pass, int64_t t) {
+void RecurrentLayer::hidden_sums(Context& context, const Forward& pass, int64_t t) const {
   const State& s = state_of<State>(pass);
   on(pass.saved[kSums], [&]<typename T>() {
     gemm(context,
@@ -215,7 +215,7 @@ void RecurrentLayer::hidden_sums(Context& context, const Forward& pass, int64_t 
   });
 }
 
-void RecurrentLayer::forward(Context& context, const Forward& pass) {
+void RecurrentLayer::forward(Context& context, const Forward& pass) const {
   const State& s = state_of<State>(pass);
   input_sums(context, pass);
   on(pass.saved[kSums], [&]<typename T>() {
@@ -232,7 +232,7 @@ void RecurrentLayer::forward(Context& context, const Forward& pass) {
   end(context, pass);
 }
 
-Tensor RecurrentLayer::fixed_sums_diff(Context& context, const Backward& pass) {
+Tensor RecurrentLayer::fixed_sums_diff(Context& context, const Backward& pass) const {
   const State& s = state_of<State>(pass);
   const Tensor sums = part(pass, kFixedSums), all = part(pass, kSumsDiff);
   on(sums, [&]<typename T>() {
@@ -242,7 +242,7 @@ Tensor RecurrentLayer::fixed_sums_diff(Context& context, const Backward& pass) {
   return sums;
 }
 
-void RecurrentLayer::fixed_gradients(Context& context, const Backward& pass) {
+void RecurrentLayer::fixed_gradients(Context& context, const Backward& pass) const {
   const State& s = state_of<State>(pass);
   const Tensor sums = fixed_sums_diff(context, pass);
   if (const Tensor& dw = pass.parameter_diff[fixed_weights_])
@@ -253,7 +253,7 @@ void RecurrentLayer::fixed_gradients(Context& context, const Backward& pass) {
                                    pass.workspace);
 }
 
-void RecurrentLayer::hidden_gradient(Context& context, const Backward& pass, int64_t t) {
+void RecurrentLayer::hidden_gradient(Context& context, const Backward& pass, int64_t t) const {
   const State& s = state_of<State>(pass);
   const Tensor diff = part(pass, kSumsDiff), back = part(pass, kHiddenDiff);
   on(diff, [&]<typename T>() {
@@ -264,7 +264,7 @@ void RecurrentLayer::hidden_gradient(Context& context, const Backward& pass, int
   });
 }
 
-void RecurrentLayer::backward(Context& context, const Backward& pass) {
+void RecurrentLayer::backward(Context& context, const Backward& pass) const {
   const State& s = state_of<State>(pass);
   begin_backward(context, pass);
   for (int64_t t = s.x.steps - 1; t >= 0; --t) {
@@ -274,7 +274,7 @@ void RecurrentLayer::backward(Context& context, const Backward& pass) {
   outer_gradients(context, pass);
 }
 
-void RecurrentLayer::outer_gradients(Context& context, const Backward& pass) {
+void RecurrentLayer::outer_gradients(Context& context, const Backward& pass) const {
   const State& s = state_of<State>(pass);
   const Tensor diff = part(pass, kSumsDiff);
   on(diff, [&]<typename T>() {

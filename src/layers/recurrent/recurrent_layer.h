@@ -53,31 +53,31 @@ class RecurrentLayer : public Layer {
     std::unique_ptr<LinearKernel> input_product, fixed_product, hidden_product;
     bool last(int64_t t) const { return t + 1 == x.steps; }
   };
-  Prepared prepare(Context& context, const Preparation& preparation) override;
-  void forward(Context& context, const Forward& pass) override;
-  void backward(Context& context, const Backward& pass) override;
+  Prepared prepare(Context& context, const Preparation& preparation) const override;
+  void forward(Context& context, const Forward& pass) const override;
+  void backward(Context& context, const Backward& pass) const override;
   int64_t multiply_adds(const std::vector<Shape>& bottoms,
                         const std::vector<Shape>& tops) const override;
 
   // Computes h of step t from its pre-activations, and writes it to the top and into
   // saved[kHiddenBefore] of step t + 1 or, at the last step, into state_after(); c likewise.
-  virtual void step(Context& context, const Forward& pass, int64_t t) = 0;
+  virtual void step(Context& context, const Forward& pass, int64_t t) const = 0;
   // Writes the gradient of the pre-activations of step t. At the last step no gradient flows back
   // along the sequences; before that it is in the parts kHiddenDiff and kCellDiff.
-  virtual void step_backward(Context& context, const Backward& pass, int64_t t) = 0;
+  virtual void step_backward(Context& context, const Backward& pass, int64_t t) const = 0;
   // Called after all steps of forward, and before those of backward.
-  virtual void end(Context&, const Forward&) {}
-  virtual void begin_backward(Context&, const Backward&) {}
+  virtual void end(Context&, const Forward&) const {}
+  virtual void begin_backward(Context&, const Backward&) const {}
 
   // Compute the gates' pre-activations, here by matrix products. Before all steps: saved[kSums]
   // from the bottoms. At each step: adds the term of saved[kHiddenBefore].
-  virtual void input_sums(Context& context, const Forward& pass);
-  virtual void hidden_sums(Context& context, const Forward& pass, int64_t t);
+  virtual void input_sums(Context& context, const Forward& pass) const;
+  virtual void hidden_sums(Context& context, const Forward& pass, int64_t t) const;
   // From the gradient of the pre-activations of step t to the parts kHiddenDiff and kCellDiff of
   // the step before; the latter already has the gradient through the cell.
-  virtual void hidden_gradient(Context& context, const Backward& pass, int64_t t);
+  virtual void hidden_gradient(Context& context, const Backward& pass, int64_t t) const;
   // Gradients of bottoms and parameters, once the part kSumsDiff has all steps.
-  virtual void outer_gradients(Context& context, const Backward& pass);
+  virtual void outer_gradients(Context& context, const Backward& pass) const;
 
   // The axes of a state after that of the sequences.
   virtual Shape unit_shape(const Shape&) const { return {hidden_}; }
@@ -100,12 +100,12 @@ class RecurrentLayer : public Layer {
 
   // The same for a state that a subclass may have added to, with workspace for its products.
   Prepared prepare(Context& context, const Preparation& preparation, std::unique_ptr<State> state,
-                   size_t products_workspace);
+                   size_t products_workspace) const;
   // Only sizes and the workspace: `products_workspace` bytes, followed by the parts.
   Prepared lay_out(const Preparation& preparation, std::unique_ptr<State> state,
-                   size_t products_workspace);
+                   size_t products_workspace) const;
   // kFixedSums: the gradients of the pre-activations, summed over the steps.
-  Tensor fixed_sums_diff(Context& context, const Backward& pass);
+  Tensor fixed_sums_diff(Context& context, const Backward& pass) const;
 
   bool exposes() const;  // states are bottoms and tops
   int exposed() const { return exposes() ? states_ : 0; }
@@ -146,7 +146,7 @@ class RecurrentLayer : public Layer {
   }
 
  private:
-  void fixed_gradients(Context& context, const Backward& pass);
+  void fixed_gradients(Context& context, const Backward& pass) const;
   int64_t count_of(const State& s, Part part) const;
   size_t start_of(const State& s, Part part) const;
 };

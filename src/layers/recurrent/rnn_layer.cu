@@ -76,7 +76,7 @@ class RnnLayer : public RecurrentLayer {
     std::unique_ptr<LinearKernel> output_product;
   };
 
-  Prepared prepare(Context& context, const Preparation& preparation) override {
+  Prepared prepare(Context& context, const Preparation& preparation) const override {
     const Extents x = extents(preparation.bottoms[0]);
     DenseCase c;
     c.rows = x.steps * x.sequences;
@@ -92,7 +92,7 @@ class RnnLayer : public RecurrentLayer {
     return RecurrentLayer::prepare(context, preparation, std::move(state), workspace);
   }
 
-  void step(Context& context, const Forward& pass, int64_t t) override {
+  void step(Context& context, const Forward& pass, int64_t t) const override {
     const RnnState& s = state_of<RnnState>(pass);
     on(pass.top[0], [&]<typename T>() {
       const bool more = !s.last(t);
@@ -104,14 +104,14 @@ class RnnLayer : public RecurrentLayer {
     });
   }
 
-  void end(Context& context, const Forward& pass) override {
+  void end(Context& context, const Forward& pass) const override {
     const RnnState& s = state_of<RnnState>(pass);
     s.output_product->forward(context, pass.saved[kSums], pass.parameters[output_weights()],
                               pass.parameters[output_bias()], pass.top[0], pass.workspace);
     pointwise(context, Squash{}, pass.top[0], pass.top[0]);
   }
 
-  void begin_backward(Context& context, const Backward& pass) override {
+  void begin_backward(Context& context, const Backward& pass) const override {
     const RnnState& s = state_of<RnnState>(pass);
     // Stores the gradient of the outputs' pre-activations, which is used up before the steps begin.
     const Tensor diff = part(pass, kSumsDiff), dh = part(pass, kOutputDiff);
@@ -129,7 +129,7 @@ class RnnLayer : public RecurrentLayer {
                                     pass.workspace);
   }
 
-  void step_backward(Context& context, const Backward& pass, int64_t t) override {
+  void step_backward(Context& context, const Backward& pass, int64_t t) const override {
     const RnnState& s = state_of<RnnState>(pass);
     on(pass.saved[kSums], [&]<typename T>() {
       const bool more = !s.last(t);

@@ -105,13 +105,13 @@ class BatchReductionLayer : public Layer {
     return {v.outer, v.entries, v.inner, reduction().k(), 1};
   }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     const Tensor &x = pass.bottom[0], &y = pass.top[0];
     if (top_k()) return top_k_mean(context, top_k_of(x.shape()), x, pass.saved[0], y);
     for (const StridedCopy& group : moves(x.shape())) strided_copy(context, group, x, y);
   }
 
-  void backward(Context& context, const Backward& pass) override {
+  void backward(Context& context, const Backward& pass) const override {
     const Tensor &dy = pass.top_diff[0], &dx = pass.bottom_diff[0];
     if (top_k()) return top_k_mean_gradient(context, top_k_of(dx.shape()), dy, pass.saved[0], dx);
     if (p().pos()) zero(context, dx);

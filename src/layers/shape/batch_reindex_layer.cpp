@@ -38,7 +38,7 @@ class BatchReindexLayer : public Layer {
     return {{y}, {}};
   }
 
-  Prepared prepare(Context&, const Preparation& preparation) override {
+  Prepared prepare(Context&, const Preparation& preparation) const override {
     Prepared prepared;
     if (preparation.backward) {
       prepared.workspace =
@@ -52,12 +52,12 @@ class BatchReindexLayer : public Layer {
     return {x.count(0, at), x[at], index.count(), x.count(at + 1)};
   }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     const Tensor &x = pass.bottom[0], &index = pass.bottom[1];
     gather(context, extent(x.shape(), index.shape()), x, index, pass.top[0]);
   }
 
-  void backward(Context& context, const Backward& pass) override {
+  void backward(Context& context, const Backward& pass) const override {
     const Tensor &dx = pass.bottom_diff[0], &index = pass.bottom[1];
     const GatherExtent e = extent(dx.shape(), index.shape());
     gather_gradient(context, e, index, pass.top_diff[0],
@@ -83,15 +83,15 @@ class GatherLayer : public BatchReindexLayer {
     if (!picks()) return {bottoms, {}};
     return BatchReindexLayer::infer(bottoms);
   }
-  Prepared prepare(Context& context, const Preparation& preparation) override {
+  Prepared prepare(Context& context, const Preparation& preparation) const override {
     return picks() ? BatchReindexLayer::prepare(context, preparation) : Prepared{};
   }
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     if (picks()) return BatchReindexLayer::forward(context, pass);
     for (size_t i = 0; copies() && i < pass.top.size(); ++i)
       copy(context, pass.bottom[i], pass.top[i]);
   }
-  void backward(Context& context, const Backward& pass) override {
+  void backward(Context& context, const Backward& pass) const override {
     if (picks()) return BatchReindexLayer::backward(context, pass);
     for (size_t i = 0; copies() && i < pass.bottom_diff.size(); ++i) {
       if (!pass.bottom_diff[i]) continue;

@@ -39,19 +39,19 @@ class ConcatLayer : public Layer {
     return {{top}, {}};
   }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     concat_pieces(context, axis_of(pass.bottom[0].shape()), state_of<State>(pass).extents,
                   pass.bottom, pass.top[0]);
   }
 
   bool recomputes() const override { return true; }
-  void recompute(Context& context, const Forward& pass) override { forward(context, pass); }
+  void recompute(Context& context, const Forward& pass) const override { forward(context, pass); }
 
   struct State : LayerState {
     std::vector<int64_t> extents;  // of the bottoms along the axis
   };
 
-  Prepared prepare(Context& context, const Preparation& preparation) override {
+  Prepared prepare(Context& context, const Preparation& preparation) const override {
     Prepared prepared;
     State& state = prepared.make_state<State>();
     for (const Shape& shape : preparation.bottoms) state.extents.push_back(shape[axis_of(shape)]);
@@ -59,7 +59,7 @@ class ConcatLayer : public Layer {
     return prepared;
   }
 
-  void backward(Context& context, const Backward& pass) override {
+  void backward(Context& context, const Backward& pass) const override {
     std::vector<Tensor> parts = {pass.top_diff[0]};
     const std::vector<Tensor>& more = pass.top_edge.gradient_parts;
     parts.insert(parts.end(), more.begin(), more.end());

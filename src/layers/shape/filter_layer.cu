@@ -62,7 +62,7 @@ class FilterLayer : public Layer {
     return inference;
   }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     const std::vector<float> selector = to_floats(context, pass.bottom.back());
     std::vector<int32_t> positions;
     int32_t chosen = 0;
@@ -84,7 +84,7 @@ class FilterLayer : public Layer {
     }
   }
 
-  void backward(Context& context, const Backward& pass) override {
+  void backward(Context& context, const Backward& pass) const override {
     for (int i = 0; i < items(); ++i) {
       const Tensor &dx = pass.bottom_diff[i], &dy = pass.top_diff[i];
       if (!dx) continue;

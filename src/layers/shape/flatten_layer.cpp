@@ -25,8 +25,8 @@ class FlattenLayer : public Layer {
     return {{y}, {}};
   }
 
-  void forward(Context&, const Forward&) override {}
-  void backward(Context&, const Backward&) override {}
+  void forward(Context&, const Forward&) const override {}
+  void backward(Context&, const Backward&) const override {}
 };
 
 }  // namespace

@@ -29,11 +29,11 @@ class ParameterLayer : public Layer {
 
   Inference infer(const std::vector<Shape>&) const override { return {{shape()}, {}}; }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     copy(context, pass.parameters[0], pass.top[0]);
   }
 
-  void backward(Context& context, const Backward& pass) override {
+  void backward(Context& context, const Backward& pass) const override {
     if (!pass.parameter_diff[0]) return;
     if (pass.accumulate[0]) {
       add_to(context, pass.top_diff[0], pass.parameter_diff[0]);

@@ -87,7 +87,7 @@ class ReductionLayer : public Layer {
     return {x.count(0, axis(x)), x.count(axis(x)), 1, p().k(), p().coeff()};
   }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     const Tensor &x = pass.bottom[0], &y = pass.top[0];
     if (op() == Op::TOPK) return top_k_mean(context, top_k(x.shape()), x, pass.saved[0], y);
     on(x, [&]<typename T>() {
@@ -97,7 +97,7 @@ class ReductionLayer : public Layer {
     });
   }
 
-  void backward(Context& context, const Backward& pass) override {
+  void backward(Context& context, const Backward& pass) const override {
     const Tensor &dy = pass.top_diff[0], &dx = pass.bottom_diff[0];
     if (op() == Op::TOPK)
       return top_k_mean_gradient(context, top_k(dx.shape()), dy, pass.saved[0], dx);

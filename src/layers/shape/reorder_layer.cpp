@@ -12,10 +12,10 @@ class ReorderLayer : public Layer {
   OrderRule order_rule() const override { return OrderRule::any; }
   BackwardReads reads() const override { return {false, false}; }
   Inference infer(const std::vector<Shape>& bottoms) const override { return {bottoms, {}}; }
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     reorder(context, pass.bottom[0], pass.top[0]);
   }
-  void backward(Context& context, const Backward& pass) override {
+  void backward(Context& context, const Backward& pass) const override {
     if (pass.bottom_diff[0]) reorder(context, pass.top_diff[0], pass.bottom_diff[0]);
   }
 };

@@ -56,8 +56,8 @@ class ReshapeLayer : public Layer {
     return {{y}, {}};
   }
 
-  void forward(Context&, const Forward&) override {}
-  void backward(Context&, const Backward&) override {}
+  void forward(Context&, const Forward&) const override {}
+  void backward(Context&, const Backward&) const override {}
 };
 
 }  // namespace

@@ -14,8 +14,8 @@ class SilenceLayer : public Layer {
   bool reads_values(int) const override { return false; }
   Inference infer(const std::vector<Shape>&) const override { return {}; }
 
-  void forward(Context&, const Forward&) override {}
-  void backward(Context& context, const Backward& pass) override {
+  void forward(Context&, const Forward&) const override {}
+  void backward(Context& context, const Backward& pass) const override {
     for (const Tensor& dx : pass.bottom_diff) {
       if (dx) zero(context, dx);
     }

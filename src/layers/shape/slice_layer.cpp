@@ -63,13 +63,13 @@ class SliceLayer : public Layer {
     return inference;
   }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     const Tensor& x = pass.bottom[0];
     const int axis = axis_of(x.shape());
     split_pieces(context, axis, extents(x.shape()[axis]), {x}, pass.top);
   }
 
-  void backward(Context& context, const Backward& pass) override {
+  void backward(Context& context, const Backward& pass) const override {
     const Tensor& dx = pass.bottom_diff[0];
     const int axis = axis_of(dx.shape());
     concat_pieces(context, axis, extents(dx.shape()[axis]), pass.top_diff, dx);

@@ -23,11 +23,11 @@ class SplitLayer : public Layer {
     return {std::vector<Shape>(message().top_size(), bottoms[0]), {}};
   }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     for (const Tensor& y : pass.top) pointwise_copy(context, y, pass.bottom[0]);
   }
 
-  void backward(Context& context, const Backward& pass) override {
+  void backward(Context& context, const Backward& pass) const override {
     std::vector<Tensor> parts;
     for (const Tensor& dy : pass.top_diff) {
       if (dy) parts.push_back(dy);

@@ -11,10 +11,10 @@ class StridedCopyLayer : public Layer {
  public:
   HalfRule half_rule() const override { return HalfRule::follows; }
   BackwardReads reads() const override { return {false, false}; }
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     strided_copy(context, moves(pass.bottom[0], pass.top[0]), pass.bottom[0], pass.top[0]);
   }
-  void backward(Context& context, const Backward& pass) override {
+  void backward(Context& context, const Backward& pass) const override {
     const Tensor &dy = pass.top_diff[0], &dx = pass.bottom_diff[0];
     const StridedCopy back = moves(dx, dy).reversed();
     if (back.written_count() < dx.count()) zero(context, dx);

@@ -44,10 +44,10 @@ class AdaptivePoolingLayer : public Layer {
   static Tensor position(const std::vector<Tensor>& saved) {
     return saved.empty() ? Tensor() : saved[0];
   }
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     adaptive_pool(context, largest(), pass.bottom[0], position(pass.saved), pass.top[0]);
   }
-  void backward(Context& context, const Backward& pass) override {
+  void backward(Context& context, const Backward& pass) const override {
     adaptive_pool_gradient(context, largest(), position(pass.saved), pass.top_diff[0],
                            pass.bottom_diff[0]);
   }

@@ -121,7 +121,7 @@ ConvCase ConvolutionBase::case_of(const Preparation& preparation) const {
   return c;
 }
 
-Prepared ConvolutionBase::prepare(Context& context, const Preparation& preparation) {
+Prepared ConvolutionBase::prepare(Context& context, const Preparation& preparation) const {
   const ConvCase c = case_of(preparation);
   Prepared prepared;
   State& state = prepared.make_state<State>();
@@ -165,7 +165,7 @@ bool ConvolutionBase::accumulates(const Backward& pass, size_t parameter, size_t
   return pass.accumulate[parameter] || follows_gradient(pass, i);
 }
 
-void ConvolutionBase::backward(Context& context, const Backward& pass) {
+void ConvolutionBase::backward(Context& context, const Backward& pass) const {
   const State& state = state_of<State>(pass);
   const LinearKernelFeatures features =
       transposed() ? LinearKernelFeatures{} : state.kernel->features();

@@ -23,8 +23,8 @@ class ConvolutionBase : public Layer {
   Edge top_edge() const override { return {.relu = relu_ == 0.f}; }
   void setup(Context& context, const std::vector<Shape>& bottoms) override;
   Inference infer(const std::vector<Shape>& bottoms) const override;
-  Prepared prepare(Context& context, const Preparation& preparation) override;
-  void backward(Context& context, const Backward& pass) override;
+  Prepared prepare(Context& context, const Preparation& preparation) const override;
+  void backward(Context& context, const Backward& pass) const override;
   int64_t multiply_adds(const std::vector<Shape>& bottoms,
                         const std::vector<Shape>& tops) const override;
   // The case that its kernel is made for.
@@ -43,11 +43,13 @@ class ConvolutionBase : public Layer {
   };
 
   // False: not done, as the kernel does not fuse the gradients. db: as below.
-  virtual bool backward_both(Context&, const Backward&, size_t, const Tensor&) { return false; }
-  virtual void backward_bottom(Context& context, const Backward& pass, size_t i) = 0;
+  virtual bool backward_both(Context&, const Backward&, size_t, const Tensor&) const {
+    return false;
+  }
+  virtual void backward_bottom(Context& context, const Backward& pass, size_t i) const = 0;
   // db: to be written too, or empty.
   virtual void backward_weights(Context& context, const Backward& pass, size_t i,
-                                const Tensor& db) = 0;
+                                const Tensor& db) const = 0;
 
   // The tensor with all axes before the channels flattened into one.
   Tensor view(const Tensor& tensor) const;

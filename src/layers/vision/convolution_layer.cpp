@@ -33,7 +33,7 @@ class ConvolutionLayer : public ConvolutionBase {
   }
   bool transposed() const override { return false; }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     LinearKernel& kernel = *state_of<State>(pass).kernel;
     if (pass.top_edge.statistics) {
       return kernel.forward_with_statistics(
@@ -52,7 +52,8 @@ class ConvolutionLayer : public ConvolutionBase {
     return relu_ && !state.fused_relu && state.kernel->features().relu_gradient;
   }
 
-  bool backward_both(Context& context, const Backward& pass, size_t i, const Tensor& db) override {
+  bool backward_both(Context& context, const Backward& pass, size_t i,
+                     const Tensor& db) const override {
     LinearKernel& kernel = *state_of<State>(pass).kernel;
     if (!kernel.features().fused_gradients) return false;
     kernel.backward_both(context, view(pass.bottom[i]),
@@ -64,7 +65,7 @@ class ConvolutionLayer : public ConvolutionBase {
   }
 
   void backward_weights(Context& context, const Backward& pass, size_t i,
-                        const Tensor& db) override {
+                        const Tensor& db) const override {
     LinearKernel& kernel = *state_of<State>(pass).kernel;
     if (pass.bottom_edge.affine) {
       return kernel.backward_weights_affine(context, view(pass.bottom[i]), pass.bottom_edge.affine,
@@ -79,7 +80,7 @@ class ConvolutionLayer : public ConvolutionBase {
                             db && accumulates(pass, 1, i), pass.side_workspace);
   }
 
-  void backward_bottom(Context& context, const Backward& pass, size_t i) override {
+  void backward_bottom(Context& context, const Backward& pass, size_t i) const override {
     state_of<State>(pass).kernel->backward_data(
         context,
         with_relu(pass) ? OutputGradient(view(pass.top_diff[i]), view(pass.top[i]))

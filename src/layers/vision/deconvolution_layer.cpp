@@ -26,7 +26,7 @@ class DeconvolutionLayer : public ConvolutionBase {
   }
   bool transposed() const override { return true; }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     LinearKernel& kernel = *state_of<State>(pass).kernel;
     for (size_t i = 0; i < pass.bottom.size(); ++i) {
       const Tensor y = view(pass.top[i]);
@@ -41,13 +41,14 @@ class DeconvolutionLayer : public ConvolutionBase {
     }
   }
 
-  void backward_weights(Context& context, const Backward& pass, size_t i, const Tensor&) override {
+  void backward_weights(Context& context, const Backward& pass, size_t i,
+                        const Tensor&) const override {
     state_of<State>(pass).kernel->backward_weights(
         context, view(pass.top_diff[i]), view(pass.bottom[i]), pass.parameter_diff[0], Tensor(),
         accumulates(pass, 0, i), false, pass.side_workspace);
   }
 
-  void backward_bottom(Context& context, const Backward& pass, size_t i) override {
+  void backward_bottom(Context& context, const Backward& pass, size_t i) const override {
     state_of<State>(pass).kernel->forward(context, view(pass.top_diff[i]), pass.parameters[0],
                                           Tensor(), view(pass.bottom_diff[i]), pass.workspace);
   }

@@ -163,7 +163,7 @@ class DeformableConvolutionLayer : public Layer {
   };
 
   // Workspace: the columns of an image, and in backward their gradient.
-  Prepared prepare(Context&, const Preparation& preparation) override {
+  Prepared prepare(Context&, const Preparation& preparation) const override {
     const Taps t = taps(preparation.bottoms[0], preparation.tops[0]);
     Prepared prepared;
     prepared.make_state<State>().precision = preparation.precision;
@@ -184,7 +184,7 @@ class DeformableConvolutionLayer : public Layer {
     return g;
   }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     const Tensor &x = pass.bottom[0], &y = pass.top[0];
     const Taps t = taps(x.shape(), y.shape());
     on(x, [&]<typename T>() {
@@ -202,7 +202,7 @@ class DeformableConvolutionLayer : public Layer {
     });
   }
 
-  void backward(Context& context, const Backward& pass) override {
+  void backward(Context& context, const Backward& pass) const override {
     const Tensor &x = pass.bottom[0], &dy = pass.top_diff[0];
     const Tensor &dx = pass.bottom_diff[0], &d_offsets = pass.bottom_diff[1];
     const Tensor& dw = pass.parameter_diff[0];

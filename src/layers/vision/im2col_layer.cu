@@ -177,7 +177,7 @@ class Im2colLayer : public Layer {
     }
   }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     const Tensor &x = pass.bottom[0], &y = pass.top[0];
     const int64_t rows = y.shape().count(0, spatial_.axis + 1),
                   points = y.shape().count(spatial_.axis + 1);
@@ -194,7 +194,7 @@ class Im2colLayer : public Layer {
     });
   }
 
-  void backward(Context& context, const Backward& pass) override {
+  void backward(Context& context, const Backward& pass) const override {
     const Tensor &dx = pass.bottom_diff[0], &dy = pass.top_diff[0];
     on_real(dx, [&]<typename T>() {
       with_axes([&]<int kAxes>() {

@@ -116,7 +116,7 @@ class InnerProductLayer : public Layer {
     bool fused_relu = false;               // by all readers: see Edge
   };
 
-  Prepared prepare(Context& context, const Preparation& preparation) override {
+  Prepared prepare(Context& context, const Preparation& preparation) const override {
     Prepared prepared;
     State& state = prepared.make_state<State>();
     if (given_) {
@@ -162,7 +162,7 @@ class InnerProductLayer : public Layer {
     return dropout_.mask(context.random(id(), pass.pass, pass.live_pass), pass.share);
   }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     const State& state = state_of<State>(pass);
     if (given_) {
       const Tensor b = !bias_                  ? Tensor()
@@ -185,7 +185,7 @@ class InnerProductLayer : public Layer {
         pass.bottom_diff[1], db, bias_ && !parameters().empty() && pass.accumulate[0]);
   }
 
-  void backward(Context& context, const Backward& pass) override {
+  void backward(Context& context, const Backward& pass) const override {
     if (given_) return backward_given(context, pass);
     const State& state = state_of<State>(pass);
     LinearKernel& kernel = *state.kernel;

@@ -39,10 +39,10 @@ class BilinearLayer : public Layer {
     return {{y}, {}};
   }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     interpolate(context, cut(), pass.bottom[0], pass.top[0]);
   }
-  void backward(Context& context, const Backward& pass) override {
+  void backward(Context& context, const Backward& pass) const override {
     interpolate_gradient(context, cut(), pass.top_diff[0], pass.bottom_diff[0]);
   }
 

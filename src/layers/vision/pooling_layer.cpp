@@ -268,7 +268,7 @@ class PoolingLayer : public Layer {
     bool relu_before = false;  // see Edge
   };
 
-  Prepared prepare(Context&, const Preparation& preparation) override {
+  Prepared prepare(Context&, const Preparation& preparation) const override {
     require(!relu_after_ || can_end_in_relu(),
             "only a MAX pooling of one to three spatial axes can end in a ReLU, of slope 0");
     Prepared prepared;
@@ -276,7 +276,7 @@ class PoolingLayer : public Layer {
     return prepared;
   }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     const Tensor mask = pass.top.size() > 1 ? pass.top[1] : Tensor();
     const Tensor index = pass.saved.empty() ? Tensor() : in_order_of(pass.saved[0], pass.top[0]);
     const Shape& x = pass.bottom[0].shape();
@@ -292,7 +292,7 @@ class PoolingLayer : public Layer {
     }
   }
 
-  void backward(Context& context, const Backward& pass) override {
+  void backward(Context& context, const Backward& pass) const override {
     if (!pass.bottom_diff[0]) return;
     const Tensor index =
         pass.saved.empty() ? Tensor() : in_order_of(pass.saved[0], pass.top_diff[0]);

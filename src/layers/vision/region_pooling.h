@@ -45,12 +45,12 @@ class RoiPoolingBase : public Layer {
     return inference;
   }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     roi_pool_forward(context, pool_, pass.bottom[0], pass.bottom[1], pass.top[0], index(pass.saved),
                      pass.saved[0]);
   }
 
-  void backward(Context& context, const Backward& pass) override {
+  void backward(Context& context, const Backward& pass) const override {
     if (!pass.bottom_diff[0]) return;
     roi_pool_backward(context, pool_, index(pass.saved), pass.top_diff[0], pass.bottom_diff[0],
                       pass.saved[0]);

@@ -76,7 +76,7 @@ class SpatialTransformerLayer : public Layer {
   }
 
   // Workspace: per image the gradient of each position's source coordinates.
-  Prepared prepare(Context&, const Preparation& preparation) override {
+  Prepared prepare(Context&, const Preparation& preparation) const override {
     Prepared prepared;
     if (!preparation.backward) return prepared;
     const Shape& y = preparation.tops[0];
@@ -84,7 +84,7 @@ class SpatialTransformerLayer : public Layer {
     return prepared;
   }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     const Tensor &x = pass.bottom[0], &y = pass.top[0];
     on(x, [&]<typename T>() {
       const affine::Transformer t = of(x.shape(), y.shape());
@@ -93,7 +93,7 @@ class SpatialTransformerLayer : public Layer {
     });
   }
 
-  void backward(Context& context, const Backward& pass) override {
+  void backward(Context& context, const Backward& pass) const override {
     const Tensor &x = pass.bottom[0], &dy = pass.top_diff[0];
     const int64_t images = x.shape()[0];
     on(x, [&]<typename T>() {

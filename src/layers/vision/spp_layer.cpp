@@ -82,7 +82,7 @@ class SPPLayer : public Layer {
   }
 
   // The levels' tops, followed by one blob like the bottom.
-  Prepared prepare(Context&, const Preparation& preparation) override {
+  Prepared prepare(Context&, const Preparation& preparation) const override {
     const Shape& x = preparation.bottoms[0];
     size_t bytes = 0;
     for (int level = 0; level < levels(); ++level)
@@ -129,7 +129,7 @@ class SPPLayer : public Layer {
     return saved.empty() ? Tensor() : saved[level];
   }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     const Tensor &x = pass.bottom[0], &y = pass.top[0];
     const Scratch s = scratch(pass.workspace, x, false);
     for (int level = 0; level < levels(); ++level) {
@@ -141,7 +141,7 @@ class SPPLayer : public Layer {
     }
   }
 
-  void backward(Context& context, const Backward& pass) override {
+  void backward(Context& context, const Backward& pass) const override {
     const Tensor &dx = pass.bottom_diff[0], &dy = pass.top_diff[0];
     const Scratch s = scratch(pass.workspace, dx, true);
     for (int level = 0; level < levels(); ++level) {

@@ -110,13 +110,13 @@ class UnpoolingLayer : public Layer {
     return {{y}, {}};
   }
 
-  Prepared prepare(Context&, const Preparation& preparation) override {
+  Prepared prepare(Context&, const Preparation& preparation) const override {
     Prepared prepared;
     if (masked_) prepared.workspace = preparation.tops[0].count() * sizeof(int32_t);
     return prepared;
   }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     const Tensor &x = pass.bottom[0], &y = pass.top[0];
     if (masked_) {
       return unpool(context, x, pass.bottom[1], part_of(pass.workspace, 0, {y.count()}, DType::i32),
@@ -128,7 +128,7 @@ class UnpoolingLayer : public Layer {
     });
   }
 
-  void backward(Context& context, const Backward& pass) override {
+  void backward(Context& context, const Backward& pass) const override {
     const Tensor &dx = pass.bottom_diff[0], &dy = pass.top_diff[0];
     if (masked_) return unpool_gradient(context, pass.bottom[1], dy, dx);
     on_real(dx, [&]<typename T>() {

@@ -49,7 +49,7 @@ class UpsampleLayer : public StridedCopyLayer {
             {}};
   }
 
-  Prepared prepare(Context&, const Preparation& preparation) override {
+  Prepared prepare(Context&, const Preparation& preparation) const override {
     Prepared prepared;
     if (masked_) prepared.workspace = preparation.tops[0].count() * sizeof(int32_t);
     return prepared;
@@ -65,13 +65,13 @@ class UpsampleLayer : public StridedCopyLayer {
     return moves;
   }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     if (!masked_) return StridedCopyLayer::forward(context, pass);
     const Tensor& y = pass.top[0];
     unpool(context, pass.bottom[0], pass.bottom[1],
            part_of(pass.workspace, 0, {y.count()}, DType::i32), y);
   }
-  void backward(Context& context, const Backward& pass) override {
+  void backward(Context& context, const Backward& pass) const override {
     if (!masked_) return StridedCopyLayer::backward(context, pass);
     unpool_gradient(context, pass.bottom[1], pass.top_diff[0], pass.bottom_diff[0]);
   }

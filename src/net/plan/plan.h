@@ -107,9 +107,6 @@ struct NodeArguments {
 };
 
 struct PlanNode : Node {
-  // What the last forward filled of the tops of a Layer::dynamic().
-  std::vector<Shape> written_tops() const;
-
   NodeEdges edges;
   NodeShapes shapes;
 

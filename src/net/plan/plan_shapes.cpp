@@ -5,11 +5,6 @@
 
 namespace crema {
 
-std::vector<Shape> PlanNode::written_tops() const {
-  std::vector<Shape> tops = layer->dynamic_tops();
-  return tops.empty() ? state_of<DynamicTops>(arguments.forward).tops : tops;
-}
-
 void Plan::mark_dynamic_shapes() {
   std::vector<bool> varies(values.size(), false);
   for (PlanNode& node : nodes) {
@@ -25,7 +20,7 @@ void Plan::mark_dynamic_shapes() {
 
 bool Plan::apply_dynamic_shapes(Context& context, PlanNode& node,
                                 const std::vector<Parameter>& parameters) {
-  const std::vector<Shape> shapes = node.written_tops();
+  const std::vector<Shape> shapes = state_of<DynamicTops>(node.arguments.forward).tops;
   bool changed = false;
   node.shapes.idle = true;
   for (size_t j = 0; j < node.tops.size(); ++j) {

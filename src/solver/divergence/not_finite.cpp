@@ -72,7 +72,7 @@ std::string statistics_of(Context& context, const std::string& name, const Tenso
 std::vector<Tensor> tops_of(const PlanNode& node) {
   std::vector<Tensor> tops = node.arguments.forward.top;
   if (!node.shapes.dynamic) return tops;
-  const std::vector<Shape> written = node.written_tops();
+  const std::vector<Shape>& written = state_of<DynamicTops>(node.arguments.forward).tops;
   for (size_t j = 0; j < tops.size() && j < written.size(); ++j)
     tops[j] = written[j].count() <= tops[j].count() ? part(tops[j], written[j]) : Tensor();
   return tops;

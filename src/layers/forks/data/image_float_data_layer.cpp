@@ -76,7 +76,7 @@ class ImageFloatDataLayer : public LoaderLayer {
     return inference;
   }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     const Batch& batch = this->batch(pass.pass);
     to_tensor(context, batch.data, pass.top[0]);
     std::vector<float> values, weights;

@@ -59,7 +59,7 @@ class McWindowDataLayer : public WindowLayer {
     return {{WindowLayer::infer({}).tops[0], {batch, windows().masks(), side, side}, {batch}}, {}};
   }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     const Batch& made = batch(pass.pass);
     to_tensor(context, made.data, pass.top[0]);
     // A sample's labels are its class and the pixels of its masks.

@@ -131,7 +131,7 @@ class DetectNetTransformationLayer : public Layer {
     Tensor class_pairs, mean;  // on the device
   };
 
-  Prepared prepare(Context& context, const Preparation& preparation) override {
+  Prepared prepare(Context& context, const Preparation& preparation) const override {
     const Shape& x = preparation.bottoms[0];
     const auto upload = [&](const std::vector<float>& values) {
       const Tensor tensor(context, Shape{static_cast<int64_t>(values.size())});
@@ -213,7 +213,7 @@ class DetectNetTransformationLayer : public Layer {
     }
   }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     const State& state = state_of<State>(pass);
     const Tensor &x = pass.bottom[0], &boxes = pass.bottom[1], &y = pass.top[0], &map = pass.top[1];
     const Shape& in = x.shape();

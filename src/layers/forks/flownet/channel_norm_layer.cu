@@ -44,7 +44,7 @@ class ChannelNormLayer : public Layer {
     return {{y}, {}};
   }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     const Tensor &x = pass.bottom[0], &y = pass.top[0];
     const int64_t channels = x.shape()[1], positions = x.shape().count(2);
     on(x, [&]<typename T>() {
@@ -53,7 +53,7 @@ class ChannelNormLayer : public Layer {
     });
   }
 
-  void backward(Context& context, const Backward& pass) override {
+  void backward(Context& context, const Backward& pass) const override {
     const Tensor &x = pass.bottom[0], &dx = pass.bottom_diff[0];
     const int64_t channels = x.shape()[1], positions = x.shape().count(2);
     on(x, [&]<typename T>() {

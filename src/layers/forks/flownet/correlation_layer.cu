@@ -183,7 +183,7 @@ class CorrelationLayer : public Layer {
     return 1 / static_cast<double>(x[1] * p().kernel_size() * p().kernel_size());
   }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     const Tensor &a = pass.bottom[0], &y = pass.top[0];
     on(a, [&]<typename T>() {
       parallel_rows(
@@ -193,7 +193,7 @@ class CorrelationLayer : public Layer {
     });
   }
 
-  void backward(Context& context, const Backward& pass) override {
+  void backward(Context& context, const Backward& pass) const override {
     const Tensor& dy = pass.top_diff[0];
     for (size_t k = 0; k < 2; ++k) {
       const Tensor &x = pass.bottom[k], &dx = pass.bottom_diff[k];

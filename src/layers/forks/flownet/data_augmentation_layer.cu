@@ -65,7 +65,7 @@ class DataAugmentationLayer : public Layer {
     Tensor mean;  // empty: measured, or none
   };
 
-  Prepared prepare(Context& context, const Preparation& preparation) override {
+  Prepared prepare(Context& context, const Preparation& preparation) const override {
     Prepared prepared;
     Tensor& mean = prepared.make_state<State>().mean;
     if (p().mean_size() == 0) return prepared;
@@ -74,7 +74,7 @@ class DataAugmentationLayer : public Layer {
     return prepared;
   }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     const Tensor &x = pass.bottom[0], &y = pass.top[0];
     const bool measured = p().recompute_mean() > 0;
     on(x, [&]<typename T>() {
@@ -85,7 +85,7 @@ class DataAugmentationLayer : public Layer {
                                   in[2], in[3], out[2], out[3], measured && p().mean_per_pixel()});
     });
   }
-  void backward(Context&, const Backward&) override {}
+  void backward(Context&, const Backward&) const override {}
 
   FillerParameter zero_;
 };

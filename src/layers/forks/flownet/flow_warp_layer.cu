@@ -94,7 +94,7 @@ class FlowWarpLayer : public Layer {
     return {flow.data<T>(), shape[1], shape[2], shape[3]};
   }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     const Tensor& x = pass.bottom[0];
     const bool zeros = params<FlowWarpParameter>().fill_value() == FlowWarpParameter::ZERO;
     on(x, [&]<typename T>() {
@@ -104,7 +104,7 @@ class FlowWarpLayer : public Layer {
     });
   }
 
-  void backward(Context& context, const Backward& pass) override {
+  void backward(Context& context, const Backward& pass) const override {
     const Tensor &x = pass.bottom[0], &dy = pass.top_diff[0];
     on(x, [&]<typename T>() {
       const Flow<T> by = flow<T>(x, pass.bottom[1]);

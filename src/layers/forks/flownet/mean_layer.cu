@@ -69,7 +69,7 @@ class MeanLayer : public Layer {
     Tensor mean;
   };
 
-  Prepared prepare(Context& context, const Preparation&) override {
+  Prepared prepare(Context& context, const Preparation&) const override {
     Prepared prepared;
     Tensor& mean = prepared.make_state<State>().mean;
     mean = Tensor(context, Shape{static_cast<int64_t>(values_.size())});
@@ -77,7 +77,7 @@ class MeanLayer : public Layer {
     return prepared;
   }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     const Tensor& mean = state_of<State>(pass).mean;
     const double sign = p().operation() == MeanParameter::SUBTRACT ? -1 : 1;
     for (size_t k = 0; k < pass.bottom.size(); ++k) {
@@ -93,7 +93,7 @@ class MeanLayer : public Layer {
     }
   }
 
-  void backward(Context& context, const Backward& pass) override {
+  void backward(Context& context, const Backward& pass) const override {
     for (size_t k = 0; k < pass.bottom_diff.size(); ++k) {
       if (pass.bottom_diff[k] && pass.top_diff[k])
         pointwise(context, Times{p().output_scale() * p().input_scale()}, pass.bottom_diff[k],

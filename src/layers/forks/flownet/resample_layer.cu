@@ -208,7 +208,7 @@ class ResampleLayer : public Layer {
     int64_t taps[2] = {0, 0};
   };
 
-  Prepared prepare(Context& context, const Preparation& preparation) override {
+  Prepared prepare(Context& context, const Preparation& preparation) const override {
     const Shape &x = preparation.bottoms[0], &y = preparation.tops[0];
     Prepared prepared;
     State& state = prepared.make_state<State>();
@@ -237,7 +237,7 @@ class ResampleLayer : public Layer {
     return {axes[0], axes[1], values, corners_};
   }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     const State& state = state_of<State>(pass);
     const Tensor &x = pass.bottom[0], &y = pass.top[0];
     on(x, [&]<typename T>() {
@@ -246,7 +246,7 @@ class ResampleLayer : public Layer {
     });
   }
 
-  void backward(Context& context, const Backward& pass) override {
+  void backward(Context& context, const Backward& pass) const override {
     const State& state = state_of<State>(pass);
     const Tensor &dx = pass.bottom_diff[0], &dy = pass.top_diff[0];
     on(dx, [&]<typename T>() {

@@ -67,7 +67,7 @@ class BinaryCodeLossLayer : public Layer {
               "that; train with -batch_mode per_gpu");
   }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     const Tensor& x = pass.bottom[0];
     const double images = static_cast<double>(x.shape()[0]),
                  values = static_cast<double>(x.count());
@@ -81,7 +81,7 @@ class BinaryCodeLossLayer : public Layer {
     });
   }
 
-  void backward(Context& context, const Backward& pass) override {
+  void backward(Context& context, const Backward& pass) const override {
     if (!pass.bottom_diff[0]) return;
     const Tensor& x = pass.bottom[0];
     const double share = 1 / (static_cast<double>(x.count()) * static_cast<double>(x.shape()[0]));

@@ -132,7 +132,7 @@ class CenterLossLayer : public LabelledLossLayer {
   }
 
   // Workspace: links between equal labels.
-  Prepared prepare(Context&, const Preparation& preparation) override {
+  Prepared prepare(Context&, const Preparation& preparation) const override {
     Prepared prepared;
     prepared.workspace = static_cast<size_t>(2 * preparation.bottoms[1].count()) * sizeof(int32_t);
     return prepared;
@@ -143,7 +143,7 @@ class CenterLossLayer : public LabelledLossLayer {
     return {in.at<T>(0), centres.data<T>(), labels<T>(in), inputs_, squared()};
   }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     const int64_t batch = pass.bottom[1].count();
     check_values(pass);
     on(pass.bottom[0], [&]<typename T>() {
@@ -153,7 +153,7 @@ class CenterLossLayer : public LabelledLossLayer {
     });
   }
 
-  void backward(Context& context, const Backward& pass) override {
+  void backward(Context& context, const Backward& pass) const override {
     const int64_t batch = pass.bottom[1].count();
     on(pass.bottom[0], [&]<typename T>() {
       const ToCentre<T> of = body<T>(loss_input(pass), pass.parameters[0]);

@@ -118,7 +118,7 @@ class DiceCoefLossLayer : public Layer {
     return {sums.data<T>(), static_cast<T>(p().smooth())};
   }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     const Shape& x = pass.bottom[0].shape();
     const bool labels = by_label(pass.bottom);
     if (labels) {
@@ -136,7 +136,7 @@ class DiceCoefLossLayer : public Layer {
     });
   }
 
-  void backward(Context& context, const Backward& pass) override {
+  void backward(Context& context, const Backward& pass) const override {
     const Shape& x = pass.bottom[0].shape();
     on(pass.bottom[0], [&]<typename T>() {
       const MaskGradient<T> gradient{masks<T>(pass.bottom), overlap<T>(pass.saved[0]),

@@ -141,7 +141,7 @@ class GeneralContrastiveLossLayer : public LabelledLossLayer {
             p().exp_negative_weight()};
   }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     const Shape& shape = pass.bottom[0].shape();
     const int64_t batch = shape[0], classes = shape.count(1);
     check_values(pass);
@@ -161,7 +161,7 @@ class GeneralContrastiveLossLayer : public LabelledLossLayer {
     });
   }
 
-  void backward(Context& context, const Backward& pass) override {
+  void backward(Context& context, const Backward& pass) const override {
     if (!pass.bottom_diff[0]) return;
     const Shape& shape = pass.bottom[0].shape();
     on(pass.bottom[0], [&]<typename T>() {

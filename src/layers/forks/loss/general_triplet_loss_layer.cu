@@ -104,7 +104,7 @@ class GeneralTripletLossLayer : public LabelledLossLayer {
             p().positive_first() ? static_cast<T>(p().positive_upper_bound()) : T(INFINITY)};
   }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     const Shape& shape = pass.bottom[0].shape();
     const int64_t batch = shape[0], classes = shape.count(1);
     check_values(pass);
@@ -123,7 +123,7 @@ class GeneralTripletLossLayer : public LabelledLossLayer {
     });
   }
 
-  void backward(Context& context, const Backward& pass) override {
+  void backward(Context& context, const Backward& pass) const override {
     if (!pass.bottom_diff[0]) return;
     const Shape& shape = pass.bottom[0].shape();
     on(pass.bottom[0], [&]<typename T>() {

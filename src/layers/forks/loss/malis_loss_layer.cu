@@ -86,7 +86,7 @@ class MalisLossLayer : public Layer {
     return links;
   }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     const std::vector<double> a = to_doubles(context, pass.bottom[0]),
                               segments = to_doubles(context, pass.bottom[2]);
     std::vector<double> truth = to_doubles(context, pass.bottom[1]);
@@ -127,7 +127,7 @@ class MalisLossLayer : public Layer {
     if (pass.top.size() > 1) copy(context, pass.bottom[0], pass.top[1]);
   }
 
-  void backward(Context& context, const Backward& pass) override {
+  void backward(Context& context, const Backward& pass) const override {
     if (!pass.bottom_diff[0]) return;
     on(pass.bottom_diff[0], [&]<typename T>() {
       parallel_for(context, pass.saved[0].count(),

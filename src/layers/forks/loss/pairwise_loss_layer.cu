@@ -124,7 +124,7 @@ class PairwiseLossLayer : public TermLoss<PairwiseLossLayer> {
     return pairs;
   }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     on(pass.bottom[0], [&]<typename T>() {
       const int64_t batch = pass.bottom[0].shape()[0];
       parallel_rows(context, batch, batch,

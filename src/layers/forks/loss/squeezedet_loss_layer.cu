@@ -255,7 +255,7 @@ class SqueezeDetLossLayer : public Layer {
     size_t anchors_at = 0;  // offset in the workspace
   };
 
-  Prepared prepare(Context& context, const Preparation& preparation) override {
+  Prepared prepare(Context& context, const Preparation& preparation) const override {
     const std::vector<double> sizes(p().anchor_shapes().begin(), p().anchor_shapes().end());
     Prepared prepared;
     State& s = prepared.make_state<State>();
@@ -309,7 +309,7 @@ class SqueezeDetLossLayer : public Layer {
     }
   }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     const State& s = state_of<State>(pass);
     const int64_t images = pass.bottom[1].shape()[0];
     on(pass.bottom[0], [&]<typename T>() {
@@ -331,7 +331,7 @@ class SqueezeDetLossLayer : public Layer {
     });
   }
 
-  void backward(Context& context, const Backward& pass) override {
+  void backward(Context& context, const Backward& pass) const override {
     const int64_t images = pass.bottom[1].shape()[0];
     on(pass.bottom[0], [&]<typename T>() {
       parallel_rows(

@@ -93,7 +93,7 @@ class WeightEuclideanLossLayer : public PairLoss<WeightEuclideanLossLayer> {
             static_cast<T>(p().coarse_weight())};
   }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     const Tensor &faces = pass.bottom[1], &sizes = pass.saved[0];
     on(faces, [&]<typename T>() {
       const FaceSize<T> size{faces.data<T>(), p().normalized_type() != 0, sizes.data<T>()};

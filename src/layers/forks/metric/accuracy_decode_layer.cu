@@ -35,14 +35,14 @@ class AccuracyDecodeLayer : public Layer {
   }
 
   // The workspace of find_hits.
-  Prepared prepare(Context&, const Preparation& preparation) override {
+  Prepared prepare(Context&, const Preparation& preparation) const override {
     Prepared prepared;
     prepared.workspace =
         static_cast<size_t>(preparation.bottoms[0][0]) * size_of(preparation.dtype);
     return prepared;
   }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     const Tensor &distances = pass.bottom[0], &labels = pass.bottom[1];
     const int64_t examples = distances.shape()[0], classes = distances.shape()[1],
                   each = labels.shape().count(1);

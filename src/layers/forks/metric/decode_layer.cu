@@ -253,11 +253,11 @@ class DecodeLayer final : public MeansOfLabels {
 
   // The first value of the workspace later tells whether means are shown: labels and links are no
   // longer needed then.
-  Prepared prepare(Context&, const Preparation& preparation) override {
+  Prepared prepare(Context&, const Preparation& preparation) const override {
     return workspace(preparation, 0);
   }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     if (training() && pregenerated()) {
       lay_out(context, pass);
     } else if (training() && p().enable_centroid_update()) {
@@ -309,11 +309,11 @@ class AccuracyEncodingLayer final : public MeansOfLabels {
   }
 
   // The distances, and the workspace of find_hits.
-  Prepared prepare(Context&, const Preparation& preparation) override {
+  Prepared prepare(Context&, const Preparation& preparation) const override {
     return workspace(preparation, preparation.bottoms[0][0] * (labels() + 1));
   }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     move(context, pass, pass.bottom[0].shape()[0] * (labels() + 1));
     on(pass.bottom[0], [&]<typename T>() {
       const int64_t batch = pass.bottom[0].shape()[0];

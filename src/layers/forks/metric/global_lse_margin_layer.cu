@@ -179,7 +179,7 @@ class GlobalLseMarginLayer : public Layer {
   }
 
   // Workspace: the values of each vector.
-  Prepared prepare(Context&, const Preparation& preparation) override {
+  Prepared prepare(Context&, const Preparation& preparation) const override {
     Prepared prepared;
     prepared.workspace =
         static_cast<size_t>(preparation.bottoms[0][0] * kVectorValues) * size_of(preparation.dtype);
@@ -192,7 +192,7 @@ class GlobalLseMarginLayer : public Layer {
             pass.bottom.size() > 2 ? pass.bottom[2].template data<T>() : nullptr};
   }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     const Tensor& x = pass.bottom[0];
     const int64_t batch = x.shape()[0], classes = x.shape().count(1);
     check_labels(pass.bottom[1], classes, 1, std::nullopt);
@@ -213,7 +213,7 @@ class GlobalLseMarginLayer : public Layer {
     });
   }
 
-  void backward(Context& context, const Backward& pass) override {
+  void backward(Context& context, const Backward& pass) const override {
     const Tensor &y = pass.top[0], &dy = pass.top_diff[0];
     const int64_t batch = y.shape()[0], classes = y.shape().count(1);
     on(dy, [&]<typename T>() {

@@ -117,7 +117,7 @@ class InnerDistanceLayer : public Layer {
     return {{y}, {}};
   }
 
-  Prepared prepare(Context&, const Preparation& preparation) override {
+  Prepared prepare(Context&, const Preparation& preparation) const override {
     Prepared prepared;  // workspace: squared lengths, or sums of dy
     prepared.workspace = static_cast<size_t>(preparation.bottoms[0].count(0, axis_) + outputs_) *
                          size_of(preparation.dtype);
@@ -129,7 +129,7 @@ class InnerDistanceLayer : public Layer {
     return own_ ? parameters[0] : bottom[1];
   }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     const Tensor &x = pass.bottom[0], &w = weights(pass.bottom, pass.parameters);
     const int64_t rows = x.shape().count(0, axis_);
     const Tensor b = !biased_ ? Tensor() : own_ ? pass.parameters[1] : pass.bottom[2];
@@ -182,7 +182,7 @@ class InnerDistanceLayer : public Layer {
     parallel_rows(context, own, inputs_, PullBack<T>{v, sums, inputs_, dv});
   }
 
-  void backward(Context& context, const Backward& pass) override {
+  void backward(Context& context, const Backward& pass) const override {
     const Tensor &x = pass.bottom[0], &w = weights(pass.bottom, pass.parameters);
     const int64_t rows = x.shape().count(0, axis_);
     const Tensor& dw = own_ ? pass.parameter_diff[0] : pass.bottom_diff[1];

@@ -68,7 +68,7 @@ class KnnLayer : public Layer {
     return {{{x[0], p().num_output(), 1, 1}}, {}};
   }
 
-  Prepared prepare(Context&, const Preparation& preparation) override {
+  Prepared prepare(Context&, const Preparation& preparation) const override {
     const int64_t batch = preparation.bottoms[0][0];
     Prepared prepared;
     if (!training())
@@ -77,7 +77,7 @@ class KnnLayer : public Layer {
     return prepared;
   }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     zero(context, pass.top[0]);
     if (training()) return remember(context, pass);
     const double remembered = to_doubles(context, pass.parameters[0])[0];

@@ -209,7 +209,7 @@ class LabelSpecificLayer : public Layer {
     });
   }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     const Tensor& x = pass.bottom[0];
     const int64_t classes = x.shape().count(1);
     check_labels(pass.bottom[1], classes, 1, std::nullopt);
@@ -227,7 +227,7 @@ class LabelSpecificLayer : public Layer {
     });
   }
 
-  void backward(Context& context, const Backward& pass) override {
+  void backward(Context& context, const Backward& pass) const override {
     const Tensor& dx = pass.bottom_diff[0];
     if (!dx) return;
     const Tensor& dy = pass.top_diff[0];

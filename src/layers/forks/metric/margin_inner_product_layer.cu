@@ -145,7 +145,7 @@ class MarginInnerProductLayer : public Layer {
     Precision precision = Precision::fp32;
   };
 
-  Prepared prepare(Context&, const Preparation& preparation) override {
+  Prepared prepare(Context&, const Preparation& preparation) const override {
     Prepared prepared;  // workspace: squared lengths of w
     prepared.make_state<State>().precision = preparation.precision;
     prepared.workspace = static_cast<size_t>(outputs_) * size_of(preparation.dtype);
@@ -157,7 +157,7 @@ class MarginInnerProductLayer : public Layer {
     return {labels.data<T>(), outputs_};
   }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     const Precision precision = state_of<State>(pass).precision;
     const Tensor &x = pass.bottom[0], &w = pass.parameters[0];
     const int64_t rows = pass.bottom[1].count();
@@ -184,7 +184,7 @@ class MarginInnerProductLayer : public Layer {
     });
   }
 
-  void backward(Context& context, const Backward& pass) override {
+  void backward(Context& context, const Backward& pass) const override {
     const Precision precision = state_of<State>(pass).precision;
     const Tensor &x = pass.bottom[0], &w = pass.parameters[0], &dy = pass.top_diff[0];
     const int64_t rows = pass.bottom[1].count();

@@ -148,7 +148,7 @@ class MatchingLayer : public Layer {
     std::unique_ptr<LinearKernel> kernel;
   };
 
-  Prepared prepare(Context& context, const Preparation& preparation) override {
+  Prepared prepare(Context& context, const Preparation& preparation) const override {
     DenseCase c;
     c.rows = preparation.bottoms[0][0];
     c.inputs = preparation.bottoms[0].count(1);
@@ -163,7 +163,7 @@ class MatchingLayer : public Layer {
     return prepared;
   }
 
-  void forward(Context& context, const Forward& pass) override {
+  void forward(Context& context, const Forward& pass) const override {
     state_of<State>(pass).kernel->forward(context, pass.bottom[0], pass.parameters[0], Tensor(),
                                           pass.top[0], pass.workspace);
     if (tops_ < 2) return;
@@ -173,7 +173,7 @@ class MatchingLayer : public Layer {
     });
   }
 
-  void backward(Context& context, const Backward& pass) override {
+  void backward(Context& context, const Backward& pass) const override {
     if (const Tensor& dx = pass.bottom_diff[0])
       state_of<State>(pass).kernel->backward_data(context, pass.top_diff[0], pass.parameters[0], dx,
                                                   pass.workspace);
