@@ -43,7 +43,7 @@ struct Files {
         "name: \"d\" top: \"data\" top: \"label\" " + text, &message))
         << text;
     std::unique_ptr<Layer> layer = make_layer(message, training, folder.path());
-    layer->source()->open(context);
+    if (DataSource* const source = layer->source()) source->open(context);
     layer->setup(context, {});
     return layer;
   }
