@@ -5,8 +5,9 @@
 namespace crema {
 namespace conv_assignment_test {
 
-const std::vector<CandidateInfo> kConvolution = {{"cudnn"},      {"per_group"}, {"space_to_depth"},
-                                                 {"stem_7x7s2"}, {"stem_3x3"},  {"implicit_gemm"}};
+const std::vector<CandidateInfo> kConvolution = {
+    {"cudnn"},      {"per_group"},     {"space_to_depth"},
+    {"stem_7x7s2"}, {"implicit_gemm"}, {"direct_conv", false, {true, false, true}}};
 const std::vector<CandidateInfo> kDepthwise = {{"depthwise", true}, {"depthwise_tensor", true}};
 
 // Every answer that the autotuner can write is read back as it was, among them those of test nets,
@@ -18,13 +19,18 @@ TEST(ConvAssignment, EveryAnswerIsReadBack) {
       const ConvCalls calls{(mask & 1) != 0, (mask & 2) != 0, (mask & 4) != 0};
       for (int code = 0; code < count * count * count * (count + 1); ++code) {
         ConvAssignment answer;
-        if (calls.fprop) answer[ConvCall::fprop] = code % count;
-        if (calls.dgrad) answer[ConvCall::dgrad] = code / count % count;
-        if (calls.wgrad) answer[ConvCall::wgrad] = code / (count * count) % count;
-        const int both = code / (count * count * count) - 1;
-        if (calls.dgrad && calls.wgrad && both >= 0 &&
-            candidates[static_cast<size_t>(both)].fused_gradients)
-          answer[ConvCall::both_gradients] = both;
+        int rest = code;
+        bool supported = true;
+        for (ConvCall call : ConvAssignment::kCalls) {
+          const bool both = call == ConvCall::both_gradients;
+          const int one = both ? rest - 1 : rest % count;
+          rest /= count;
+          if (!calls.has(call) || one < 0) continue;
+          const bool supports = candidates[static_cast<size_t>(one)].supports(call);
+          if (supports) answer[call] = one;
+          supported = supported && (supports || both);
+        }
+        if (!supported) continue;
         const std::string text = answer.text(candidates);
         const auto read = ConvAssignment::parse(text, calls, candidates);
         ASSERT_TRUE(read) << text;
@@ -40,7 +46,10 @@ TEST(ConvAssignment, OtherTextsAreNoAnswers) {
   for (const char* text : {"", "lll-", "fprop=cudnn ", "fprop=cudnn fprop=cudnn", "fprop=cud",
                            "fprop=depthwise", "fprop=cudnn dgrad=cudnn", "dgrad=cudnn"})
     EXPECT_FALSE(ConvAssignment::parse(text, forward, kConvolution)) << text;
-  for (const char* text : {"fprop=cudnn dgrad=cudnn", "dgrad=cudnn fprop=cudnn wgrad=cudnn",
+  EXPECT_TRUE(
+      ConvAssignment::parse("fprop=direct_conv dgrad=cudnn wgrad=direct_conv", all, kConvolution));
+  for (const char* text : {"fprop=cudnn dgrad=cudnn", "fprop=cudnn dgrad=direct_conv wgrad=cudnn",
+                           "dgrad=cudnn fprop=cudnn wgrad=cudnn",
                            "fprop=cudnn dgrad=cudnn wgrad=cudnn gradients=cudnn"})
     EXPECT_FALSE(ConvAssignment::parse(text, all, kConvolution)) << text;
 }

@@ -19,6 +19,7 @@ struct Row {
   std::vector<int64_t> kernel, stride, pad;
   std::vector<int64_t> dilation = {1, 1};
   int64_t groups = 1;
+  bool data_gradient = false;  // also without groups
 };
 
 inline ConvCase case_of(const Row& row, DType dtype, bool bias, bool relu) {
@@ -33,7 +34,7 @@ inline ConvCase case_of(const Row& row, DType dtype, bool bias, bool relu) {
   c.stride = row.stride, c.pad = row.pad, c.dilation = row.dilation;
   c.groups = row.groups;
   c.bias = bias, c.relu.on = relu;
-  c.backward_data = row.groups > 1;
+  c.backward_data = row.groups > 1 || row.data_gradient;
   c.backward_weights = true;
   c.dtype = dtype;
   if (!is_half(dtype)) return c;

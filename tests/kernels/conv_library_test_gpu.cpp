@@ -48,6 +48,44 @@ const std::vector<Row> kPerGroup = {
     {"dilation", {2, 64, 11, 10}, 32, {3, 3}, {1, 1}, {2, 2}, {2, 2}, 4},
 };
 
+const std::vector<Row> kProducts = {
+    {"few channels", {3, 4, 17, 15}, 24, {5, 5}, {1, 1}, {2, 2}, {1, 1}, 1, true},
+    {"three channels s2", {2, 3, 23, 22}, 16, {7, 7}, {2, 2}, {3, 3}},
+    {"dilation", {2, 16, 11, 14}, 32, {3, 2}, {1, 1}, {1, 0}, {1, 2}, 1, true},
+};
+
+const std::vector<Row> kPixels = {
+    {"1x1", {3, 32, 9, 7}, 40, {1, 1}, {1, 1}, {0, 0}, {1, 1}, 1, true},
+    {"1x1 of one image", {1, 64, 4, 4}, 10, {1, 1}, {1, 1}, {0, 0}, {1, 1}, 1, true},
+};
+
+TEST(ConvProducts, AgreeWithThePlainConvolution) {
+  if (gpu_count() == 0) GTEST_SKIP() << "no GPU here";
+  for (const bool repeatable : {true, false}) {
+    check(kProducts, {"implicit_gemm", "direct_conv", "autotuned"}, repeatable);
+    check(kPixels, {"small_gemm", "direct_conv", "autotuned"}, repeatable);
+    check(kPerGroup, {"implicit_gemm"}, repeatable);
+  }
+}
+
+// A kernel that lacks a call declines the case, unless the autotuner asks for any.
+TEST(ConvProducts, DirectConvolutionDeclinesAStridedGradientOfTheData) {
+  if (gpu_count() == 0) GTEST_SKIP() << "no GPU here";
+  Context context(Device::gpu);
+  ConvCase c = case_of(kProducts[1], DType::f16, true, true);
+  c.backward_data = true;
+  std::string reason;
+  EXPECT_EQ(conv_kernels.make_named("direct_conv", context, c, reason), nullptr);
+  EXPECT_NE(reason, "");
+  c.may_lack_calls = true;
+  const auto kernel = conv_kernels.make_named("direct_conv", context, c, reason);
+  ASSERT_NE(kernel, nullptr);
+  const ConvCalls calls = kernel->features().calls;
+  EXPECT_TRUE(calls.fprop && !calls.dgrad && calls.wgrad);
+  c.groups = 4, c.w[1] = 1;
+  EXPECT_EQ(conv_kernels.make_named("direct_conv", context, c, reason), nullptr);
+}
+
 TEST(ConvSpaceToDepth, AgreesWithThePlainConvolution) {
   if (gpu_count() == 0) GTEST_SKIP() << "no GPU here";
   if (!has_cudnn()) GTEST_SKIP() << "no cuDNN in this build";

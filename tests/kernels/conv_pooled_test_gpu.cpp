@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "kernels/conv/implicit_gemm/implicit_gemm.h"
+#include "kernels/conv/implicit_gemm/direct_conv.h"
 #include "kernels/random_values.h"
 
 namespace crema {
@@ -102,11 +102,11 @@ class Check {
       gpu_.repeatable = repeatable;
       // Images need no gradient; one through strides is not served.
       if (role == ConvCall::dgrad && (c_.x_channels > 0 || c_.stride[0] > 1)) continue;
-      ImplicitGemm product(gpu_, c_, role, false);
+      DirectConv product(gpu_, c_, role);
       ASSERT_GT(product.choice_count(), 0u) << what_;
       for (size_t choice = 0; choice < product.choice_count(); ++choice) {
         product.take(choice);
-        name_ = cat(what_, "role ", static_cast<int>(role), " ", product.choice_name());
+        name_ = cat(what_, name_of(role), " ", product.choice_name(choice));
         if (role == ConvCall::fprop) {
           forward(product);
         } else {
@@ -118,9 +118,9 @@ class Check {
   }
 
  private:
-  void forward(const ImplicitGemm& product) {
+  void forward(const DirectConv& product) {
     const Tensor y(gpu_, y_, c_.dtype, Format::channels_last());
-    ImplicitGemmTensors t;
+    ProductTensors t;
     t.x = here_.x.raw(), t.w = here_.w.raw(), t.b = here_.b.raw(), t.out = y.raw();
     t.argmax = argmax_.data<uint8_t>();
     t.dropout = mask_;
@@ -157,7 +157,7 @@ class Check {
   }
 
   // With the argmax of the last forward.
-  void backward(const ImplicitGemm& product, ConvCall role) {
+  void backward(const DirectConv& product, ConvCall role) {
     std::vector<double> unfolded(c_.y.count());
     const std::vector<double> dy = to_doubles(cpu_, there_->dy);
     for_pool_windows([&](int64_t at, int64_t image, int64_t channel, int64_t pool_window) {
@@ -167,7 +167,7 @@ class Check {
     });
     const Tensor g(cpu_, c_.y, DType::f64);
     from_doubles(cpu_, unfolded.data(), g);
-    ImplicitGemmTensors t;
+    ProductTensors t;
     t.x = here_.x.raw(), t.w = here_.w.raw(), t.dy = here_.dy.raw();
     t.argmax = argmax_.data<uint8_t>();
     t.gradient_factor = mask_.factor;

@@ -1,7 +1,8 @@
-// Every shape of blocks of the products that gather their operands, against the plain convolution
-// in float64. Numbers are small multiples of 1/8, which are exact in 16 bits.
+// Every choice of the products that gather their operands or read them from shared memory, and of
+// those of plain matrices, against the plain convolution in float64. Numbers are small multiples of 1/8, which are exact in 16 bits.
 #include <gtest/gtest.h>
 
+#include "kernels/conv/implicit_gemm/direct_conv.h"
 #include "kernels/conv/implicit_gemm/implicit_gemm.h"
 #include "kernels/pointwise/bias.h"
 #include "kernels/random_values.h"
@@ -95,6 +96,21 @@ void expect_near(const Tensor& got, Context& context, const std::vector<double>&
   EXPECT_LE(worst, tolerance * maximum) << what;
 }
 
+// Calls body(product, name) for all products of a call, with each of their choices.
+template <typename Body>
+void for_choices(Context& context, const ConvCase& c, ConvCall call, const Body& body) {
+  ImplicitGemm gathered(context, c, call);
+  DirectConv direct(context, c, call);
+  for (ConvProduct* product :
+       {static_cast<ConvProduct*>(&gathered), static_cast<ConvProduct*>(&direct)}) {
+    for (size_t choice = 0; choice < product->choice_count(); ++choice) {
+      product->take(choice);
+      body(*product,
+           cat(name_of(call), product == &direct ? " direct " : " ", product->choice_name(choice)));
+    }
+  }
+}
+
 void check(Context& context, const Row& row, DType dtype, bool relu) {
   const Result expected = reference(row, relu);
   ConvCase c = case_of(row, dtype, relu);
@@ -107,11 +123,11 @@ void check(Context& context, const Row& row, DType dtype, bool relu) {
                b = tensor_of_eighths(context, {row.outputs}, dtype, {}, 3),
                dy = tensor_of_eighths(context, c.y, dtype, last, 4),
                y = tensor_of_eighths(context, c.y, dtype, last, 5);
-  ImplicitGemmTensors t;
+  ProductTensors t;
   t.x = x.raw(), t.w = w.raw(), t.b = b.raw(), t.dy = dy.raw(), t.y = relu ? y.raw() : nullptr;
   const double rounding = dtype == DType::f16 ? 1e-3 : 8e-3;
   std::string reason;
-  ASSERT_TRUE(ImplicitGemm::supports(c, reason)) << reason;
+  ASSERT_TRUE(supports_products(c, reason)) << reason;
   const std::pair<ConvCall, bool> products[] = {{ConvCall::fprop, true},
                                                 {ConvCall::dgrad, true},
                                                 {ConvCall::wgrad, true},
@@ -119,39 +135,39 @@ void check(Context& context, const Row& row, DType dtype, bool relu) {
   for (const auto& [role, repeatable] : products) {
     if (role == ConvCall::dgrad && row.x_channels > 0) continue;  // images need no gradient
     context.repeatable = repeatable;
-    ImplicitGemm product(context, c, role, relu);
-    for (size_t choice = 0; choice < product.choice_count(); ++choice) {
-      product.take(choice);
-      const std::string what = cat(row.name, " ", name_of(dtype), relu ? " relu" : "", " role ",
-                                   static_cast<int>(role), " ", product.choice_name());
-      if (role == ConvCall::fprop) {
-        const Tensor out(context, c.y, dtype, last);
-        t.out = out.raw();
-        product.run(context, t);
-        expect_near(out, context, expected.y, rounding, what);
-      } else if (role == ConvCall::dgrad) {
-        const Tensor dx(context, c.x, dtype, images);
-        t.out = dx.raw();
-        product.run(context, t);
-        expect_near(dx, context, expected.dx, rounding, what);
-      } else {
-        const Tensor dw(context, c.w, DType::f32, images), db(context, {row.outputs}, DType::f32);
-        t.out = dw.raw();
-        t.db = db.data<float>();
-        product.run(context, t);
-        expect_near(dw, context, expected.dw, 1e-5, what + " dw");
-        expect_near(db, context, expected.db, 1e-5, what + " db");
-        t.accumulate_w = t.accumulate_b = true;
-        product.run(context, t);
-        t.accumulate_w = t.accumulate_b = false;
-        std::vector<double> twice = expected.dw;
-        for (double& value : twice) value *= 2;
-        expect_near(dw, context, twice, 1e-5, what + " dw added");
-        t.db = nullptr;
-        product.run(context, t);
-        expect_near(dw, context, expected.dw, 1e-5, what + " dw alone");
-      }
-    }
+    for_choices(context, c, role,
+                [&, role = role](const ConvProduct& product, const std::string& choice) {
+                  const std::string what =
+                      cat(row.name, " ", name_of(dtype), relu ? " relu " : " ", choice);
+                  if (role == ConvCall::fprop) {
+                    const Tensor out(context, c.y, dtype, last);
+                    t.out = out.raw();
+                    product.run(context, t);
+                    expect_near(out, context, expected.y, rounding, what);
+                  } else if (role == ConvCall::dgrad) {
+                    const Tensor dx(context, c.x, dtype, images);
+                    t.out = dx.raw();
+                    product.run(context, t);
+                    expect_near(dx, context, expected.dx, rounding, what);
+                  } else {
+                    const Tensor dw(context, c.w, DType::f32, images),
+                        db(context, {row.outputs}, DType::f32);
+                    t.out = dw.raw();
+                    t.db = db.data<float>();
+                    product.run(context, t);
+                    expect_near(dw, context, expected.dw, 1e-5, what + " dw");
+                    expect_near(db, context, expected.db, 1e-5, what + " db");
+                    t.accumulate_w = t.accumulate_b = true;
+                    product.run(context, t);
+                    t.accumulate_w = t.accumulate_b = false;
+                    std::vector<double> twice = expected.dw;
+                    for (double& value : twice) value *= 2;
+                    expect_near(dw, context, twice, 1e-5, what + " dw added");
+                    t.db = nullptr;
+                    product.run(context, t);
+                    expect_near(dw, context, expected.dw, 1e-5, what + " dw alone");
+                  }
+                });
   }
 }
 
@@ -193,21 +209,20 @@ void check_dropping(Context& context, int64_t rows, int64_t inputs, int64_t outp
   const Tensor dropped = tensor_of(cpu, sums, {rows, outputs}, DType::f64);
   dropout(cpu, mask, dropped, dropped);
   const std::vector<double> expected = to_doubles(cpu, dropped);
-  ImplicitGemmTensors t;
+  ProductTensors t;
   t.x = x.raw(), t.w = w.raw(), t.b = bias ? b.raw() : nullptr, t.dropout = mask;
-  ImplicitGemm product(context, c, ConvCall::fprop, false);
-  for (size_t choice = 0; choice < product.choice_count(); ++choice) {
-    product.take(choice);
-    const std::string what = cat(rows, "x", inputs, " to ", outputs, " ", product.choice_name());
-    const Tensor y(context, c.y, c.dtype, Format::channels_last()),
-        again(context, c.y, c.dtype, Format::channels_last());
-    t.out = y.raw();
-    product.run(context, t);
-    expect_near(y, context, expected, 8e-3, what);
-    t.out = again.raw();
-    product.run(context, t);
-    EXPECT_EQ(to_doubles(context, y), to_doubles(context, again)) << what;
-  }
+  for_choices(context, c, ConvCall::fprop,
+              [&](const ConvProduct& product, const std::string& choice) {
+                const std::string what = cat(rows, "x", inputs, " to ", outputs, " ", choice);
+                const Tensor y(context, c.y, c.dtype, Format::channels_last()),
+                    again(context, c.y, c.dtype, Format::channels_last());
+                t.out = y.raw();
+                product.run(context, t);
+                expect_near(y, context, expected, 8e-3, what);
+                t.out = again.raw();
+                product.run(context, t);
+                EXPECT_EQ(to_doubles(context, y), to_doubles(context, again)) << what;
+              });
 }
 
 // dx and dw of dy that goes through ReLU and dropout, against those of a dy that has gone.
@@ -225,24 +240,23 @@ void check_factor(Context& context, int64_t rows, int64_t inputs, int64_t output
     for (double& value : values) value *= 2;
     return values;
   };
-  ImplicitGemmTensors t;
+  ProductTensors t;
   t.x = x.raw(), t.w = w.raw(), t.dy = dy.raw(), t.y = y.raw(), t.gradient_factor = 2;
-  ImplicitGemm data(context, c, ConvCall::dgrad, true), weights(context, c, ConvCall::wgrad, true);
-  for (size_t choice = 0; choice < data.choice_count(); ++choice) {
-    data.take(choice);
-    const Tensor dx(context, c.x, c.dtype, last);
-    t.out = dx.raw();
-    data.run(context, t);
-    expect_near(dx, context, doubled(expected.dx), 8e-3, "dx " + data.choice_name());
-  }
-  for (size_t choice = 0; choice < weights.choice_count(); ++choice) {
-    weights.take(choice);
-    const Tensor dw(context, c.w, DType::f32, last), db(context, {outputs}, DType::f32);
-    t.out = dw.raw(), t.db = db.data<float>();
-    weights.run(context, t);
-    expect_near(dw, context, doubled(expected.dw), 1e-5, "dw " + weights.choice_name());
-    expect_near(db, context, doubled(expected.db), 1e-5, "db " + weights.choice_name());
-  }
+  for_choices(context, c, ConvCall::dgrad,
+              [&](const ConvProduct& product, const std::string& choice) {
+                const Tensor dx(context, c.x, c.dtype, last);
+                t.out = dx.raw();
+                product.run(context, t);
+                expect_near(dx, context, doubled(expected.dx), 8e-3, choice);
+              });
+  for_choices(context, c, ConvCall::wgrad,
+              [&](const ConvProduct& product, const std::string& choice) {
+                const Tensor dw(context, c.w, DType::f32, last), db(context, {outputs}, DType::f32);
+                t.out = dw.raw(), t.db = db.data<float>();
+                product.run(context, t);
+                expect_near(dw, context, doubled(expected.dw), 1e-5, choice);
+                expect_near(db, context, doubled(expected.db), 1e-5, choice + " db");
+              });
 }
 
 TEST(ImplicitGemm, ServesFullyConnectedLayersWithDropout) {
@@ -261,18 +275,18 @@ TEST(ImplicitGemm, ServesFullyConnectedLayersWithDropout) {
 TEST(ImplicitGemm, RefusesWhatItCannotServe) {
   std::string reason;
   ConvCase c = case_of(kRows[0], DType::f16, true);
-  EXPECT_FALSE(ImplicitGemm::supports(c, reason));  // plain order
+  EXPECT_FALSE(supports_products(c, reason));  // plain order
   c.order = Order::channels_last;
-  EXPECT_TRUE(ImplicitGemm::supports(c, reason));
+  EXPECT_TRUE(supports_products(c, reason));
   c.relu.slope = 0.1f;
-  EXPECT_FALSE(ImplicitGemm::supports(c, reason));
+  EXPECT_FALSE(supports_products(c, reason));
   EXPECT_EQ(reason, "a ReLU with a slope");
   c = case_of(kRows[0], DType::f32, true);
   c.order = Order::channels_last;
-  EXPECT_FALSE(ImplicitGemm::supports(c, reason));
+  EXPECT_FALSE(supports_products(c, reason));
   c = case_of({"2^32 weights", {1, 65536, 1}, 65536, {1}, {1}, {0}, {1}}, DType::f16, true);
   c.order = Order::channels_last;
-  EXPECT_FALSE(ImplicitGemm::supports(c, reason));
+  EXPECT_FALSE(supports_products(c, reason));
   EXPECT_EQ(reason, "more than 2^31 elements");
 }
 

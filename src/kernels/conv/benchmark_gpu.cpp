@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "device/gpu.h"
+#include "device/memory.h"
 #include "kernels/conv/benchmark.h"
 #include "kernels/pointwise/bias.h"
 #include "tensor/on.h"
@@ -31,21 +32,29 @@ Benchmark::Benchmark(Context& context, const ConvCase& c, const Format& weights,
   }
 }
 
-size_t Benchmark::bytes(const ConvCase& c, size_t workspace) {
+bool Benchmark::fits(Context& context, const ConvCase& c, size_t workspace) {
   const auto count = static_cast<size_t>(c.x.count() / c.x[1] * std::max(c.x[1], c.x_channels) +
                                          2 * c.y.count() + 4 * c.w.count());
-  return 2 * count + workspace + (size_t{16} << 20);
+  return free_memory(context) >= 2 * count + workspace + (size_t{16} << 20);
 }
 
 double Benchmark::time(const std::function<void()>& work) const {
   return context_.gpu().tuning.time_repeated(context_, work);
 }
 
+OutputGradient Benchmark::gradient_for(const LinearKernel& kernel) const {
+  return kernel.features().relu_and_bias_gradient() && c_.needs_relu_gradient()
+             ? OutputGradient(dy_, y_)
+             : OutputGradient(dy_);
+}
+
 double Benchmark::fprop(LinearKernel& kernel) const {
-  const bool statistics = kernel.features().forward_statistics;
+  const LinearKernelFeatures features = kernel.features();
   return time([&] {
-    if (statistics) {
+    if (features.forward_statistics) {
       kernel.forward_with_statistics(context_, x_, Tensor(), w_, y_, sums_, workspace_);
+    } else if (c_.dropout && features.dropout) {
+      kernel.forward_with_dropout(context_, x_, w_, bias(), y_, kHalf, workspace_);
     } else {
       kernel.forward(context_, x_, w_, bias(), y_, workspace_);
     }
@@ -53,14 +62,17 @@ double Benchmark::fprop(LinearKernel& kernel) const {
 }
 
 double Benchmark::dgrad(LinearKernel& kernel) const {
-  return time([&] { kernel.backward_data(context_, dy_, w_, x_, workspace_); });
+  const OutputGradient g = gradient_for(kernel);
+  return time([&] { kernel.backward_data(context_, g, w_, x_, workspace_); });
 }
 
-double Benchmark::wgrad(LinearKernel& kernel, bool with_relu_and_bias) const {
-  const bool with_relu = with_relu_and_bias && c_.needs_relu_gradient();
-  const OutputGradient g = with_relu ? OutputGradient(dy_, y_) : OutputGradient(dy_);
-  const Tensor db = with_relu_and_bias && c_.bias ? db_ : Tensor();
-  const bool add = kernel.features().atomic_wgrad;
+double Benchmark::wgrad(LinearKernel& kernel) const {
+  const LinearKernelFeatures features = kernel.features();
+  const bool fused = features.relu_and_bias_gradient();
+  const OutputGradient g = gradient_for(kernel);
+  const Tensor db = fused && c_.bias ? db_ : Tensor();
+  // Among kernels that fuse, some may only add: they are compared doing the same.
+  const bool add = features.atomic_wgrad || (fused && !context_.repeatable);
   return time([&] { kernel.backward_weights(context_, x_, g, dw_, db, add, add, workspace_); });
 }
 
@@ -95,23 +107,6 @@ double Benchmark::relu_and_bias_alone() const {
                              c_.bias ? db_.data<Compute<T>>() : nullptr, false);
     });
   });
-}
-
-ImplicitGemmTensors Benchmark::implicit_gemm_fprop() const {
-  ImplicitGemmTensors t{.x = x_.raw(), .w = w_.raw(), .b = bias().raw(), .out = y_.raw()};
-  if (c_.dropout) t.dropout = kHalf;
-  return t;
-}
-
-ImplicitGemmTensors Benchmark::implicit_gemm_dgrad() const {
-  return {.w = w_.raw(), .dy = dy_.raw(), .y = sign(), .out = x_.raw()};
-}
-
-ImplicitGemmTensors Benchmark::implicit_gemm_wgrad() const {
-  ImplicitGemmTensors t{.x = x_.raw(), .dy = dy_.raw(), .y = sign(), .out = dw_.raw()};
-  if (c_.bias) t.db = db_.data<float>();
-  t.accumulate_w = t.accumulate_b = !context_.repeatable;
-  return t;
 }
 
 }  // namespace crema

@@ -27,6 +27,18 @@ ConvGeometry geometry_of(const ConvCase& c) {
   return g;
 }
 
+std::string sizes_of(const ConvCase& c) {
+  const auto list = [](const std::vector<int64_t>& values) {
+    std::string text;
+    for (int64_t value : values) text += cat(value, ",");
+    return text;
+  };
+  return cat(name_of(c.dtype), c.order == Order::channels_last ? " last" : " plain", " x",
+             list(c.x.dims()), " in ", c.x_channels, " w", list(c.w.dims()), " y", list(c.y.dims()),
+             " s", list(c.stride), " p", list(c.pad), " d", list(c.dilation), " g", c.groups,
+             c.pooled.empty() ? "" : cat(" pooled ", list(c.pooled)));
+}
+
 std::unique_ptr<LinearKernel> make_conv(Context& context, const ConvCase& c) {
   const int axes = c.x.axes() - 2;
   require(axes >= 1 && axes <= kMaxSpatialAxes, "a convolution over ", axes,

@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "kernels/conv/linear_kernel.h"
@@ -36,12 +37,17 @@ struct ConvCase {
   std::optional<Format> weights_format;  // fixed elsewhere; none: free
   // Which of the calls will be made.
   bool forward = true, backward_data = false, backward_weights = false;
+  bool may_lack_calls = false;  // the kernel may support only some (LinearKernelFeatures::calls)
   DType dtype = DType::f32;  // of x, w, b and y; dw and db are float32 when that is a 16-bit type
   Precision precision = Precision::fp32;
 
+  ConvCalls calls() const { return {forward, backward_data, backward_weights}; }
   // dy arrives without the ReLU's gradient: the caller or the kernel applies it.
   bool needs_relu_gradient() const { return relu.on && !relu_gradient_applied; }
 };
+
+// The case's types and sizes, for keys of the tuning cache.
+std::string sizes_of(const ConvCase& c);
 
 // If the case fixes a weights_format, the result has it.
 std::unique_ptr<LinearKernel> make_conv(Context& context, const ConvCase& c);

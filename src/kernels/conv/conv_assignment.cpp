@@ -3,24 +3,6 @@
 #include "base/strings.h"
 
 namespace crema {
-namespace {
-
-bool makes(const ConvCalls& calls, ConvCall call) {
-  switch (call) {
-    case ConvCall::fprop:
-      return calls.fprop;
-    case ConvCall::dgrad:
-      return calls.dgrad;
-    case ConvCall::wgrad:
-      return calls.wgrad;
-    case ConvCall::both_gradients:
-      return calls.dgrad && calls.wgrad;
-  }
-  return false;
-}
-
-}  // namespace
-
 const char* name_of(ConvCall call) {
   static constexpr const char* kNames[] = {"fprop", "dgrad", "wgrad", "gradients"};
   return kNames[static_cast<size_t>(call)];
@@ -43,15 +25,15 @@ std::optional<ConvAssignment> ConvAssignment::parse(const std::string& text, con
   for (const std::string& word : split(text, ' ')) {
     for (ConvCall call : kCalls) {
       for (size_t i = 0; i < candidates.size(); ++i) {
-        const bool able = call != ConvCall::both_gradients || candidates[i].fused_gradients;
-        if (able && makes(calls, call) && word == cat(name_of(call), "=", candidates[i].name))
+        if (calls.has(call) && candidates[i].supports(call) &&
+            word == cat(name_of(call), "=", candidates[i].name))
           found[call] = static_cast<int>(i);
       }
     }
   }
   for (ConvCall call : kCalls) {
     const bool optional = call == ConvCall::both_gradients;
-    if (makes(calls, call) && !optional && found[call] == kNone) return std::nullopt;
+    if (calls.has(call) && !optional && found[call] == kNone) return std::nullopt;
   }
   // Words in another order, twice or unknown are nobody's answer.
   return found.text(candidates) == text ? std::optional(found) : std::nullopt;

@@ -14,11 +14,11 @@ namespace crema {
 struct CandidateInfo {
   std::string name;
   bool fused_gradients = false;  // can compute both gradients in one call
-};
+  ConvCalls calls = {};          // that it supports
 
-// The calls that a case makes.
-struct ConvCalls {
-  bool fprop = true, dgrad = true, wgrad = true;
+  bool supports(ConvCall call) const {
+    return calls.has(call) && (call != ConvCall::both_gradients || fused_gradients);
+  }
 };
 
 class ConvAssignment {
@@ -36,15 +36,12 @@ class ConvAssignment {
 
   // "fprop=cudnn wgrad=implicit_gemm".
   std::string text(const std::vector<CandidateInfo>& candidates) const;
-  // None unless it is what text() gives of an assignment for these calls.
+  // None unless it is what text() gives of an assignment for these calls, which the case makes.
   static std::optional<ConvAssignment> parse(const std::string& text, const ConvCalls& calls,
                                              const std::vector<CandidateInfo>& candidates);
 
  private:
   std::array<int, std::size(kCalls)> candidate_;
 };
-
-// "fprop", "dgrad", "wgrad", "gradients".
-const char* name_of(ConvCall call);
 
 }  // namespace crema

@@ -73,15 +73,8 @@ struct ConvParams {
 
   // The key that a plan is cached under.
   std::string key(const ConvCase& c, const char* what) const {
-    const auto list = [](const Integers& values) {
-      std::string text;
-      for (int64_t value : values) text += cat(value, ",");
-      return text;
-    };
-    return cat("conv ", what, " ", name_of(c.precision), " ", name_of(c.dtype),
-               channels_last ? " last" : " plain", " x", list(x), " w", list(w), " y", list(y),
-               " s", list(stride), " p", list(pad), " d", list(dilation),
-               parts > 1 ? cat(" one of ", parts) : "");
+    return cat("conv ", what, " ", name_of(c.precision), " ", sizes_of(c),
+               parts > 1 ? " group by group" : "");
   }
 };
 

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "device/aligned.h"
+#include "kernels/conv/conv_call.h"
 #include "kernels/pointwise/dropout.h"
 #include "tensor/tensor.h"
 
@@ -35,6 +36,8 @@ struct LinearKernelFeatures {
   // dw and db are added to by atomics, in varying order: prefers `accumulate`, into cleared tensors.
   bool atomic_wgrad = false;
   bool fused_gradients = false;  // backward_both() reads x and dy once
+  bool dropout = false;          // forward_with_dropout() makes no pass over y for it
+  ConvCalls calls = {};          // what it supports of the calls that its case asks for
 
   bool relu_and_bias_gradient() const { return relu_gradient && bias_gradient; }
 };

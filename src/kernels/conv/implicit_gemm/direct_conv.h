@@ -1,21 +1,25 @@
-// Direct convolution: the operators of implicit_gemm.h for images of few channels. A thread block
+// Direct convolution: products (product.h) for images of few channels. A thread block
 // copies some rows of an image to shared memory once, each pixel's channels padded to a multiple of
 // 8, and reads the fragments of every tap from there. For such images, gathering each tap from
 // global memory, as implicit GEMM does, takes more instructions than the products. Only files of a
 // CUDA build include it.
 #pragma once
 
-#include "kernels/conv/implicit_gemm/implicit_gemm.h"
+#include "kernels/conv/conv_call.h"
+#include "kernels/conv/implicit_gemm/product.h"
 
 namespace crema {
 
 struct DirectConvGrid;
 struct DirectConvParams;
 
-class DirectConv {
+// Supports no groups, images of few positions, strided dgrad, nor rows too large for shared memory.
+class DirectConv final : public ConvProduct {
  public:
-  // Made for a case that ImplicitGemm supports, and a call. with_relu_y: run() will be given y.
-  DirectConv(Context& context, const ConvCase& c, ConvCall call, bool with_relu_y);
+  DirectConv(Context& context, const ConvCase& c, ConvCall call);
+  size_t choice_count() const override { return choices_.size(); }
+  std::string choice_name(size_t choice) const override;
+  bool adds() const override { return adds_; }
 
   // A tiling of the work.
   struct Choice {
@@ -24,13 +28,6 @@ class DirectConv {
     int column_blocks = 1;  // blocks along the result's columns
     int slices = 1;         // of the reduction, each by its own warps; not for wgrad
   };
-  // Empty if the case is unsuitable: groups, an image of few positions, a strided dgrad, or too
-  // large for shared memory.
-  const std::vector<Choice>& choices() const { return choices_; }
-  void run(Context& context, const ImplicitGemmTensors& tensors, const Choice& choice) const;
-  // See LinearKernelFeatures::atomic_wgrad.
-  bool adds() const { return adds_; }
-
   // Tiles of one warp: along 16 rows and along 8 columns.
   struct WarpShape {
     int rows, columns;
@@ -48,6 +45,7 @@ class DirectConv {
   bool leaves_room() const;
   void add_choices();
   void add_slices(Choice choice);
+  void launch(Context& context, const ProductTensors& tensors, size_t choice) const override;
 
   ConvCase c_;
   ConvCall call_;

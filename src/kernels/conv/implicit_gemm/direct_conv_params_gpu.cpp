@@ -196,8 +196,10 @@ void clear(const Gpu& gpu, void* sums, int64_t count) {
 
 }  // namespace
 
-DirectConv::DirectConv(Context& context, const ConvCase& c, ConvCall call, bool with_relu_y)
-    : c_(c), call_(call), with_relu_y_(with_relu_y) {
+DirectConv::DirectConv(Context& context, const ConvCase& c, ConvCall call)
+    : c_(c),
+      call_(call),
+      with_relu_y_(call != ConvCall::fprop && c.pooled.empty() && c.needs_relu_gradient()) {
   const GpuCard& card = context.gpu().card;
   processors_ = card.multiprocessors;
   shared_bytes_ = card.shared_bytes;
@@ -293,7 +295,13 @@ DirectConvParams DirectConv::params(const Choice& choice) const {
   return n;
 }
 
-void DirectConv::run(Context& context, const ImplicitGemmTensors& t, const Choice& choice) const {
+std::string DirectConv::choice_name(size_t choice) const {
+  const Choice& one = choices_[choice];
+  return cat(one.strip_rows, "/", one.shape, "/", one.column_blocks, "/", one.slices);
+}
+
+void DirectConv::launch(Context& context, const ProductTensors& t, size_t index) const {
+  const Choice& choice = choices_[index];
   const Gpu& gpu = context.gpu();
   DirectConvParams n = params(choice);
   const bool fprop = call_ == ConvCall::fprop, dgrad = call_ == ConvCall::dgrad,

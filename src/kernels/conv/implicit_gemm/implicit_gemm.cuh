@@ -72,9 +72,6 @@ struct ImplicitGemmParams {
 ImplicitGemmGeometry implicit_gemm_geometry(const ConvCase& c, ConvCall call,
                                             bool bias_column = false);
 std::vector<FilterTap> filter_taps(const ConvCase& c, ConvCall call);
-// Whether each window is one pixel, in y's order: nothing is gathered, all operands are plain
-// matrices.
-bool is_matrix_product(const ConvCase& c);
 
 constexpr int kTileDepth = 32, kGatherStages = 4;
 

@@ -3,7 +3,6 @@
 
 #include "base/ceil_div.h"
 #include "device/multiprocessors.h"
-#include "kernels/conv/implicit_gemm/direct_conv.h"
 #include "kernels/conv/implicit_gemm/implicit_gemm_kernel.cuh"
 #include "tensor/on.h"
 
@@ -43,8 +42,8 @@ void launch_gathered_gemm(const Gpu& gpu, const ImplicitGemmParams& n, ConvCall 
   });
 }
 
-ImplicitGemm::ImplicitGemm(Context& context, const ConvCase& c, ConvCall call, bool with_relu_y)
-    : c_(c), call_(call), with_relu_y_(with_relu_y), is_matrix_product_(is_matrix_product(c)) {
+ImplicitGemm::ImplicitGemm(Context& context, const ConvCase& c, ConvCall call)
+    : c_(c), call_(call), is_matrix_product_(is_matrix_product(c)) {
   require(!c.dropout || c.groups == 1, "implicit GEMM with groups and a dropout");
   const GpuCard& card = context.gpu().card;
   clusters_ = card.has_clusters();
@@ -56,11 +55,9 @@ ImplicitGemm::ImplicitGemm(Context& context, const ConvCase& c, ConvCall call, b
   taps_ = Tensor(context, {static_cast<int64_t>(taps.size() * sizeof(FilterTap))}, DType::u8);
   copy_bytes(context, taps_.raw(), Device::gpu, taps.data(), Device::cpu, taps_.bytes());
   rows_ = g.rows, columns_ = g.columns, depth_ = g.depth;
-  direct_conv_ = std::make_unique<DirectConv>(context, c, call, with_relu_y);
   add_choices();
+  take(untimed());
 }
-
-ImplicitGemm::~ImplicitGemm() = default;
 
 int64_t ImplicitGemm::blocks_of(const Choice& choice) const {
   const TileExtent& block = (is_matrix_product_ ? kMatrixTiles : kGatheredTiles)[choice.shape];
@@ -70,7 +67,7 @@ int64_t ImplicitGemm::blocks_of(const Choice& choice) const {
 
 void ImplicitGemm::add_choices() {
   const int64_t steps = ceil_div(depth_, kTileDepth);
-  for (int shape = 0; shape < kTileShapes && c_.pooled.empty(); ++shape) {
+  for (int shape = 0; shape < kTileShapes; ++shape) {
     const TileExtent& block = (is_matrix_product_ ? kMatrixTiles : kGatheredTiles)[shape];
     const int64_t results = block.rows * block.columns, tiles = blocks_of({shape});
     if (is_matrix_product_ && results > 64 * 64 && shared_limit_ < (160 << 10)) continue;
@@ -94,18 +91,16 @@ void ImplicitGemm::add_choices() {
     for (int64_t each : {1, 2, 4, 8})
       add(std::min(each * kTypicalMultiprocessors / tiles, steps / 2));
   }
-  for (size_t direct = 0; direct < direct_conv_->choices().size(); ++direct)
-    choices_.push_back({0, 1, 1, static_cast<int>(direct)});
 }
 
-ImplicitGemm::Choice ImplicitGemm::untimed() const {
-  Choice best = choices_.front();
+size_t ImplicitGemm::untimed() const {
+  size_t best = 0;
   double minimum = 1e30;
-  for (const Choice& choice : choices_) {
-    if (choice.direct >= 0) continue;
+  for (size_t i = 0; i < choices_.size(); ++i) {
+    const Choice& choice = choices_[i];
     const double blocks = static_cast<double>(blocks_of(choice));
     if (!is_matrix_product_) {  // the largest tiles whose blocks fill the card
-      if (blocks >= kTypicalMultiprocessors) best = choice;
+      if (blocks >= kTypicalMultiprocessors) best = i;
       continue;
     }
     // Estimate of what a multiprocessor loads, in elements along the reduction, plus a cost for
@@ -115,25 +110,18 @@ ImplicitGemm::Choice ImplicitGemm::untimed() const {
                             static_cast<double>(ceil_div(depth_, kTileDepth * choice.pieces)) *
                             (block.rows + block.columns) +
                         (choice.pieces > 1 ? 64 : 0) + (choice.pieces > choice.cluster ? 256 : 0);
-    if (cost < minimum) {
-      minimum = cost;
-      best = choice;
-    }
+    if (cost < minimum) minimum = cost, best = i;
   }
   return best;
 }
 
-std::string ImplicitGemm::text_of(const Choice& choice) const {
-  if (choice.direct < 0) return cat(choice.shape, "/", choice.pieces, "/", choice.cluster);
-  const DirectConv::Choice& direct = direct_conv_->choices()[choice.direct];
-  return cat("window ", direct.strip_rows, "/", direct.shape, "/", direct.column_blocks, "/",
-             direct.slices);
+std::string ImplicitGemm::choice_name(size_t choice) const {
+  const Choice& one = choices_[choice];
+  return cat(one.shape, "/", one.pieces, "/", one.cluster);
 }
 
-void ImplicitGemm::launch(Context& context, const ImplicitGemmTensors& t,
-                          const Choice& choice) const {
-  if (choice.direct >= 0)
-    return direct_conv_->run(context, t, direct_conv_->choices()[choice.direct]);
+void ImplicitGemm::launch(Context& context, const ProductTensors& t, size_t index) const {
+  const Choice& choice = choices_[index];
   const Gpu& gpu = context.gpu();
   const bool fprop = call_ == ConvCall::fprop, wgrad = call_ == ConvCall::wgrad;
   ImplicitGemmParams n{};
@@ -158,48 +146,6 @@ void ImplicitGemm::launch(Context& context, const ImplicitGemmTensors& t,
                 .counters = gpu.counters};
   if (!is_matrix_product_) return launch_gathered_gemm(gpu, n, call_, c_.dtype, choice.shape);
   launch_matrix_gemm(gpu, n, {shared_limit_, processors_}, call_, c_.dtype, choice.shape);
-}
-
-void ImplicitGemm::run(Context& context, const ImplicitGemmTensors& tensors) const {
-  launch(context, tensors, choice_);
-}
-
-bool ImplicitGemm::adds() const { return choice_.direct >= 0 && direct_conv_->adds(); }
-
-std::string ImplicitGemm::key() const {
-  const ImplicitGemmGeometry g = implicit_gemm_geometry(c_, call_);
-  return cat("implicit_gemm ", static_cast<int>(call_), with_relu_y_ ? " sign " : " ",
-             name_of(c_.dtype), " ", rows_, "x", columns_, "x", depth_, " groups ", g.groups,
-             " image ", g.height, "x", g.width, "x", g.channels, " positions ", g.by_plane.value,
-             " by ", g.by_row.value, " kernel ", g.kernel_width, " start ", g.start[0], ",",
-             g.start[1], " step ", g.step[0], ",", g.step[1], " stride ", g.by_stride[0].value, ",",
-             g.by_stride[1].value, " tap ", g.tap[0], ",", g.tap[1], " vectors ", g.a_vector, ",",
-             g.b_vector, c_.pooled.empty() ? "" : " pooled", is_matrix_product_ ? " plain" : "",
-             direct_conv_->adds() ? " adds" : "");
-}
-
-void ImplicitGemm::tune(Context& context, const ImplicitGemmTensors& scratch) {
-  Tuning& tuning = context.gpu().tuning;
-  const auto take = [&](const std::optional<std::string>& answer) {
-    const auto found = std::find_if(choices_.begin(), choices_.end(),
-                                    [&](const Choice& c) { return text_of(c) == answer; });
-    if (found == choices_.end()) return false;
-    choice_ = *found;
-    return true;
-  };
-  if (take(tuning.find(key()))) return;
-  choice_ = untimed();
-  if (tuning.candidates() <= 1 || !scratch.out) return;
-  double best = 1e30;
-  for (const Choice& choice : choices_) {
-    const double milliseconds =
-        tuning.time_repeated(context, [&] { launch(context, scratch, choice); });
-    if (milliseconds < best) {
-      best = milliseconds;
-      choice_ = choice;
-    }
-  }
-  take(tuning.remember(key(), text_of(choice_)));
 }
 
 }  // namespace crema

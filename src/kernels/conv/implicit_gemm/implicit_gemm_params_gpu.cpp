@@ -128,7 +128,7 @@ bool is_matrix_product(const ConvCase& c) {
   for (int i = 0; i < 2; ++i) {
     if (plane.kernel[i] != 1 || plane.stride[i] != 1 || plane.pad[i] != 0) return false;
   }
-  return c.pooled.empty();
+  return true;
 }
 
 bool has_async_mma(const Context& context, std::string& reason) {
@@ -137,7 +137,7 @@ bool has_async_mma(const Context& context, std::string& reason) {
   return has;
 }
 
-bool ImplicitGemm::supports(const ConvCase& c, std::string& reason) {
+bool supports_products(const ConvCase& c, std::string& reason) {
   const int64_t maximum = int64_t{1} << 31;
   if (!is_half(c.dtype)) {
     reason = "for 16-bit numbers only";
