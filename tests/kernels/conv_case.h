@@ -5,9 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/conv/conv.h"
-#include "kernels/pointwise/bias.h"
 #include "kernels/random_values.h"
-#include "tensor/on.h"
 #include "tensor/part.h"
 
 namespace crema {
@@ -73,25 +71,24 @@ inline Result run(Context& context, const ConvCase& c) {
   r.adds = conv->features().atomic_wgrad;
   conv->forward(context, x, w, c.bias ? b : Tensor(), y, bytes);
   r.y = to_doubles(context, y);
-  const bool along = conv->features().relu_gradient;
-  if (c.relu.on && !along) {
-    on_real(dy, [&]<typename T>() {
-      relu_gradient(context, c.y.count(), sign.data<T>(), {}, dy.data<T>());
-    });
-  }
-  const OutputGradient g = along && c.relu.on ? OutputGradient(dy, sign) : OutputGradient(dy);
-  const Tensor bias_gradient = c.bias ? db : Tensor();
+  FusedGradients fused;
+  const auto begin = [&](bool accumulate) {
+    fused = begin_backward(context, conv->features(), dy, c.relu.on ? sign : Tensor(), {},
+                           c.bias ? db : Tensor(), accumulate, true);
+    return fused.relu ? OutputGradient(dy, sign) : OutputGradient(dy);
+  };
+  const OutputGradient g = begin(false);
   if (c.backward_data) conv->backward_data(context, g, w, dx, bytes);
   r.dx = to_doubles(context, dx);
-  conv->backward_weights(context, x, g, dw, bias_gradient, false, false, bytes);
+  conv->backward_weights(context, x, g, dw, fused.db, false, false, bytes);
   r.dw = to_doubles(context, dw), r.db = to_doubles(context, db);
-  conv->backward_weights(context, x, g, dw, bias_gradient, true, true, bytes);
+  conv->backward_weights(context, x, begin(true), dw, fused.db, true, true, bytes);
   r.dw_added = to_doubles(context, dw), r.db_added = to_doubles(context, db);
   if (c.backward_data) {
-    conv->backward_both(context, x, g, w, dx, dw, bias_gradient, false, false, bytes);
+    conv->backward_both(context, x, begin(false), w, dx, dw, fused.db, false, false, bytes);
     r.dx_fused = to_doubles(context, dx);
     r.dw_fused = to_doubles(context, dw), r.db_fused = to_doubles(context, db);
-    conv->backward_both(context, x, g, w, dx, dw, bias_gradient, true, true, bytes);
+    conv->backward_both(context, x, begin(true), w, dx, dw, fused.db, true, true, bytes);
     r.dw_fused_added = to_doubles(context, dw), r.db_fused_added = to_doubles(context, db);
   }
   return r;

@@ -179,7 +179,8 @@ class Check {
       return expect_near(to_doubles(gpu_, dx), to_doubles(cpu_, want), rounding_, name_);
     }
     const Tensor want(cpu_, c_.w, DType::f64), want_b(cpu_, {c_.w[0]}, DType::f64);
-    conv_->backward_weights(cpu_, there_->x, g, want, want_b, false, false, Tensor());
+    begin_backward(cpu_, conv_->features(), g, Tensor(), {}, want_b, false, true);
+    conv_->backward_weights(cpu_, there_->x, g, want, Tensor(), false, false, Tensor());
     const Tensor dw(gpu_, c_.w, DType::f32, images_), db(gpu_, {c_.w[0]}, DType::f32);
     t.out = dw.raw();
     t.db = db.data<float>();

@@ -105,10 +105,15 @@ Result compute(Context& context, const ConvCase& c, std::unique_ptr<LinearKernel
   r.y = to_doubles(context, y);
   conv->backward_data(context, dy, w, dx, workspace);
   r.dx = to_doubles(context, dx);
-  conv->backward_weights(context, x, dy, dw, db, false, false, workspace);
+  const auto backward_weights = [&](bool accumulate) {
+    const FusedGradients fused =
+        begin_backward(context, conv->features(), dy, Tensor(), {}, db, accumulate, true);
+    conv->backward_weights(context, x, dy, dw, fused.db, accumulate, accumulate, workspace);
+  };
+  backward_weights(false);
   r.dw = to_doubles(context, dw);
   r.db = to_doubles(context, db);
-  conv->backward_weights(context, x, dy, dw, db, true, true, workspace);
+  backward_weights(true);
   r.dw_added = to_doubles(context, dw);
   r.db_added = to_doubles(context, db);
   conv->backward_weights(context, x, dy, dw, Tensor(), true, true, workspace);  // no db wanted

@@ -4,7 +4,6 @@
 
 #include "kernels/conv/implicit_gemm/direct_conv.h"
 #include "kernels/conv/implicit_gemm/implicit_gemm.h"
-#include "kernels/pointwise/bias.h"
 #include "kernels/random_values.h"
 
 namespace crema {
@@ -76,9 +75,9 @@ Result reference(const Row& row, bool relu) {
       db(context, {row.outputs}, c.dtype);
   const Tensor none(context, {static_cast<int64_t>(conv->workspace())}, DType::u8);
   conv->forward(context, x, w, b, out, none);
-  if (relu) relu_gradient(context, c.y.count(), y.data<double>(), {}, dy.data<double>());
+  begin_backward(context, conv->features(), dy, relu ? y : Tensor(), {}, db, false, true);
   conv->backward_data(context, dy, w, dx, none);
-  conv->backward_weights(context, x, dy, dw, db, false, false, none);
+  conv->backward_weights(context, x, dy, dw, Tensor(), false, false, none);
   return {to_doubles(context, out), to_doubles(context, dx), to_doubles(context, dw),
           to_doubles(context, db)};
 }

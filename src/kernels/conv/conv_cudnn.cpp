@@ -67,8 +67,11 @@ class CudnnConv final : public LinearKernel {
     if (fused_ && c_.bias) tensors.push_back({kB, b.raw()});
     run(context, *fprop_, tensors, workspace.raw());
     if (fused_) return;
+    const int64_t points = c_.y.count(2);
+    const bool last = params_.channels_last;
     on_real(y, [&]<typename T>() {
-      add_bias(context, outer(), c_.y[1], inner(), b ? b.data<T>() : nullptr, c_.relu, y.data<T>());
+      add_bias(context, last ? c_.y[0] * points : c_.y[0], c_.y[1], last ? 1 : points,
+               b ? b.data<T>() : nullptr, c_.relu, y.data<T>());
     });
   }
 
@@ -92,14 +95,9 @@ class CudnnConv final : public LinearKernel {
   }
 
   void backward_weights(Context& context, const Tensor& x, const OutputGradient& g,
-                        const Tensor& dw, const Tensor& db, bool accumulate_w, bool accumulate_b,
+                        const Tensor& dw, const Tensor&, bool accumulate, bool,
                         const Tensor& workspace) override {
-    run_wgrad(context, *wgrad_, {{kX, x.raw()}, {kY, g.dy.raw()}}, dw, accumulate_w, workspace);
-    if (!db) return;
-    on_real(g.dy, [&]<typename T>() {
-      bias_gradient(context, outer(), c_.y[1], inner(), g.dy.data<T>(), db.data<Compute<T>>(),
-                    accumulate_b);
-    });
+    run_wgrad(context, *wgrad_, {{kX, x.raw()}, {kY, g.dy.raw()}}, dw, accumulate, workspace);
   }
 
   void backward_weights_affine(Context& context, const Tensor& x, const Tensor& affine,
@@ -177,10 +175,6 @@ class CudnnConv final : public LinearKernel {
     fused_ = fprop_->build(target, c_.precision, key(c_.relu.on ? "bias relu" : "bias"), reason);
     return fused_;
   }
-
-  // The extents of y as outer x channels x inner.
-  int64_t outer() const { return params_.channels_last ? c_.y[0] * c_.y.count(2) : c_.y[0]; }
-  int64_t inner() const { return params_.channels_last ? 1 : c_.y.count(2); }
 
   ConvCase c_;
   ConvParams params_;

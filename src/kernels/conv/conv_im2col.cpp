@@ -12,7 +12,6 @@
 #include "kernels/conv/im2col.h"
 #include "kernels/core/threads.h"
 #include "kernels/gemm/gemm.h"
-#include "kernels/pointwise/bias.h"
 #include "tensor/on.h"
 
 namespace crema {
@@ -83,13 +82,13 @@ class Im2colConv final : public LinearKernel {
   }
 
   void backward_weights(Context& context, const Tensor& x, const OutputGradient& g,
-                        const Tensor& dw, const Tensor& db, bool accumulate_w, bool accumulate_b,
+                        const Tensor& dw, const Tensor&, bool accumulate, bool,
                         const Tensor& workspace) override {
     on(dw, [&]<typename T>() {
       const int64_t count = dw.count();
       const int threads = partial_bytes_ > 0 ? threads_for(g_.images * pieces()) : 1;
       // The first thread accumulates directly in dw.
-      if (!accumulate_w) std::memset(dw.raw(), 0, sizeof(T) * count);
+      if (!accumulate) std::memset(dw.raw(), 0, sizeof(T) * count);
       for (int t = 1; t < threads; ++t)
         std::memset(partial_of<T>(workspace, t), 0, sizeof(T) * count);
       for_pieces(threads, g_.images * pieces(), [&](int64_t task, int thread) {
@@ -108,11 +107,6 @@ class Im2colConv final : public LinearKernel {
         const T* const part = partial_of<T>(workspace, t);
 #pragma omp parallel for simd schedule(static) if (count > 16384)
         for (int64_t i = 0; i < count; ++i) sum[i] += part[i];
-      }
-      if (db) {
-        bias_gradient<T>(context, last() ? g_.images * g_.out_points : g_.images,
-                         g_.all_out_channels(), last() ? 1 : g_.out_points, g.dy.data<T>(),
-                         db.data<T>(), accumulate_b);
       }
     });
   }

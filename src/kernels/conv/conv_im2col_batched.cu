@@ -104,12 +104,12 @@ class BatchedIm2col final : public LinearKernel {
   }
 
   void backward_weights(Context& context, const Tensor& x, const OutputGradient& g,
-                        const Tensor& dw, const Tensor& db, bool accumulate_w, bool accumulate_b,
+                        const Tensor& dw, const Tensor&, bool accumulate, bool,
                         const Tensor& workspace) override {
     on_real(x, [&]<typename T>() {
       Compute<T>* const goal = dw.data<Compute<T>>();
       for_chunks([&](int64_t first, int64_t images) {
-        const bool add = accumulate_w || first > 0;
+        const bool add = accumulate || first > 0;
         const T* const patches = gathered(context, x.data<T>(), first, images, workspace);
         const T* const dy = output(g.dy.data<T>(), first);
         Gemm p = product();
@@ -134,9 +134,6 @@ class BatchedIm2col final : public LinearKernel {
         parallel_for(context, outputs() * row(),
                      SumImages<Compute<T>>{outputs() * row(), images, parts, goal, add}, 1024);
       });
-      if (!db) return;
-      bias_gradient<T>(context, outer(), outputs(), inner(), g.dy.data<T>(), db.data<Compute<T>>(),
-                       accumulate_b);
     });
   }
 

@@ -142,17 +142,13 @@ class ReferenceConv final : public LinearKernel {
   }
 
   void backward_weights(Context& context, const Tensor& x, const OutputGradient& g,
-                        const Tensor& dw, const Tensor& db, bool accumulate_w, bool accumulate_b,
+                        const Tensor& dw, const Tensor&, bool accumulate, bool,
                         const Tensor&) override {
     on(dw, [&]<typename T>() {
       parallel_for(context, dw.count(),
                    ConvBackwardWeights<T>{g_, xs_, ws_, ys_, x.data<T>(), g.dy.data<T>(),
-                                          dw.data<T>(), accumulate_w},
+                                          dw.data<T>(), accumulate},
                    4);
-      if (!db) return;
-      const bool last = c_.order == Order::channels_last;
-      bias_gradient<T>(context, last ? g_.images * g_.out_points : g_.images, g_.all_out_channels(),
-                       last ? 1 : g_.out_points, g.dy.data<T>(), db.data<T>(), accumulate_b);
     });
   }
 
@@ -162,8 +158,11 @@ class ReferenceConv final : public LinearKernel {
   AxisStrides xs_, ws_, ys_;
 };
 
-std::unique_ptr<LinearKernel> make_conv_reference(Context&, const ConvCase& c, std::string&) {
-  return std::make_unique<ReferenceConv>(c);
+std::unique_ptr<LinearKernel> make_conv_reference(Context&, const ConvCase& c,
+                                                  std::string& reason) {
+  if (!is_half(c.dtype)) return std::make_unique<ReferenceConv>(c);
+  reason = cat("no ", name_of(c.dtype));
+  return nullptr;
 }
 
 REGISTER_KERNEL(conv_kernels, "plain", RunsOn::both, 0, make_conv_reference);

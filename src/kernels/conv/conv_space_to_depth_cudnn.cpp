@@ -40,12 +40,12 @@ class SpaceToDepthConv final : public LinearKernel {
   }
 
   void backward_weights(Context& context, const Tensor& x, const OutputGradient& g,
-                        const Tensor& dw, const Tensor& db, bool accumulate_w, bool accumulate_b,
+                        const Tensor& dw, const Tensor&, bool accumulate, bool,
                         const Tensor& workspace) override {
     const Tensor gradient = block_weights(workspace, DType::f32);
-    inner_->backward_weights(context, to_depth(context, x, workspace), g, gradient, db, false,
-                             accumulate_b, rest(workspace));
-    weights_gradient_from_depth(context, blocks_, gradient, dw, accumulate_w);
+    inner_->backward_weights(context, to_depth(context, x, workspace), g, gradient, Tensor(), false,
+                             false, rest(workspace));
+    weights_gradient_from_depth(context, blocks_, gradient, dw, accumulate);
   }
 
  private:

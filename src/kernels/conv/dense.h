@@ -30,7 +30,7 @@ ConvCase conv_case_of(const DenseCase& c);
 
 std::unique_ptr<LinearKernel> make_dense(Context& context, const DenseCase& c);
 
-// Their implementations. They compute db only if they have features().bias_gradient.
+// Their implementations.
 extern KernelMakers<LinearKernel, DenseCase> dense_kernels;
 
 }  // namespace crema

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "kernels/move/reorder.h"
+#include "tensor/on.h"
 #include "tensor/part.h"
 
 namespace crema {
@@ -76,6 +77,25 @@ void LinearKernel::forward_with_statistics(Context&, const Tensor&, const Tensor
 void LinearKernel::backward_weights_affine(Context&, const Tensor&, const Tensor&, const Tensor&,
                                            const Tensor&, bool, const Tensor&) {
   fail("this kernel takes no scale and shift of x");
+}
+
+FusedGradients begin_backward(Context& context, const LinearKernelFeatures& features,
+                              const Tensor& dy, const Tensor& y, ReluSlopes slopes,
+                              const Tensor& db, bool accumulate_b, bool weights) {
+  const bool separate_db = db && !(features.bias_gradient && weights);
+  // A pass that includes db also includes the ReLU.
+  const bool separate_relu = y && (!features.relu_gradient || separate_db);
+  if (separate_relu || separate_db) {
+    const bool last = dy.format().order == Order::channels_last;
+    const int64_t images = dy.shape()[0], points = dy.shape().count(2);
+    on_real(dy, [&]<typename T>() {
+      relu_and_bias_gradient(context, last ? images * points : images, dy.shape()[1],
+                             last ? 1 : points, separate_relu ? y.data<T>() : nullptr, slopes,
+                             dy.data<T>(), separate_db ? db.data<Compute<T>>() : nullptr,
+                             accumulate_b);
+    });
+  }
+  return {y && !separate_relu, separate_db ? Tensor() : db};
 }
 
 std::unique_ptr<LinearKernel> with_weights_in(const Format& format,

@@ -7,6 +7,7 @@
 
 #include "device/aligned.h"
 #include "kernels/conv/conv_call.h"
+#include "kernels/pointwise/bias.h"
 #include "kernels/pointwise/dropout.h"
 #include "tensor/tensor.h"
 
@@ -30,9 +31,7 @@ struct LinearKernelFeatures {
   bool forward_affine_input = false;
   bool wgrad_affine_input = false;  // likewise backward_weights_affine()
   bool relu_gradient = false;       // the backward calls accept OutputGradient::y
-  // backward_weights() computes db without another pass over dy. Without it kernels of convolutions
-  // make that pass if db is given; those of fully connected layers ignore db.
-  bool bias_gradient = false;
+  bool bias_gradient = false;       // backward_weights() accepts db
   // dw and db are added to by atomics, in varying order: prefers `accumulate`, into cleared tensors.
   bool atomic_wgrad = false;
   bool fused_gradients = false;  // backward_both() reads x and dy once
@@ -68,7 +67,7 @@ class LinearKernel {
                                        const Tensor& workspace);
   virtual void backward_data(Context& context, const OutputGradient& g, const Tensor& w,
                              const Tensor& dx, const Tensor& workspace) = 0;
-  // db may be empty. accumulate: add instead of overwrite.
+  // db: empty unless features().bias_gradient. accumulate: add instead of overwrite.
   virtual void backward_weights(Context& context, const Tensor& x, const OutputGradient& g,
                                 const Tensor& dw, const Tensor& db, bool accumulate_w,
                                 bool accumulate_b, const Tensor& workspace) = 0;
@@ -84,6 +83,19 @@ class LinearKernel {
     backward_data(context, g, w, dx, workspace);
   }
 };
+
+// What the backward calls of a kernel compute beyond dx and dw.
+struct FusedGradients {
+  bool relu = false;  // they take y
+  Tensor db;          // backward_weights() takes it; may be empty
+};
+// Comes before the backward calls of a kernel: computes what it does not fuse in one pass over dy
+// (N, channels, ...), and returns the rest.
+// y: of the ReLU that dy must be taken through, in place unless fused; empty: none. slopes: of that
+// ReLU. db may be empty. weights: whether backward_weights() will be called.
+FusedGradients begin_backward(Context& context, const LinearKernelFeatures& features,
+                              const Tensor& dy, const Tensor& y, ReluSlopes slopes,
+                              const Tensor& db, bool accumulate_b, bool weights);
 
 // Wraps `inner` for weights (and their gradient) in another format than it wants: they are
 // reordered at each call. w, dtype: of the weights; wanted: inner's format.

@@ -2,10 +2,8 @@
 
 #include <algorithm>
 
-#include "kernels/pointwise/bias.h"
 #include "proto/params/activation.pb.h"
 #include "proto/params/convolution.pb.h"
-#include "tensor/on.h"
 
 namespace crema {
 namespace {
@@ -175,14 +173,11 @@ void ConvolutionBase::backward(Context& context, const Backward& pass) const {
       continue;
     }
     const Tensor db = bias_ ? pass.parameter_diff[1] : Tensor();
-    // A pass over dy does the rest of what the kernel does not fuse. If that includes db, it also
-    // includes the ReLU.
-    const bool fuses_db = features.bias_gradient && pass.parameter_diff[0];
-    const Tensor fused_db = fuses_db ? db : Tensor(), separate_db = fuses_db ? Tensor() : db;
-    const bool separate_relu =
-        relu_ && !state.fused_relu && (!features.relu_gradient || bool(separate_db));
-    if (separate_relu || separate_db)
-      backward_relu_and_bias(context, pass, i, separate_relu, separate_db);
+    const Tensor fused_db =
+        begin_backward(context, features, view(pass.top_diff[i]),
+                       relu_ && !state.fused_relu ? pass.top[i] : Tensor(), {relu_.value_or(0)}, db,
+                       db && accumulates(pass, 1, i), bool(pass.parameter_diff[0]))
+            .db;
     // Whatever adds to a gradient made on a side stream must run there, too.
     const bool begun = follows_gradient(pass, i) || pass.begun[0] || (fused_db && pass.begun[1]);
     if (pass.parameter_diff[0] && pass.bottom_diff[i] && !begun &&
@@ -198,19 +193,6 @@ void ConvolutionBase::backward(Context& context, const Backward& pass) const {
           pass.side_stream, [&] { backward_weights(context, pass, i, fused_db); }, bottom);
     }
   }
-}
-
-void ConvolutionBase::backward_relu_and_bias(Context& context, const Backward& pass, size_t i,
-                                             bool relu, const Tensor& db) const {
-  const Tensor dy = view(pass.top_diff[i]);
-  const bool last = dy.format().order == Order::channels_last;
-  const int64_t points = dy.shape().count(2);
-  on_real(dy, [&]<typename T>() {
-    relu_and_bias_gradient(context, last ? dy.shape()[0] * points : dy.shape()[0], outputs_,
-                           last ? 1 : points, relu ? pass.top[i].data<T>() : nullptr,
-                           {relu_.value_or(0)}, dy.data<T>(), db.data<Compute<T>>(),
-                           db && accumulates(pass, 1, i));
-  });
 }
 
 }  // namespace crema

@@ -65,10 +65,6 @@ class ConvolutionBase : public Layer {
 
  private:
   Shape with_one_outer(const Shape& shape) const;
-  // Takes the gradient of top i through the ReLU if `relu`, in place, and computes that of the bias
-  // (db may be empty).
-  void backward_relu_and_bias(Context& context, const Backward& pass, size_t i, bool relu,
-                              const Tensor& db) const;
 };
 
 }  // namespace crema

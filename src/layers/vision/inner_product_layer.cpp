@@ -191,39 +191,31 @@ class InnerProductLayer : public Layer {
     LinearKernel& kernel = *state.kernel;
     const Tensor &dy = pass.top_diff[0], &dw = pass.parameter_diff[0];
     const Tensor db = bias_ ? pass.parameter_diff[1] : Tensor();
-    const bool masks = relu_.on && !state.fused_relu;
-    const LinearKernelFeatures features = kernel.features();
-    OutputGradient g =
-        masks && features.relu_gradient ? OutputGradient(dy, pass.top[0]) : OutputGradient(dy);
-    // The kernel fuses ReLU and bias: both or neither.
-    const bool inside = features.relu_and_bias_gradient() && (dw || !db);
+    const bool masks = relu_.on && !state.fused_relu, simple = relu_.slope == 0;
+    if (masks && !simple && dropout_.changes()) dropout(context, mask(context, pass), dy, dy);
     // Dropped values are zero in y, like those cut off by a ReLU without slope: only the factor
     // remains.
-    const bool simple = relu_.slope == 0;
-    if (inside && masks) {
-      g.factor = dropout_.factor;
-    } else if (masks && !simple && dropout_.changes()) {
-      dropout(context, mask(context, pass), dy, dy);
-    }
-    const auto relu_and_bias = [&] {
-      on_real(dy, [&]<typename T>() {
-        const int64_t rows = dy.count() / outputs_;
-        const T* y = masks ? pass.top[0].data<T>() : nullptr;
-        relu_and_bias_gradient(context, rows, outputs_, 1, y,
-                               {relu_.slope, simple ? dropout_.factor : 1}, dy.data<T>(),
-                               db.data<Compute<T>>(), db && pass.accumulate[1]);
-      });
+    const float factor = masks && simple ? dropout_.factor : 1;
+    const bool adds_db = db && pass.accumulate[1];
+    const auto begin = [&] {
+      return begin_backward(
+          context, kernel.features(), dy.reshaped({dy.count() / outputs_, outputs_}),
+          masks ? pass.top[0] : Tensor(), {relu_.slope, factor}, db, adds_db, bool(dw));
     };
-    if (!inside && (masks || !dw)) relu_and_bias();
+    // Without a ReLU it computes only db: on dw's stream.
+    FusedGradients fused;
+    if (masks || !dw) fused = begin();
+    OutputGradient g = fused.relu ? OutputGradient(dy, pass.top[0]) : OutputGradient(dy);
+    if (fused.relu) g.factor = factor;
     const auto bottom = [&] {
       if (const Tensor& dx = pass.bottom_diff[0])
         kernel.backward_data(context, g, pass.parameters[0], dx, pass.workspace);
     };
     if (!dw) return bottom();
     const auto weights = [&] {
-      if (!inside && !masks) relu_and_bias();
-      kernel.backward_weights(context, pass.bottom[0], g, dw, inside ? db : Tensor(),
-                              pass.accumulate[0], db && pass.accumulate[1], pass.side_workspace);
+      if (!masks) fused = begin();
+      kernel.backward_weights(context, pass.bottom[0], g, dw, fused.db, pass.accumulate[0],
+                               adds_db, pass.side_workspace);
     };
     context.on_side_stream(pass.side_stream, weights, bottom);
   }

@@ -7,7 +7,6 @@
 #include "kernels/conv/conv.h"
 #include "kernels/conv/conv_parts.cuh"
 #include "kernels/conv/stem/stem_7x7s2.cuh"
-#include "kernels/pointwise/bias.h"
 #include "tensor/on.h"
 
 namespace crema {
@@ -305,7 +304,7 @@ class Stem7x7s2Conv final : public LinearKernel {
   }
 
   void backward_weights(Context& context, const Tensor& x, const OutputGradient& g,
-                        const Tensor& dw, const Tensor& db, bool accumulate_w, bool accumulate_b,
+                        const Tensor& dw, const Tensor&, bool accumulate, bool,
                         const Tensor& workspace) override {
     float* const parts = workspace.data<float>();
     on_half(c_.dtype, [&]<typename T>() {
@@ -315,11 +314,7 @@ class Stem7x7s2Conv final : public LinearKernel {
       const int elements = n_.outputs * kStem7x7Depth;
       launch(context.gpu(), add_parts<StoreStem7x7s2>, {static_cast<unsigned>(elements / 32), 256},
              static_cast<int64_t>(elements), parts, static_cast<int>(wgrad_blocks_.x),
-             StoreStem7x7s2{n_, dw.data<float>(), accumulate_w});
-      if (db) {
-        bias_gradient(context, c_.y.count() / c_.y[1], c_.y[1], 1, g.dy.data<T>(), db.data<float>(),
-                      accumulate_b);
-      }
+             StoreStem7x7s2{n_, dw.data<float>(), accumulate});
     });
   }
 
