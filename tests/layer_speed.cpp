@@ -58,7 +58,7 @@ void measure(const Row& row, Setting setting, const Limits& limits) {
     probe.context = nullptr;
     probe.precision = Precision::fp32;
     const LayerRun layer(row, probe);
-    const bool plain = layer.layer().order_rule() == OrderRule::row_major;
+    const bool plain = layer.layer().traits().order_rule == OrderRule::row_major;
     setting.order = plain ? Order::row_major : Order::channels_last;
   }
   LayerRun layer(row, setting);

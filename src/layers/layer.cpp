@@ -11,7 +11,7 @@ namespace crema {
 void Layer::setup(Context&, const std::vector<Shape>&) {}
 Prepared Layer::prepare(Context&, const Preparation&) const {
   Prepared prepared;
-  if (dynamic()) prepared.make_state<DynamicTops>();
+  if (traits().dynamic) prepared.make_state<DynamicTops>();
   return prepared;
 }
 void Layer::check(Context&, const Forward&) const {}

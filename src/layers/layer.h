@@ -34,6 +34,8 @@ class Layer : public LayerHooks {
   // A loss has loss_weight 1 on its first top unless the file says otherwise, and may have an
   // unnamed top.
   virtual bool is_loss() const { return false; }
+  // Called after setup.
+  virtual LayerTraits traits() const { return {}; }
   // How the parts of top 0 and of its gradients combine if several ranks share a batch. Every loss
   // declares it (tests/layers/loss_parts_test.cpp); called after setup.
   virtual LossParts loss_parts(const std::vector<Shape>& /*bottoms*/) const { return {}; }
@@ -45,11 +47,6 @@ class Layer : public LayerHooks {
   // False: no gradient ever flows to this bottom (labels); asking for one with force_backward is
   // ignored.
   virtual bool differentiable(int bottom) const { return bottom >= 0; }
-  // top[0] may share the memory of bottom[0], and in backward bottom_diff[0] that of top_diff[0].
-  virtual bool in_place() const { return false; }
-  virtual OrderRule order_rule() const { return OrderRule::row_major; }
-  virtual HalfRule half_rule() const { return HalfRule::never; }
-  virtual BackwardReads reads() const { return {}; }
 
   // --- lifecycle ---
   // Reads the message and declares parameters with add_parameter.

@@ -8,6 +8,7 @@
 
 #include "device/communicator.h"
 #include "layers/edge.h"
+#include "layers/layer_traits.h"
 #include "tensor/precision.h"
 #include "tensor/tensor.h"
 
@@ -19,23 +20,6 @@ class FillerParameter;
 struct Arity {
   int minimum = 1;
   int maximum = 1;
-};
-
-// Memory orders (tensor/format.h) that the layer accepts for bottoms and tops of three and more
-// axes.
-enum class OrderRule {
-  row_major,              // row-major only
-  any,                    // any, but the same for all of them
-  any_in_32_bits,         // the same, but in 16 bits channels-last only
-  prefers_channels_last,  // both, but channels-last is faster
-};
-
-// Data type of bottoms and tops when the net computes in 16 bits. Bottoms without a gradient
-// (labels) and the tops of losses are never 16 bits wide.
-enum class HalfRule {
-  never,    // in float32
-  follows,  // the type of the first bottom, which must be differentiable
-  prefers,  // in 16 bits
 };
 
 // A tensor that a layer requests from the planner. dtype none: the net's real type (float32, or
@@ -84,22 +68,14 @@ struct Preparation {
   std::vector<int64_t> bottom_channels;  // in memory, padded as padded_channels() says; or 0
   std::vector<bool> bottom_needs_diff;
   std::vector<bool> parameter_needs_diff;
-  bool backward = false;       // false: forward only
-  DType dtype = DType::f32;    // for parameters, their gradients, `saved`: f32 or f64
-  DType storage = DType::f32;  // type of bottoms, tops and their gradients, from half_rule()
+  bool backward = false;     // false: forward only
+  DType dtype = DType::f32;  // for parameters, their gradients, `saved`: f32 or f64
+  DType storage =
+      DType::f32;  // type of bottoms, tops and their gradients, from LayerTraits::half_rule
   Precision precision = Precision::fp32;
   Edge bottom_edge, top_edge;  // order of bottom 0 and of top 0: requested by the plan
   // Formats of parameters that another net already owns; none: the layer may choose.
   std::vector<std::optional<Format>> parameter_formats;
-};
-
-// The data that backward reads; the planner frees or overwrites the rest.
-struct BackwardReads {
-  bool bottom = true;
-  bool top = true;
-  bool only_first = false;  // of the bottoms
-
-  bool bottom_at(size_t index) const { return bottom && (index == 0 || !only_first); }
 };
 
 // What a layer keeps for one plan: kernels, sizes, and what one pass leaves for the next. A layer
@@ -110,7 +86,7 @@ struct LayerState {
   virtual ~LayerState() = default;
 };
 
-// The state of a layer whose tops' sizes depend on the data (LayerHooks::dynamic).
+// The state of a layer whose tops' sizes depend on the data (LayerTraits::dynamic).
 struct DynamicTops : LayerState {
   std::vector<Shape> tops;  // that the last forward filled, from the front of their memory
 };
@@ -128,7 +104,7 @@ struct Prepared {
   // than having the first writer overwrite them.
   bool adds_gradients = false;
   std::vector<TensorSpec> saved;       // in addition to those of infer(), after them
-  std::optional<BackwardReads> reads;  // none: as Layer::reads() says
+  std::optional<BackwardReads> reads;  // none: those of LayerTraits
   std::unique_ptr<LayerState> state;   // null: the layer keeps nothing
 
   // Creates the state.
@@ -163,7 +139,7 @@ struct Forward {
 };
 
 struct Backward {
-  std::vector<Tensor> bottom, top;  // data; empty unless reads() asks for it
+  std::vector<Tensor> bottom, top;  // data; empty unless BackwardReads ask for it
   std::vector<Tensor> top_diff;     // empty: that top gets no gradient
   EdgeTensors top_edge;             // gradient parts
   std::vector<Tensor> bottom_diff;  // to be overwritten; empty: not needed

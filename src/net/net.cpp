@@ -174,7 +174,7 @@ void Net::forward(PlanNode& node) {
         if (top.loss_weight != 0 && plan_->loss_shares(top).count)
           zero(context_, plan_->loss_count(top));
       }
-    } else if (!node.layer->is_view()) {
+    } else if (!node.is_view) {
       node.layer->forward(context_, node.arguments.forward);
     }
   });
@@ -184,7 +184,7 @@ void Net::forward(PlanNode& node) {
 
 bool Net::dynamic() const {
   return std::any_of(graph_.nodes.begin(), graph_.nodes.end(),
-                     [](const Node& node) { return node.layer->dynamic(); });
+                     [](const Node& node) { return node.layer->traits().dynamic; });
 }
 
 void Net::set_live_pass(const uint64_t* pass) {
@@ -298,7 +298,7 @@ void Net::backward(PlanNode& node, bool accumulate, const Instead& instead) {
       zero_gradients(context_, arguments);
     } else if (instead && instead(node)) {
       // done
-    } else if (!node.layer->is_view()) {
+    } else if (!node.is_view) {
       node.layer->backward(context_, arguments);
     } else if (arguments.bottom_diff[0] &&
                arguments.bottom_diff[0].raw() != arguments.top_diff[0].raw()) {

@@ -277,11 +277,11 @@ TEST(DecoderGpu, IsALayersUntilItsMemoryIsNeeded) {
   const auto layer = data_layer(
       context, source_of(folder) + "transform_param { decoder: GPU crop_size: 20 mirror: true }");
   if (layer->source()->resident_bytes() == 0) GTEST_SKIP() << log.warnings.at(0);
-  EXPECT_TRUE(layer->works_on_host() && layer->makes_any_format());
+  EXPECT_TRUE(layer->traits().works_on_host && layer->traits().makes_any_format);
   const std::vector<float> found = batch_of(*layer, context, 3);
   layer->source()->release_resident();
   EXPECT_EQ(layer->source()->resident_bytes(), 0u);
-  EXPECT_FALSE(layer->makes_any_format());
+  EXPECT_FALSE(layer->traits().makes_any_format);
   expect_near(found, batch_of(*layer, context, 3), 1);
 }
 

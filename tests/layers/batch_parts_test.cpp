@@ -173,7 +173,7 @@ TEST_P(BatchParts, DrawWhatTheWholeDraws) {
   }
   for (Setting setting : settings) {
     const LayerRun probe(row_of(drawing.text, drawing.bottoms), {});
-    const bool takes_any = probe.layer().order_rule() != OrderRule::row_major;
+    const bool takes_any = probe.layer().traits().order_rule != OrderRule::row_major;
     if (setting.order == Order::channels_last && !takes_any) continue;
     setting.backward = probe.layer().differentiable(0);
     SCOPED_TRACE(setting.str());

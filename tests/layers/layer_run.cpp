@@ -85,7 +85,7 @@ LayerRun::LayerRun(const Row& row, const Setting& setting)
   inference_ = layer_->infer(bottoms);
   require(static_cast<int>(inference_.tops.size()) == message.top_size(), "infer gives ",
           inference_.tops.size(), " shapes for ", message.top_size(), " tops");
-  if (setting.in_place || layer_->is_view())
+  if (setting.in_place || layer_->traits().is_view)
     require(inference_.tops.at(0).count() == bottoms.at(0).count(),
             "top 0 cannot share memory with bottom 0: it is ", inference_.tops[0].brief(),
             " and not ", bottoms[0].brief());
@@ -127,7 +127,7 @@ LayerRun::LayerRun(const Row& row, const Setting& setting)
   }
   for (size_t i = 0; i < inference_.tops.size(); ++i) {
     const Shape& shape = inference_.tops[i];
-    const bool shared = (overwrites_bottom() && i == 0) || layer_->is_view();
+    const bool shared = (overwrites_bottom() && i == 0) || layer_->traits().is_view;
     forward_.top.push_back(
         shared ? forward_.bottom[0].reshaped(shape, activation_format(shape))
                : allocate(cat("top ", i), shape, top_dtype(), activation_format(shape)));
@@ -144,7 +144,7 @@ LayerRun::LayerRun(const Row& row, const Setting& setting)
                                                          activation_format(inference_.tops[0])));
   }
   for (size_t i = 0; i < bottoms.size(); ++i) {
-    const bool shared = (setting.in_place && i == 0) || layer_->is_view();
+    const bool shared = (setting.in_place && i == 0) || layer_->traits().is_view;
     if (!preparation_.bottom_needs_diff[i]) {
       backward_.bottom_diff.emplace_back();
     } else if (shared && backward_.top_diff[0]) {
@@ -189,7 +189,7 @@ LayerRun::LayerRun(const Row& row, const Setting& setting)
 LayerRun::~LayerRun() { context_->set_log(silent_log()); }
 
 DType LayerRun::storage() const {
-  return layer_->half_rule() == HalfRule::never && !layer_->is_view()
+  return layer_->traits().half_rule == HalfRule::never && !layer_->traits().is_view
              ? setting_.dtype
              : storage_of(setting_.precision, setting_.dtype);
 }
@@ -282,7 +282,9 @@ Start LayerRun::make_start() const {
 
 void LayerRun::run_forward(const Start& start) {
   for (size_t i = 0; i < forward_.top.size(); ++i) {
-    if (layer_->keeps_tops() || (i == 0 && (overwrites_bottom() || layer_->is_view()))) continue;
+    if (layer_->traits().keeps_tops ||
+        (i == 0 && (overwrites_bottom() || layer_->traits().is_view)))
+      continue;
     poison(*context_, forward_.top[i]);
   }
   for (size_t i = 0; i < forward_.saved.size(); ++i) {
@@ -295,7 +297,7 @@ void LayerRun::run_forward(const Start& start) {
     from_doubles(*context_, start.parameter[i].data(), forward_.parameters[i]);
   }
   layer_->forward(*context_, forward_);
-  if (layer_->dynamic()) take_shapes();
+  if (layer_->traits().dynamic) take_shapes();
 }
 
 // As in a plan: the written values, and their gradients, are tensors of the resulting shapes.
@@ -327,7 +329,7 @@ Outcome LayerRun::backward(const Start& start, int times, const std::function<vo
     if (between) between();
     outcome.top = read_all(*context_, written_);
     outcome.parameter = read_all(*context_, forward_.parameters);
-    if (layer_->recomputes() && !overwrites_bottom()) check_recompute(outcome);
+    if (layer_->traits().recomputes && !overwrites_bottom()) check_recompute(outcome);
     poison(*context_, forward_.workspace);
     for (const Tensor& diff : backward_.bottom_diff) poison(*context_, diff);
     write_top_diffs(start);

@@ -15,7 +15,7 @@ namespace crema {
 struct Setting {
   Device device = Device::cpu;
   DType dtype = DType::f64;
-  // 16 bits: bottoms, tops and copies of parameters as the layer's half_rule() says; dtype is f32.
+  // 16 bits: bottoms, tops and copies of parameters as its LayerTraits::half_rule says; dtype is f32.
   Precision precision = Precision::fp32;
   Order order = Order::row_major;  // of bottoms and tops with three axes and more
   std::string implementation = "plain";
@@ -75,8 +75,6 @@ class LayerRun {
   // random top gradients.
   Start make_start() const;
 
-  // Bottoms as in the row; parameters by their fillers, or close to them if a filler is constant;
-  // random top gradients.
   Outcome forward(const Start& start);
   // The same and then backward, `times` times: all but the first add to the parameter gradients.
   // between: called after each forward.
@@ -105,7 +103,7 @@ class LayerRun {
   void run_forward(const Start& start);
   void take_shapes();
   bool overwrites_bottom() const;
-  BackwardReads reads() const { return prepared_.reads.value_or(layer_->reads()); }
+  BackwardReads reads() const { return prepared_.reads.value_or(layer_->traits().reads); }
   void check_recompute(const Outcome& outcome);
   void write_top_diffs(const Start& start);
   std::vector<Shape> bottom_shapes() const;

@@ -174,7 +174,7 @@ bool changes_functions(const std::string& name, Device device,
 void RowTest::check_variants(const Row& row, const Layer& layer, const Start& start,
                              const Outcome& reference) {
   std::vector<Order> orders = {Order::row_major};
-  if (layer.order_rule() != OrderRule::row_major) orders.push_back(Order::channels_last);
+  if (layer.traits().order_rule != OrderRule::row_major) orders.push_back(Order::channels_last);
   // "" lets each kernel decide. A name that no kernel of the layer knows changes nothing, and equal
   // choices are run once: those made beforehand, as the log says, and those of functions.
   std::vector<std::string> implementations = implementation_names();
@@ -185,7 +185,7 @@ void RowTest::check_variants(const Row& row, const Layer& layer, const Start& st
     for (Order order : orders) {
       for (DType dtype : {DType::f64, DType::f32}) {
         for (bool in_place : {false, true}) {
-          if (in_place && !layer.in_place()) continue;
+          if (in_place && !layer.traits().in_place) continue;
           std::set<std::string> chosen, names;
           for (const std::string& implementation : implementations) {
             Setting setting{device,         dtype,    Precision::fp32, order,
@@ -248,11 +248,11 @@ std::vector<std::string> linear_implementations() {
 }
 
 void RowTest::check_precisions(const Row& given, const Layer& layer, const Start& start) {
-  if (!gpu_ || layer.half_rule() == HalfRule::never) return;
+  if (!gpu_ || layer.traits().half_rule == HalfRule::never) return;
   Row row = given;
   if (given.rounding_decides) row.gradient = false;
   // The order that plans give such a layer there.
-  const bool plain = layer.order_rule() == OrderRule::row_major;
+  const bool plain = layer.traits().order_rule == OrderRule::row_major;
   const Order order = plain ? Order::row_major : Order::channels_last;
   for (Precision precision : {Precision::tf32, Precision::bf16, Precision::fp16}) {
     const DType storage = storage_of(precision, DType::f32);

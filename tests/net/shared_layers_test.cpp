@@ -92,7 +92,7 @@ class PlanRun {
   std::vector<std::vector<float>> run(uint64_t pass) {
     for (PlanNode& node : plan_.nodes) {
       node.arguments.forward.pass = node.arguments.backward.pass = pass;
-      if (!node.layer->is_view()) node.layer->forward(context_, node.arguments.forward);
+      if (!node.layer->traits().is_view) node.layer->forward(context_, node.arguments.forward);
     }
     std::vector<std::vector<float>> results;
     for (const int id : plan_.outputs) results.push_back(to_floats(context_, plan_.value(id)));
@@ -102,7 +102,8 @@ class PlanRun {
       Backward& arguments = node->arguments.backward;
       arguments.accumulate.assign(node->arguments.accumulate.begin(),
                                   node->arguments.accumulate.end());
-      if (node->backward && !node->layer->is_view()) node->layer->backward(context_, arguments);
+      if (node->backward && !node->layer->traits().is_view)
+        node->layer->backward(context_, arguments);
     }
     for (const Parameter& parameter : graph_.parameters)
       if (parameter.learned) results.push_back(to_floats(context_, parameter.diff));

@@ -63,7 +63,7 @@ bool passes_on(const Node& node, size_t j, size_t k) {
                                                "Tile",   "Reverse",       "Flip", "Reorg",
                                                "Im2col", "ShuffleChannel"};
   const std::string& type = node.message.type();
-  if (node.layer->is_view() || kAll.count(type) > 0) return true;
+  if (node.layer->traits().is_view || kAll.count(type) > 0) return true;
   const bool one_each = type == "Filter" || (type == "Gather" && node.tops.size() > 1);
   return one_each ? k == j : j == 0 && (type == "Gather" || kFirst.count(type) > 0);
 }

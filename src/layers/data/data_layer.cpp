@@ -55,8 +55,12 @@ namespace {
 
 class DataLayer : public LoaderLayer {
  public:
-  bool works_on_host() const override { return !resident_; }
-  bool makes_any_format() const override { return resident_ || gpu_images_; }
+  LayerTraits traits() const override {
+    LayerTraits traits = LoaderLayer::traits();
+    traits.makes_any_format = resident_ || gpu_images_;
+    traits.works_on_host = !resident_;
+    return traits;
+  }
 
   void open(Context& context) override { source_ = open_source(context); }
 

@@ -20,9 +20,9 @@ class DummyDataLayer : public Layer, public DataSource, public DividedBatch {
   Arity bottoms() const override { return {0, 0}; }
   Arity tops() const override { return {1, -1}; }
   DataSource* source() override { return this; }
-  bool works_on_host() const override { return true; }
-  bool keeps_tops() const override { return true; }
-  BackwardReads reads() const override { return {false, false}; }
+  LayerTraits traits() const override {
+    return {.keeps_tops = true, .reads = {false, false}, .works_on_host = true};
+  }
 
   void setup(Context& context, const std::vector<Shape>&) override {
     if (training()) world_ = context.world();

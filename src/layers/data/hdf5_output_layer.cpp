@@ -42,8 +42,7 @@ class Hdf5OutputLayer : public Layer {
   Arity bottoms() const override { return {2, 2}; }
   Arity tops() const override { return {0, 0}; }
   bool differentiable(int) const override { return false; }
-  bool works_on_host() const override { return true; }
-  BackwardReads reads() const override { return {false, false}; }
+  LayerTraits traits() const override { return {.reads = {false, false}, .works_on_host = true}; }
 
   void setup(Context& context, const std::vector<Shape>&) override {
     log_ = &context.log();

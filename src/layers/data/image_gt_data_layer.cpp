@@ -34,7 +34,11 @@ namespace {
 class ImageGtDataLayer : public LoaderLayer {
   const ImageGtDataParameter& p() const { return params<ImageGtDataParameter>(); }
   Arity tops() const override { return {1, -1}; }
-  bool dynamic() const override { return p().output_gt_boxes(); }
+  LayerTraits traits() const override {
+    LayerTraits traits = LoaderLayer::traits();
+    traits.dynamic = p().output_gt_boxes();
+    return traits;
+  }
 
   void setup(Context& context, const std::vector<Shape>&) override {
     require(!p().source().empty(), "image_gt_data_param needs a `source`: a list of images");

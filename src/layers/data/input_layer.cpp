@@ -11,9 +11,9 @@ namespace {
 class InputLayer : public Layer {
   Arity bottoms() const override { return {0, 0}; }
   Arity tops() const override { return {1, -1}; }
-  bool keeps_tops() const override { return true; }
-  bool makes_any_format() const override { return true; }
-  BackwardReads reads() const override { return {false, false}; }
+  LayerTraits traits() const override {
+    return {.makes_any_format = true, .keeps_tops = true, .reads = {false, false}};
+  }
 
   Inference infer(const std::vector<Shape>&) const override {
     const auto& shapes = params<InputParameter>().shape();

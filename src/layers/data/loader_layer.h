@@ -17,7 +17,7 @@ class LoaderLayer : public Layer, public DataSource {
   Arity bottoms() const override { return {0, 0}; }
   Arity tops() const override { return {1, 2}; }
   DataSource* source() override { return this; }
-  bool works_on_host() const override { return true; }
+  LayerTraits traits() const override { return {.works_on_host = true}; }
   double waited() const override { return waited_before_ + (loader_ ? loader_->waited() : 0); }
   std::string waiting_hint() const override;
   // (batch_size, the data's shape); if more tops are named, the labels, and (batch_size, 1, 1, 2):

@@ -28,7 +28,11 @@ class MemoryDataLayer : public LoaderLayer, public MemoryData {
     return Shape(std::vector<int64_t>(all.dims().begin() + 1, all.dims().end()));
   }
   Arity tops() const override { return {p().dim_size() > 0 ? 1 : 2, 2}; }
-  BackwardReads reads() const override { return {false, false}; }
+  LayerTraits traits() const override {
+    LayerTraits traits = LoaderLayer::traits();
+    traits.reads = {false, false};
+    return traits;
+  }
   // The data are known only after the program has passed them.
   bool has_epochs() const override { return false; }
   int64_t records_in(uint64_t) override { return 0; }

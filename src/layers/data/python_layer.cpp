@@ -44,12 +44,11 @@ class PythonLayer : public Layer, public DataSource {
   Arity bottoms() const override { return {0, -1}; }
   Arity tops() const override { return {0, -1}; }
   DataSource* source() override { return is_source() ? this : nullptr; }
-  bool works_on_host() const override { return true; }
-  // As Caffe calls reshape() in each pass, with the values there. A source's shapes are known before
-  // its pass.
-  bool dynamic() const override { return !is_source(); }
-  // A class may write its tops once and leave them.
-  bool keeps_tops() const override { return true; }
+  // Dynamic, as Caffe calls reshape() in each pass, with the values there; a source's shapes are known
+  // before its pass. A class may write its tops once and leave them.
+  LayerTraits traits() const override {
+    return {.dynamic = !is_source(), .keeps_tops = true, .works_on_host = true};
+  }
 
   PythonObject* object() const { return object_.get(); }
   void repeat(bool on) {
@@ -154,7 +153,7 @@ class PythonLayer : public Layer, public DataSource {
       for (size_t j = 0; j < top_.size(); ++j) view_top(context, j, pass.top[j]);
       if (!repeated_) object_->forward(pass.pass, bottom_, top_);
     }
-    if (dynamic()) state_of<DynamicTops>(pass).tops = shapes();
+    if (!is_source()) state_of<DynamicTops>(pass).tops = shapes();
     // Then the plan enlarges their memory, and this is called once more to fill it.
     const bool grew = grows_;
     grows_ = false;

@@ -22,8 +22,7 @@ class BboxAccuracyLayer : public Layer {
   Arity bottoms() const override { return {3, 3}; }
   Arity tops() const override { return {1, 2}; }
   bool differentiable(int) const override { return false; }
-  bool works_on_host() const override { return true; }
-  BackwardReads reads() const override { return {false, false}; }
+  LayerTraits traits() const override { return {.reads = {false, false}, .works_on_host = true}; }
 
   Inference infer(const std::vector<Shape>& bottoms) const override {
     const Shape &predictions = bottoms[0], &regions = bottoms[1], &objects = bottoms[2];

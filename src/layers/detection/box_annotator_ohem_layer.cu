@@ -65,7 +65,7 @@ class BoxAnnotatorOhemLayer : public Layer {
   Arity bottoms() const override { return {4, 4}; }
   Arity tops() const override { return {2, 2}; }
   bool differentiable(int) const override { return false; }
-  BackwardReads reads() const override { return {false, false}; }
+  LayerTraits traits() const override { return {.reads = {false, false}}; }
 
   Inference infer(const std::vector<Shape>& bottoms) const override {
     require(p().roi_per_img() > 0,

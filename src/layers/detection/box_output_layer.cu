@@ -71,9 +71,9 @@ class BoxOutputLayer : public Layer {
   Arity bottoms() const override { return {1, -1}; }
   Arity tops() const override { return {1, 2}; }
   bool differentiable(int) const override { return false; }
-  bool works_on_host() const override { return true; }
-  bool dynamic() const override { return true; }
-  BackwardReads reads() const override { return {false, false}; }
+  LayerTraits traits() const override {
+    return {.dynamic = true, .reads = {false, false}, .works_on_host = true};
+  }
 
   void setup(Context&, const std::vector<Shape>& bottoms) override {
     const auto maps = static_cast<int>(bottoms.size());

@@ -23,9 +23,9 @@ constexpr float kOwnOverlap = 0.95f;
 class DecodeBboxLayer : public Layer {
   Arity bottoms() const override { return {2, 3}; }
   bool differentiable(int) const override { return false; }
-  bool works_on_host() const override { return true; }
-  bool dynamic() const override { return true; }
-  BackwardReads reads() const override { return {false, false}; }
+  LayerTraits traits() const override {
+    return {.dynamic = true, .reads = {false, false}, .works_on_host = true};
+  }
 
   Inference infer(const std::vector<Shape>& bottoms) const override {
     const int64_t wanted[] = {kNumbers, kRegion, 6};

@@ -75,7 +75,7 @@ class DetectionAccuracyLayer : public Layer {
   Arity bottoms() const override { return {2, 2}; }
   Arity tops() const override { return {1, 2}; }
   bool differentiable(int) const override { return false; }
-  BackwardReads reads() const override { return {false, false}; }
+  LayerTraits traits() const override { return {.reads = {false, false}}; }
 
   FieldBoxes fields() const { return field_boxes(p(), params<BBoxRegParameter>()); }
   void setup(Context&, const std::vector<Shape>&) override {

@@ -51,8 +51,7 @@ class DetectionEvaluateLayer : public Layer {
   const DetectionEvaluateParameter& p() const { return params<DetectionEvaluateParameter>(); }
   Arity bottoms() const override { return {2, 2}; }
   bool differentiable(int) const override { return false; }
-  bool works_on_host() const override { return true; }
-  BackwardReads reads() const override { return {false, false}; }
+  LayerTraits traits() const override { return {.reads = {false, false}, .works_on_host = true}; }
 
   void setup(Context&, const std::vector<Shape>&) override {
     classes_ = static_cast<int>(p().num_classes());

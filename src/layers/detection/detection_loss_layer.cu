@@ -131,8 +131,8 @@ class DetectionLossLayer : public Layer {
   const DetectionLossParameter& p() const { return params<DetectionLossParameter>(); }
   Arity bottoms() const override { return {2, 2}; }
   bool is_loss() const override { return true; }
+  LayerTraits traits() const override { return {.reads = {true, false}}; }
   bool differentiable(int bottom) const override { return bottom == 0; }
-  BackwardReads reads() const override { return {true, false}; }
 
   LossParts loss_parts(const std::vector<Shape>&) const override {
     return LossParts::none(

@@ -64,9 +64,9 @@ class DetectionOutputLayer : public Layer {
   const DetectionOutputParameter& p() const { return params<DetectionOutputParameter>(); }
   Arity bottoms() const override { return {3, 4}; }
   bool differentiable(int) const override { return false; }
-  bool works_on_host() const override { return true; }
-  bool dynamic() const override { return true; }
-  BackwardReads reads() const override { return {false, false}; }
+  LayerTraits traits() const override {
+    return {.dynamic = true, .reads = {false, false}, .works_on_host = true};
+  }
 
   void setup(Context& context, const std::vector<Shape>&) override {
     require(p().num_classes() > 0,

@@ -29,8 +29,7 @@ class EvalDetectionLayer : public Layer {
   const EvalDetectionParameter& p() const { return params<EvalDetectionParameter>(); }
   Arity bottoms() const override { return {2, 3}; }
   bool differentiable(int) const override { return false; }
-  bool works_on_host() const override { return true; }
-  BackwardReads reads() const override { return {false, false}; }
+  LayerTraits traits() const override { return {.reads = {false, false}, .works_on_host = true}; }
 
   void setup(Context&, const std::vector<Shape>&) override {
     require(p().num_class() > 0, "eval_detection_param needs num_class above 0");

@@ -113,9 +113,10 @@ class MultiBoxLossLayer : public Layer {
   const Param& p() const { return params<Param>(); }
   Arity bottoms() const override { return {4, 4}; }
   bool is_loss() const override { return true; }
+  LayerTraits traits() const override {
+    return {.reads = {true, false}, .works_on_host = !on_device_};
+  }
   bool differentiable(int bottom) const override { return bottom < 2; }
-  bool works_on_host() const override { return !on_device_; }
-  BackwardReads reads() const override { return {true, false}; }
 
   void setup(Context& context, const std::vector<Shape>&) override {
     classes_ = p().num_classes();

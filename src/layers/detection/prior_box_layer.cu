@@ -65,9 +65,8 @@ class PriorBoxLayer : public Layer {
   const PriorBoxParameter& p() const { return params<PriorBoxParameter>(); }
   Arity bottoms() const override { return {2, 2}; }
   bool differentiable(int) const override { return false; }
-  bool keeps_tops() const override { return true; }
+  LayerTraits traits() const override { return {.keeps_tops = true, .reads = {false, false}}; }
   bool reads_values(int) const override { return false; }
-  BackwardReads reads() const override { return {false, false}; }
 
   void setup(Context&, const std::vector<Shape>&) override {
     if (clustered_) {

@@ -67,9 +67,9 @@ class ProposalLayer : public Layer {
   Arity bottoms() const override { return {3, 3}; }
   Arity tops() const override { return {1, 2}; }
   bool differentiable(int) const override { return false; }
-  bool works_on_host() const override { return true; }
-  bool dynamic() const override { return true; }
-  BackwardReads reads() const override { return {false, false}; }
+  LayerTraits traits() const override {
+    return {.dynamic = true, .reads = {false, false}, .works_on_host = true};
+  }
 
   void setup(Context&, const std::vector<Shape>&) override {
     require(p().ratio_size() > 0 && p().scale_size() > 0, "proposal_param has ", p().ratio_size(),

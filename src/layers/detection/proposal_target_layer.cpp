@@ -47,9 +47,9 @@ class ProposalTargetLayer : public Layer {
   Arity tops() const override { return {6, 7}; }
   bool takes_all() const { return p().batch_size() == -1; }
   bool differentiable(int) const override { return false; }
-  bool dynamic() const override { return takes_all(); }
-  bool works_on_host() const override { return true; }
-  BackwardReads reads() const override { return {false, false}; }
+  LayerTraits traits() const override {
+    return {.dynamic = takes_all(), .reads = {false, false}, .works_on_host = true};
+  }
 
   void setup(Context&, const std::vector<Shape>&) override {
     require(takes_all() || p().batch_size() > 0, "batch_size is ", p().batch_size(),

@@ -123,8 +123,8 @@ class RegionLossLayer : public Layer {
   int64_t boxes() const { return p().num(); }
   Arity bottoms() const override { return {2, 2}; }
   bool is_loss() const override { return true; }
+  LayerTraits traits() const override { return {.reads = {false, false}}; }
   bool differentiable(int bottom) const override { return bottom == 0; }
-  BackwardReads reads() const override { return {false, false}; }
 
   void setup(Context&, const std::vector<Shape>&) override {
     require(p().biases_size() == 2 * int64_t{p().num()},

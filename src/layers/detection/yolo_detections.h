@@ -55,9 +55,9 @@ class YoloDetector {
 class YoloOutputLayer : public Layer {
  public:
   bool differentiable(int) const override { return false; }
-  bool works_on_host() const override { return true; }
-  bool dynamic() const override { return true; }
-  BackwardReads reads() const override { return {false, false}; }
+  LayerTraits traits() const override {
+    return {.dynamic = true, .reads = {false, false}, .works_on_host = true};
+  }
   Inference infer(const std::vector<Shape>& bottoms) const override;
   Prepared prepare(Context& context, const Preparation& preparation) const override;
   void forward(Context& context, const Forward& pass) const override;

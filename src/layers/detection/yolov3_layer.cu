@@ -107,8 +107,8 @@ class Yolov3Layer : public Layer {
   int64_t values() const { return 5 + p().num_class(); }
   Arity bottoms() const override { return {2, 2}; }
   bool is_loss() const override { return true; }
+  LayerTraits traits() const override { return {.reads = {true, false, true}}; }
   bool differentiable(int bottom) const override { return bottom == 0; }
-  BackwardReads reads() const override { return {true, false, true}; }
 
   void setup(Context&, const std::vector<Shape>&) override {
     require(p().biases_size() > 0 && p().biases_size() % 2 == 0,

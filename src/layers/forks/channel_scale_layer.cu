@@ -54,7 +54,7 @@ struct ChannelScaleTerm {
 class ChannelScaleLayer : public Layer {
   const ChannelScaleParameter& p() const { return params<ChannelScaleParameter>(); }
   Arity bottoms() const override { return {2, 2}; }
-  BackwardReads reads() const override { return {true, false}; }
+  LayerTraits traits() const override { return {.reads = {true, false}}; }
 
   void setup(Context&, const std::vector<Shape>&) override {
     require(p().min_global_scale() <= p().max_global_scale(), "min_global_scale, ",

@@ -12,10 +12,12 @@ namespace {
 class DebugLayer : public Layer {
   Arity bottoms() const override { return {2, 2}; }
   bool differentiable(int bottom) const override { return bottom == 0; }
-  bool is_view() const override { return true; }
-  OrderRule order_rule() const override { return OrderRule::any; }
-  HalfRule half_rule() const override { return HalfRule::follows; }
-  BackwardReads reads() const override { return {false, false}; }
+  LayerTraits traits() const override {
+    return {.is_view = true,
+            .order_rule = OrderRule::any,
+            .half_rule = HalfRule::follows,
+            .reads = {false, false}};
+  }
   Inference infer(const std::vector<Shape>& bottoms) const override { return {{bottoms[0]}, {}}; }
 
   void forward(Context&, const Forward&) const override {}

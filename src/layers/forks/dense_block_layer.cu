@@ -296,7 +296,7 @@ class DenseBlockLayer : public Layer {
     return tensor ? tensor.reshaped({tensor.count()}) : tensor;
   }
 
-  BackwardReads reads() const override { return {false, true}; }
+  LayerTraits traits() const override { return {.reads = {false, true}}; }
 
   int64_t channels_ = 0;
   FillerParameter ones_;

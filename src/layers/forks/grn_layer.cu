@@ -35,7 +35,7 @@ struct GrnBody {
 
 class GrnLayer : public Layer {
   float bias() const { return params<GRNParameter>().bias(); }
-  BackwardReads reads() const override { return {true, false}; }
+  LayerTraits traits() const override { return {.reads = {true, false}}; }
 
   Inference infer(const std::vector<Shape>& bottoms) const override {
     require(bottoms[0].axes() >= 2, "GRN takes the length along axis 1, but the bottom is ",

@@ -79,8 +79,7 @@ class GuidedDropoutLayer : public Layer {
 
   Arity bottoms() const override { return {2, 2}; }
   bool differentiable(int bottom) const override { return bottom == 0; }
-  bool in_place() const override { return true; }
-  BackwardReads reads() const override { return {false, false}; }
+  LayerTraits traits() const override { return {.in_place = true, .reads = {false, false}}; }
 
   void setup(Context&, const std::vector<Shape>&) override {
     require(stochastic() || p().type() == "deterministic", "guided_dropout_param.type is \"",

@@ -40,7 +40,7 @@ struct Right {
 class LabelsequenceAccuracyLayer : public Layer {
   Arity bottoms() const override { return {2, 2}; }
   bool differentiable(int) const override { return false; }
-  BackwardReads reads() const override { return {false, false}; }
+  LayerTraits traits() const override { return {.reads = {false, false}}; }
 
   Inference infer(const std::vector<Shape>& bottoms) const override {
     const Shape &x = bottoms[0], &labels = bottoms[1];

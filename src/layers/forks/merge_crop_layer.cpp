@@ -24,8 +24,9 @@ class MergeCropLayer : public Layer {
   bool differentiable(int bottom) const override {
     return p().backward_size() > bottom ? p().backward(bottom) : bottom == 0;
   }
-  OrderRule order_rule() const override { return OrderRule::any; }
-  BackwardReads reads() const override { return {false, false}; }
+  LayerTraits traits() const override {
+    return {.order_rule = OrderRule::any, .reads = {false, false}};
+  }
 
   void setup(Context&, const std::vector<Shape>&) override {
     require(p().forward_size() <= 2 && p().backward_size() <= 2,

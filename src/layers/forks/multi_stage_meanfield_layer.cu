@@ -40,7 +40,7 @@ class MultiStageMeanfieldLayer : public Layer {
   const Param& p() const { return params<Param>(); }
   Arity bottoms() const override { return {3, 3}; }
   bool differentiable(int bottom) const override { return bottom < 2; }
-  BackwardReads reads() const override { return {false, false}; }
+  LayerTraits traits() const override { return {.reads = {false, false}}; }
 
   void setup(Context&, const std::vector<Shape>& bottoms) override {
     require(bottoms[0].axes() == 4,

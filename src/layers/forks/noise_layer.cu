@@ -35,8 +35,12 @@ class NoiseLayer : public PointwiseLayer {
     return axis == 0;
   }
   const NoiseLayerParameter& p() const { return params<NoiseLayerParameter>(); }
-  BackwardReads reads() const override { return {false, false}; }
-  bool is_view() const override { return spread_ == 0 && base_ == 0; }
+  LayerTraits traits() const override {
+    LayerTraits traits = PointwiseLayer::traits();
+    traits.is_view = spread_ == 0 && base_ == 0;
+    traits.reads = {false, false};
+    return traits;
+  }
 
   // y = x + base + spread * n, n ~ N(0, 1) or from 0 to 1.
   void setup(Context&, const std::vector<Shape>&) override {
@@ -62,7 +66,7 @@ class NoiseLayer : public PointwiseLayer {
 
   void forward(Context& context, const Forward& pass) const override {
     const Tensor &x = pass.bottom[0], &y = pass.top[0];
-    if (is_view()) return pointwise_copy(context, y, x);
+    if (traits().is_view) return pointwise_copy(context, y, x);
     const PassRandom random = context.random(id(), pass.pass, pass.live_pass);
     const BatchShare samples = pass.share;
     if (x.dtype() == DType::f64) {

@@ -42,7 +42,11 @@ struct SteepTanhGradient {
 
 class ScaleTanhLayer : public PointwiseLayer {
   const ScaleTanHParameter& p() const { return params<ScaleTanHParameter>(); }
-  BackwardReads reads() const override { return {false, true}; }
+  LayerTraits traits() const override {
+    LayerTraits traits = PointwiseLayer::traits();
+    traits.reads = {false, true};
+    return traits;
+  }
 
   void setup(Context&, const std::vector<Shape>&) override {
     require(p().step_size() > 0, "step_size is 0, but must be positive: passes between changes");

@@ -18,12 +18,14 @@ namespace {
 
 class SeluDropoutLayer : public Layer {
   const SeLuDropoutParameter& p() const { return params<SeLuDropoutParameter>(); }
-  bool in_place() const override { return true; }
-  OrderRule order_rule() const override { return OrderRule::any; }
-  HalfRule half_rule() const override { return HalfRule::follows; }
+  LayerTraits traits() const override {
+    return {.is_view = !training(),
+            .in_place = true,
+            .order_rule = OrderRule::any,
+            .half_rule = HalfRule::follows,
+            .reads = {false, false}};
+  }
   Inference infer(const std::vector<Shape>& bottoms) const override { return {{bottoms[0]}, {}}; }
-  bool is_view() const override { return !training(); }
-  BackwardReads reads() const override { return {false, false}; }
 
   void setup(Context&, const std::vector<Shape>&) override {
     require(p().dropout_ratio() > 0 && p().dropout_ratio() < 1, "dropout_ratio is ",

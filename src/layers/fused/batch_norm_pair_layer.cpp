@@ -20,12 +20,14 @@ namespace {
 
 class BatchNormPairLayer : public FusedLayer {
   Arity bottoms() const override { return {2, 2}; }
-  bool in_place() const override { return true; }
-  OrderRule order_rule() const override { return OrderRule::any_in_32_bits; }
-  HalfRule half_rule() const override { return HalfRule::follows; }
+  LayerTraits traits() const override {
+    return {.in_place = true,
+            .order_rule = OrderRule::any_in_32_bits,
+            .half_rule = HalfRule::follows,
+            .reads = {true, true},
+            .recomputes = true};
+  }
   Edge bottom_edge(int) const override { return norm(0).bottom_edge(0); }
-  bool recomputes() const override { return true; }
-  BackwardReads reads() const override { return {true, true}; }
 
   // The member that normalizes bottom `side`.
   const BatchNormBase& norm(size_t side) const {

@@ -18,9 +18,11 @@ namespace crema {
 namespace {
 
 class BatchNormPoolLayer : public FusedLayer {
-  OrderRule order_rule() const override { return OrderRule::any_in_32_bits; }
-  HalfRule half_rule() const override { return HalfRule::follows; }
-  BackwardReads reads() const override { return {true, false}; }
+  LayerTraits traits() const override {
+    return {.order_rule = OrderRule::any_in_32_bits,
+            .half_rule = HalfRule::follows,
+            .reads = {true, false}};
+  }
   Edge bottom_edge(int bottom) const override { return norm().bottom_edge(bottom); }
 
   const BatchNormBase& norm() const { return static_cast<const BatchNormBase&>(member(0)); }

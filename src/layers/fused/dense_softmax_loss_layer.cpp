@@ -21,10 +21,12 @@ namespace {
 class DenseSoftmaxLossLayer : public FusedLayer {
   Arity bottoms() const override { return {2, 2}; }
   bool is_loss() const override { return true; }
+  LayerTraits traits() const override {
+    return {.order_rule = member(0).traits().order_rule,
+            .half_rule = HalfRule::prefers,
+            .reads = {true, false}};
+  }
   bool differentiable(int bottom) const override { return bottom == 0; }
-  OrderRule order_rule() const override { return member(0).order_rule(); }
-  HalfRule half_rule() const override { return HalfRule::prefers; }
-  BackwardReads reads() const override { return {true, false}; }
   Edge bottom_edge(int bottom) const override {
     return {.relu = bottom == 0, .any_relu_factor = bottom == 0};
   }

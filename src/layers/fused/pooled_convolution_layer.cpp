@@ -19,12 +19,14 @@ namespace crema {
 namespace {
 
 class PooledConvolutionLayer : public FusedLayer {
-  OrderRule order_rule() const override { return member(0).order_rule(); }
-  HalfRule half_rule() const override { return member(0).half_rule(); }
+  LayerTraits traits() const override {
+    return {.order_rule = member(0).traits().order_rule,
+            .half_rule = member(0).traits().half_rule,
+            .reads = {true, false}};
+  }
   int64_t padded_channels(DType storage) const override {
     return member(0).padded_channels(storage);
   }
-  BackwardReads reads() const override { return {true, false}; }
 
   void setup(Context& context, const std::vector<Shape>& bottoms) override {
     std::vector<MemberSpec> members = {

@@ -55,7 +55,7 @@ class AccuracyLayer : public Layer {
   Arity bottoms() const override { return {2, 2}; }
   Arity tops() const override { return {1, 2}; }
   bool differentiable(int) const override { return false; }
-  BackwardReads reads() const override { return {false, false}; }
+  LayerTraits traits() const override { return {.reads = {false, false}}; }
 
   Inference infer(const std::vector<Shape>& bottoms) const override {
     const Shape& scores = bottoms[0];

@@ -87,7 +87,7 @@ void largest_of_lists(const ArgMaxBody<T>& body, int64_t outer_count) {
 
 class ArgMaxLayer : public Layer {
   const ArgMaxParameter& p() const { return params<ArgMaxParameter>(); }
-  BackwardReads reads() const override { return {false, false}; }
+  LayerTraits traits() const override { return {.reads = {false, false}}; }
   bool differentiable(int) const override { return false; }
   bool independent_along(int, int axis, const std::vector<Shape>& bottoms) const override {
     return p().has_axis() ? axis != bottoms[0].canonical_axis(p().axis()) : axis == 0;

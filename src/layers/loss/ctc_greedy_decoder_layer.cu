@@ -97,7 +97,7 @@ class CtcGreedyDecoderLayer : public Layer {
   const CTCDecoderParameter& p() const { return params<CTCDecoderParameter>(); }
   Arity bottoms() const override { return {1, 2}; }
   bool differentiable(int) const override { return false; }
-  BackwardReads reads() const override { return {false, false}; }
+  LayerTraits traits() const override { return {.reads = {false, false}}; }
 
   static bool has_indicators(const std::vector<Shape>& bottoms) {
     const Shape& x = bottoms[0];

@@ -103,8 +103,8 @@ class CtcLossLayer : public Layer {
   const CtcLossParameter& p() const { return params<CtcLossParameter>(); }
   Arity bottoms() const override { return {2, warp_ ? 4 : 2}; }
   bool is_loss() const override { return true; }
+  LayerTraits traits() const override { return {.reads = {false, false}}; }
   bool differentiable(int bottom) const override { return bottom == 0; }
-  BackwardReads reads() const override { return {false, false}; }
 
   CtcCase case_of(const std::vector<Shape>& bottoms) const {
     const Shape &x = bottoms[0], &labels = bottoms.back();

@@ -55,8 +55,8 @@ class LossLayer : public Layer {
   static constexpr bool kPair = false;  // see pair_loss.h
   Arity bottoms() const override { return {2, 2}; }
   bool is_loss() const override { return true; }
+  LayerTraits traits() const override { return {.reads = {true, false}}; }
   bool differentiable(int bottom) const override { return bottom == 0; }
-  BackwardReads reads() const override { return {true, false}; }
   // Error for values of the bottoms that cannot be right.
   virtual void check_values(const Forward&) const {}
 

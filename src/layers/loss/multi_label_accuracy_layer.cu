@@ -45,7 +45,7 @@ struct RightShares {
 class MultiLabelAccuracyLayer : public Layer {
   Arity bottoms() const override { return {2, 2}; }
   bool differentiable(int) const override { return false; }
-  BackwardReads reads() const override { return {false, false}; }
+  LayerTraits traits() const override { return {.reads = {false, false}}; }
 
   Inference infer(const std::vector<Shape>& bottoms) const override {
     require(bottoms[0].count() == bottoms[1].count(),

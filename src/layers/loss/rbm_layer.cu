@@ -143,8 +143,8 @@ class RBMLayer : public Layer {
 
   Arity tops() const override { return {1, 2}; }
   bool is_loss() const override { return true; }
+  LayerTraits traits() const override { return {.reads = {true, false}}; }
   bool differentiable(int) const override { return false; }
-  BackwardReads reads() const override { return {true, false}; }
 
   void setup(Context&, const std::vector<Shape>& bottoms) override {
     hidden_ = p().num_output();

@@ -136,7 +136,7 @@ class SegAccuracyLayer : public Layer {
   const SegAccuracyParameter& p() const { return params<SegAccuracyParameter>(); }
   Arity bottoms() const override { return {2, 2}; }
   bool differentiable(int) const override { return false; }
-  BackwardReads reads() const override { return {false, false}; }
+  LayerTraits traits() const override { return {.reads = {false, false}}; }
 
   void setup(Context&, const std::vector<Shape>&) override {
     require(p().reset(),

@@ -53,7 +53,12 @@ class SmoothL1LossLayer : public TermLoss<SmoothL1LossLayer> {
   Arity bottoms() const override { return {2, 4}; }
   Arity tops() const override { return {1, 2}; }
   bool differentiable(int bottom) const override { return bottom < 2; }
-  OrderRule order_rule() const override {
+  LayerTraits traits() const override {
+    LayerTraits traits = TermLoss<SmoothL1LossLayer>::traits();
+    traits.order_rule = order_rule();
+    return traits;
+  }
+  OrderRule order_rule() const {
     return message().top_size() > 1 ? OrderRule::row_major : OrderRule::any;
   }
 

@@ -78,8 +78,8 @@ class SoftmaxCrossEntropyLossLayer : public Layer {
   Arity bottoms() const override { return {2, 2}; }
   Arity tops() const override { return {1, 2}; }
   bool is_loss() const override { return true; }
+  LayerTraits traits() const override { return {.reads = {true, false}}; }
   bool differentiable(int bottom) const override { return bottom == 0; }
-  BackwardReads reads() const override { return {true, false}; }
 
   void setup(Context&, const std::vector<Shape>& bottoms) override {
     axis_ = bottoms[0].canonical_axis(params<SoftmaxParameter>().axis());

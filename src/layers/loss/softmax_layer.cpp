@@ -14,11 +14,10 @@ class SoftmaxLayer : public Layer {
   bool independent_along(int, int axis, const std::vector<Shape>&) const override {
     return axis != axis_;
   }
-  bool in_place() const override { return true; }
-  OrderRule order_rule() const override {
-    return axis_ == 1 ? OrderRule::any : OrderRule::row_major;
+  LayerTraits traits() const override {
+    return {.in_place = true, .order_rule = order_rule(), .reads = {false, true}};
   }
-  BackwardReads reads() const override { return {false, true}; }
+  OrderRule order_rule() const { return axis_ == 1 ? OrderRule::any : OrderRule::row_major; }
 
   void setup(Context&, const std::vector<Shape>& bottoms) override {
     axis_ = bottoms[0].canonical_axis(params<SoftmaxParameter>().axis());

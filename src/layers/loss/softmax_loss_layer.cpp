@@ -49,14 +49,14 @@ class SoftmaxWithLossLayer : public Layer {
   Arity bottoms() const override { return {weighted_ ? 3 : 2, 3}; }
   Arity tops() const override { return {1, weighted_ ? 2 : 3}; }
   bool is_loss() const override { return true; }
+  LayerTraits traits() const override {
+    return {.order_rule = order_rule_, .half_rule = HalfRule::follows, .reads = {true, false}};
+  }
   bool differentiable(int bottom) const override { return bottom == 0; }
   // An axis before that of the classes counts positions, as the batch does.
   bool independent_along(int bottom, int axis, const std::vector<Shape>&) const override {
     return bottom > 0 || axis == 0 || axis < axis_;
   }
-  OrderRule order_rule() const override { return order_rule_; }
-  HalfRule half_rule() const override { return HalfRule::follows; }
-  BackwardReads reads() const override { return {true, false}; }
 
   void setup(Context& context, const std::vector<Shape>& bottoms) override {
     axis_ = bottoms[0].canonical_axis(softmax().axis());

@@ -11,10 +11,15 @@ namespace crema {
 class BatchNormBase : public Layer {
  public:
   Arity bottoms() const override { return fuses("Sum") ? Arity{2, 2} : Arity{1, 1}; }
-  bool in_place() const override { return true; }
-  OrderRule order_rule() const override { return OrderRule::any_in_32_bits; }
-  HalfRule half_rule() const override { return HalfRule::follows; }
-  BackwardReads reads() const override;
+  LayerTraits traits() const override {
+    return {.in_place = true,
+            .order_rule = OrderRule::any_in_32_bits,
+            .half_rule = HalfRule::follows,
+            .reads = reads(),
+            .recomputes = true,
+            .asks_ranks = settings_.over_ranks};
+  }
+  BackwardReads reads() const;
   Inference infer(const std::vector<Shape>& bottoms) const override;
   Prepared prepare(Context& context, const Preparation& preparation) const override;
   void forward(Context& context, const Forward& pass) const override;
@@ -25,8 +30,6 @@ class BatchNormBase : public Layer {
   // Statistics are those of all images that this rank has, no more and no less: other kernels can
   // compute them, too.
   bool of_own_batch() const { return images_together_ == 0 && !settings_.over_ranks; }
-  bool asks_ranks() const override { return settings_.over_ranks; }
-  bool recomputes() const override { return true; }
   void recompute(Context& context, const Forward& pass) const override;
   void backward(Context& context, const Backward& pass) const override;
   // The kernel's case, and the parameters in its form.

@@ -53,12 +53,14 @@ class BnLayer : public BatchNormBase {
   }
 
   Arity tops() const override { return {1, of_segnet() && !stores() && !infers() ? 3 : 1}; }
-  bool recomputes() const override { return !shows_statistics(); }
-  OrderRule order_rule() const override {
-    return shows_statistics() ? OrderRule::row_major : BatchNormBase::order_rule();
-  }
-  HalfRule half_rule() const override {
-    return shows_statistics() ? HalfRule::never : BatchNormBase::half_rule();
+  LayerTraits traits() const override {
+    LayerTraits traits = BatchNormBase::traits();
+    if (shows_statistics()) {
+      traits.order_rule = OrderRule::row_major;
+      traits.half_rule = HalfRule::never;
+      traits.recomputes = false;
+    }
+    return traits;
   }
 
   Inference infer(const std::vector<Shape>& bottoms) const override {

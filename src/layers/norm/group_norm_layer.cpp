@@ -13,7 +13,11 @@ namespace crema {
 namespace {
 
 class GroupNormLayer : public RowNormBase {
-  OrderRule order_rule() const override { return OrderRule::any; }
+  LayerTraits traits() const override {
+    LayerTraits traits = RowNormBase::traits();
+    traits.order_rule = OrderRule::any;
+    return traits;
+  }
 
   void setup(Context&, const std::vector<Shape>& bottoms) override {
     const GroupNormParameter& p = params<GroupNormParameter>();

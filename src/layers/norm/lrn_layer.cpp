@@ -14,11 +14,13 @@ namespace crema {
 namespace {
 
 class LrnLayer : public Layer {
-  OrderRule order_rule() const override { return OrderRule::any_in_32_bits; }
-  HalfRule half_rule() const override {
+  LayerTraits traits() const override {
+    return {
+        .order_rule = OrderRule::any_in_32_bits, .half_rule = half_rule(), .reads = {true, false}};
+  }
+  HalfRule half_rule() const {
     return window_.across_channels ? HalfRule::follows : HalfRule::never;
   }
-  BackwardReads reads() const override { return {true, false}; }
 
   void setup(Context&, const std::vector<Shape>& bottoms) override {
     const LRNParameter& p = params<LRNParameter>();

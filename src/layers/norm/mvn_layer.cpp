@@ -16,8 +16,9 @@ namespace {
 
 class MVNLayer : public Layer {
   const MVNParameter& p() const { return params<MVNParameter>(); }
-  bool in_place() const override { return true; }
-  BackwardReads reads() const override { return {false, p().normalize_variance()}; }
+  LayerTraits traits() const override {
+    return {.in_place = true, .reads = {false, p().normalize_variance()}};
+  }
 
   int64_t rows(const Shape& x) const {
     return x.count(0, p().across_channels() ? 1 : std::min(2, x.axes()));

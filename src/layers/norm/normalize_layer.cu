@@ -164,9 +164,9 @@ class NormalizeLayer : public Layer {
   bool shared() const { return scaled() && p().channel_shared(); }
   bool absolute() const { return !scaled() && vector_p().normalize_type() == "L1"; }
   Arity tops() const override { return {1, scaled() ? 1 : 2}; }
-  OrderRule order_rule() const override { return OrderRule::any; }
-  HalfRule half_rule() const override { return HalfRule::follows; }
-  BackwardReads reads() const override { return {true, false}; }
+  LayerTraits traits() const override {
+    return {.order_rule = OrderRule::any, .half_rule = HalfRule::follows, .reads = {true, false}};
+  }
 
   void setup(Context&, const std::vector<Shape>& bottoms) override {
     require(bottoms[0].axes() >= 2, "Normalize needs a bottom of 2 axes or more, this one is ",

@@ -9,9 +9,9 @@ namespace crema {
 
 class RowNormBase : public Layer {
  public:
-  bool in_place() const override { return false; }
-  HalfRule half_rule() const override { return HalfRule::follows; }
-  BackwardReads reads() const override { return {true, false}; }
+  LayerTraits traits() const override {
+    return {.in_place = false, .half_rule = HalfRule::follows, .reads = {true, false}};
+  }
 
   Inference infer(const std::vector<Shape>& bottoms) const override {
     const Shape rows{view(bottoms[0], {}).rows};

@@ -32,9 +32,9 @@ struct AxpyBody {
 
 class AxpyLayer : public Layer {
   Arity bottoms() const override { return {3, 3}; }
-  OrderRule order_rule() const override { return OrderRule::any; }
-  HalfRule half_rule() const override { return HalfRule::follows; }
-  BackwardReads reads() const override { return {true, false}; }
+  LayerTraits traits() const override {
+    return {.order_rule = OrderRule::any, .half_rule = HalfRule::follows, .reads = {true, false}};
+  }
 
   Inference infer(const std::vector<Shape>& bottoms) const override {
     const Shape &a = bottoms[0], &x = bottoms[1];

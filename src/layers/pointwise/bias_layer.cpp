@@ -12,7 +12,11 @@ namespace {
 
 class BiasLayer : public BroadcastLayer {
   const BiasParameter& p() const { return params<BiasParameter>(); }
-  BackwardReads reads() const override { return {false, false}; }
+  LayerTraits traits() const override {
+    LayerTraits traits = BroadcastLayer::traits();
+    traits.reads = {false, false};
+    return traits;
+  }
 
   void setup(Context&, const std::vector<Shape>& bottoms) override {
     setup_values(bottoms, p().axis(), p().num_axes(), p().filler());

@@ -61,9 +61,9 @@ struct BroadcastAxes {
 class BroadcastLayer : public Layer {
  public:
   Arity bottoms() const override { return {1, 2}; }
-  bool in_place() const override { return true; }
-  OrderRule order_rule() const override { return axes_.order_rule; }
-  HalfRule half_rule() const override { return HalfRule::follows; }
+  LayerTraits traits() const override {
+    return {.in_place = true, .order_rule = axes_.order_rule, .half_rule = HalfRule::follows};
+  }
   Inference infer(const std::vector<Shape>& bottoms) const override { return {{bottoms[0]}, {}}; }
 
   // Learned values would be a sample's own.

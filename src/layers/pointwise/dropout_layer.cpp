@@ -15,12 +15,14 @@ namespace crema {
 namespace {
 
 class DropoutLayer : public Layer {
-  bool in_place() const override { return true; }
-  OrderRule order_rule() const override { return OrderRule::any; }
-  HalfRule half_rule() const override { return HalfRule::follows; }
+  LayerTraits traits() const override {
+    return {.is_view = !params_.changes(),
+            .in_place = true,
+            .order_rule = OrderRule::any,
+            .half_rule = HalfRule::follows,
+            .reads = {false, false}};
+  }
   Inference infer(const std::vector<Shape>& bottoms) const override { return {{bottoms[0]}, {}}; }
-  bool is_view() const override { return !params_.changes(); }
-  BackwardReads reads() const override { return {false, false}; }
 
   void setup(Context&, const std::vector<Shape>&) override {
     params_ = DropoutParams(params<DropoutParameter>(), training());
@@ -28,7 +30,7 @@ class DropoutLayer : public Layer {
 
   template <typename Pass>
   void run(Context& context, const Pass& pass, const Tensor& x, const Tensor& y) const {
-    if (is_view() && x.raw() == y.raw()) return;
+    if (traits().is_view && x.raw() == y.raw()) return;
     dropout(context, params_.mask(context.random(id(), pass.pass, pass.live_pass), pass.share), x,
             y);
   }

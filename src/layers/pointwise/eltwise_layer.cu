@@ -78,10 +78,13 @@ class EltwiseLayer : public Layer {
   }
 
   Arity bottoms() const override { return {2, -1}; }
-  OrderRule order_rule() const override { return OrderRule::any; }
-  HalfRule half_rule() const override { return HalfRule::follows; }
-  bool in_place() const override { return operation() == EltwiseParameter::SUM; }
-  BackwardReads reads() const override {
+  LayerTraits traits() const override {
+    return {.in_place = operation() == EltwiseParameter::SUM,
+            .order_rule = OrderRule::any,
+            .half_rule = HalfRule::follows,
+            .reads = reads()};
+  }
+  BackwardReads reads() const {
     const bool product = operation() == EltwiseParameter::PROD;
     return {product, product && !p().stable_prod_grad()};
   }

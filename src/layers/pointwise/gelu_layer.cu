@@ -14,8 +14,12 @@ namespace {
 
 class GeluLayer : public PointwiseLayer {
   // The gradient needs x, which y does not determine.
-  bool in_place() const override { return false; }
-  BackwardReads reads() const override { return {true, false}; }
+  LayerTraits traits() const override {
+    LayerTraits traits = PointwiseLayer::traits();
+    traits.in_place = false;
+    traits.reads = {true, false};
+    return traits;
+  }
 
   template <typename Body>
   void with_function(const Body& body) const {

@@ -11,9 +11,9 @@ namespace crema {
 
 class PointwiseLayer : public Layer {
  public:
-  bool in_place() const override { return true; }
-  OrderRule order_rule() const override { return OrderRule::any; }
-  HalfRule half_rule() const override { return HalfRule::follows; }
+  LayerTraits traits() const override {
+    return {.in_place = true, .order_rule = OrderRule::any, .half_rule = HalfRule::follows};
+  }
   Inference infer(const std::vector<Shape>& bottoms) const override { return {{bottoms[0]}, {}}; }
   bool independent_along(int, int, const std::vector<Shape>&) const override { return true; }
 };
@@ -57,8 +57,13 @@ class FunctionLayer : public PointwiseLayer {
 
  public:
   void setup(Context&, const std::vector<Shape>&) override { function(); }
-  bool in_place() const override { return function().from_top(); }
-  BackwardReads reads() const override {
+  LayerTraits traits() const override {
+    LayerTraits traits = PointwiseLayer::traits();
+    traits.in_place = function().from_top();
+    traits.reads = reads();
+    return traits;
+  }
+  BackwardReads reads() const {
     const bool from_top = function().from_top();
     return {!from_top, from_top};
   }

@@ -56,8 +56,12 @@ class PowerLayer : public PointwiseLayer {
   const PowerParameter& p() const { return params<PowerParameter>(); }
   bool constant() const { return p().power() == 0 || p().scale() == 0; }
   bool affine() const { return constant() || p().power() == 1; }
-  bool in_place() const override { return affine(); }
-  BackwardReads reads() const override { return {!affine(), false}; }
+  LayerTraits traits() const override {
+    LayerTraits traits = PointwiseLayer::traits();
+    traits.in_place = affine();
+    traits.reads = {!affine(), false};
+    return traits;
+  }
 
   void forward(Context& context, const Forward& pass) const override {
     const Tensor &x = pass.bottom[0], &y = pass.top[0];

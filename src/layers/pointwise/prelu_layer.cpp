@@ -15,10 +15,10 @@ class PReluLayer : public Layer {
     return shared() || axis != 1;
   }
   bool shared() const { return params<PReLUParameter>().channel_shared(); }
-  OrderRule order_rule() const override { return OrderRule::any; }
-  HalfRule half_rule() const override { return HalfRule::follows; }
+  LayerTraits traits() const override {
+    return {.order_rule = OrderRule::any, .half_rule = HalfRule::follows, .reads = {true, false}};
+  }
   Inference infer(const std::vector<Shape>& bottoms) const override { return {{bottoms[0]}, {}}; }
-  BackwardReads reads() const override { return {true, false}; }
 
   void setup(Context&, const std::vector<Shape>& bottoms) override {
     require(bottoms[0].axes() >= 2,

@@ -24,7 +24,11 @@ struct Relu6Gradient {
 };
 
 class Relu6Layer : public PointwiseLayer {
-  BackwardReads reads() const override { return {false, true}; }
+  LayerTraits traits() const override {
+    LayerTraits traits = PointwiseLayer::traits();
+    traits.reads = {false, true};
+    return traits;
+  }
   void forward(Context& context, const Forward& pass) const override {
     pointwise(context, Relu6{}, pass.top[0], pass.bottom[0]);
   }

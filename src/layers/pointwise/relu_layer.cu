@@ -28,8 +28,12 @@ struct ReluGradient {
 
 class ReluLayer : public PointwiseLayer {
   float slope() const { return params<ReLUParameter>().negative_slope(); }
-  bool in_place() const override { return slope() >= 0; }
-  BackwardReads reads() const override { return {slope() < 0, slope() >= 0}; }
+  LayerTraits traits() const override {
+    LayerTraits traits = PointwiseLayer::traits();
+    traits.in_place = slope() >= 0;
+    traits.reads = {slope() < 0, slope() >= 0};
+    return traits;
+  }
   Edge top_edge() const override { return {.relu = slope() == 0}; }
 
   struct State : LayerState {

@@ -29,8 +29,12 @@ struct KeepFactors {
 
 class ScaleLayer : public BroadcastLayer {
   const ScaleParameter& p() const { return params<ScaleParameter>(); }
-  // x for ds; a second bottom for dx.
-  BackwardReads reads() const override { return {true, false}; }
+  // Backward reads x for ds, and a second bottom for dx.
+  LayerTraits traits() const override {
+    LayerTraits traits = BroadcastLayer::traits();
+    traits.reads = {true, false};
+    return traits;
+  }
 
   void setup(Context&, const std::vector<Shape>& bottoms) override {
     static const FillerParameter one = [] {

@@ -116,8 +116,12 @@ class SpatialDropoutLayer : public PointwiseLayer {
     return axis == 0;
   }
   float ratio() const { return params<SpatialDropoutParameter>().dropout_ratio(); }
-  bool is_view() const override { return !training() || ratio() == 0; }
-  BackwardReads reads() const override { return {false, false}; }
+  LayerTraits traits() const override {
+    LayerTraits traits = PointwiseLayer::traits();
+    traits.is_view = !training() || ratio() == 0;
+    traits.reads = {false, false};
+    return traits;
+  }
 
   void setup(Context&, const std::vector<Shape>& bottoms) override {
     require(ratio() >= 0 && ratio() < 1, "dropout_ratio is ", ratio(),
@@ -129,7 +133,7 @@ class SpatialDropoutLayer : public PointwiseLayer {
 
   template <typename Pass>
   void run(Context& context, const Pass& pass, const Tensor& x, const Tensor& y) const {
-    if (is_view()) return;
+    if (traits().is_view) return;
     const PassRandom random = context.random(id(), pass.pass, pass.live_pass);
     const int64_t first = values_before(pass.share, x.shape().count(0, 2));
     const uint32_t threshold = static_cast<uint32_t>(ratio() * 4294967296.0);

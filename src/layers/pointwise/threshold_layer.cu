@@ -19,8 +19,12 @@ struct Above {
 
 class ThresholdLayer : public PointwiseLayer {
   bool differentiable(int) const override { return false; }
-  HalfRule half_rule() const override { return HalfRule::never; }
-  BackwardReads reads() const override { return {false, false}; }
+  LayerTraits traits() const override {
+    LayerTraits traits = PointwiseLayer::traits();
+    traits.half_rule = HalfRule::never;
+    traits.reads = {false, false};
+    return traits;
+  }
 
   void forward(Context& context, const Forward& pass) const override {
     pointwise(context, Above{params<ThresholdParameter>().threshold()}, pass.top[0],

@@ -17,7 +17,11 @@ class FcnDataLayer : public LoaderLayer, public UsualTops {
   void setup(Context& context, const std::vector<Shape>&) override;
   int64_t records() const override { return images_->size(); }
   std::vector<Shape> usual_tops() const override;
-  bool dynamic() const override { return true; }
+  LayerTraits traits() const override {
+    LayerTraits traits = LoaderLayer::traits();
+    traits.dynamic = true;
+    return traits;
+  }
   // (1, channels, H, W) each, with the largest H and W so far, because a plan for every size would
   // cost more than training. The sizes in a pass are DynamicTops.
   bool reshapes(uint64_t pass) override;

@@ -38,8 +38,7 @@ class AnchorTargetLayer : public Layer {
   Arity tops() const override { return {4, 4}; }
   bool differentiable(int) const override { return false; }
   bool reads_values(int bottom) const override { return bottom == 1 || bottom == 2; }
-  bool works_on_host() const override { return true; }
-  BackwardReads reads() const override { return {false, false}; }
+  LayerTraits traits() const override { return {.reads = {false, false}, .works_on_host = true}; }
 
   void setup(Context&, const std::vector<Shape>&) override {
     const ParamStr given(message());

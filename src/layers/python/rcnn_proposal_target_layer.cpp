@@ -37,9 +37,9 @@ class RcnnProposalTargetLayer : public Layer {
   Arity bottoms() const override { return {2, 2}; }
   Arity tops() const override { return {5, 5}; }
   bool differentiable(int) const override { return false; }
-  bool dynamic() const override { return true; }
-  bool works_on_host() const override { return true; }
-  BackwardReads reads() const override { return {false, false}; }
+  LayerTraits traits() const override {
+    return {.dynamic = true, .reads = {false, false}, .works_on_host = true};
+  }
 
   void setup(Context&, const std::vector<Shape>&) override {
     const ParamStr given(message());

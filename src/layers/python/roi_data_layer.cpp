@@ -44,7 +44,11 @@ constexpr int kTops = 3, kTopsOfFastRcnn = 6;
 class RoiDataLayer : public LoaderLayer, public UsualTops {
  public:
   Arity tops() const override { return {kTops, kTopsOfFastRcnn}; }
-  bool dynamic() const override { return true; }
+  LayerTraits traits() const override {
+    LayerTraits traits = LoaderLayer::traits();
+    traits.dynamic = true;
+    return traits;
+  }
 
   void open(Context& context) override {
     require(

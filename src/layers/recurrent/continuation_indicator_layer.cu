@@ -23,7 +23,7 @@ struct Indicate {
 class ContinuationIndicatorLayer : public Layer, public DividedBatch {
   Arity bottoms() const override { return {0, 1}; }
   bool differentiable(int) const override { return false; }
-  BackwardReads reads() const override { return {false, false}; }
+  LayerTraits traits() const override { return {.reads = {false, false}}; }
   bool reads_values(int) const override { return false; }
 
   void setup(Context& context, const std::vector<Shape>&) override {

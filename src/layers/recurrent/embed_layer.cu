@@ -58,7 +58,7 @@ class EmbedLayer : public Layer {
   const EmbedParameter& p() const { return params<EmbedParameter>(); }
   bool independent_along(int, int, const std::vector<Shape>&) const override { return true; }
   bool differentiable(int) const override { return false; }
-  BackwardReads reads() const override { return {true, false}; }
+  LayerTraits traits() const override { return {.reads = {true, false}}; }
 
   void setup(Context&, const std::vector<Shape>&) override {
     require(p().num_output() > 0,

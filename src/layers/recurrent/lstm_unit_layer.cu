@@ -58,7 +58,7 @@ class LstmUnitLayer : public Layer {
   Arity bottoms() const override { return {3, 3}; }
   Arity tops() const override { return {2, 2}; }
   bool differentiable(int bottom) const override { return bottom < 2; }
-  BackwardReads reads() const override { return {true, false}; }
+  LayerTraits traits() const override { return {.reads = {true, false}}; }
 
   Inference infer(const std::vector<Shape>& bottoms) const override {
     const Shape &c = bottoms[0], &x = bottoms[1], &cont = bottoms[2];

@@ -33,8 +33,9 @@ class MultiHeadAttentionLayer : public Layer {
   const MultiHeadAttentionParameter& p() const { return params<MultiHeadAttentionParameter>(); }
   bool drops() const { return training() && p().dropout_ratio() > 0; }
   Arity bottoms() const override { return {1, 3}; }
-  HalfRule half_rule() const override { return HalfRule::prefers; }
-  BackwardReads reads() const override { return {true, false}; }
+  LayerTraits traits() const override {
+    return {.half_rule = HalfRule::prefers, .reads = {true, false}};
+  }
 
   void setup(Context&, const std::vector<Shape>& bottoms) override {
     require(bottoms.size() != 2,

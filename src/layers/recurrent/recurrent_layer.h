@@ -42,7 +42,7 @@ class RecurrentLayer : public Layer {
   void setup(Context& context, const std::vector<Shape>& bottoms) override;
   Inference infer(const std::vector<Shape>& bottoms) const override;
 
-  BackwardReads reads() const override { return {true, false}; }
+  LayerTraits traits() const override { return {.reads = {true, false}}; }
   // Sizes and kernels of a plan.
   struct State : LayerState {
     Extents x = {};

@@ -64,7 +64,11 @@ class RnnLayer : public RecurrentLayer {
  private:
   int output_weights() const { return hidden_weights_ + 1; }
   int output_bias() const { return hidden_weights_ + 2; }
-  BackwardReads reads() const override { return {true, true}; }
+  LayerTraits traits() const override {
+    LayerTraits traits = RecurrentLayer::traits();
+    traits.reads = {true, true};
+    return traits;
+  }
 
   void setup(Context& context, const std::vector<Shape>& bottoms) override {
     RecurrentLayer::setup(context, bottoms);

@@ -21,7 +21,7 @@ using Op = ReductionParameter;
 class BatchReductionLayer : public Layer {
   const BatchReductionParameter& p() const { return params<BatchReductionParameter>(); }
   const ReductionParameter& reduction() const { return p().reduction_param(); }
-  BackwardReads reads() const override { return {false, false}; }
+  LayerTraits traits() const override { return {.reads = {false, false}}; }
   bool one_group() const {
     return p().level_size() == 0 || (p().level_size() == 1 && p().level(0) == 1);
   }

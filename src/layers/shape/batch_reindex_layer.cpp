@@ -20,8 +20,9 @@ class BatchReindexLayer : public Layer {
 
   Arity bottoms() const override { return {2, 2}; }
   bool differentiable(int bottom) const override { return bottom == 0; }
-  HalfRule half_rule() const override { return HalfRule::follows; }
-  BackwardReads reads() const override { return {true, false}; }
+  LayerTraits traits() const override {
+    return {.half_rule = HalfRule::follows, .reads = {true, false}};
+  }
 
   // The index names positions of the whole axis.
   bool independent_along(int bottom, int axis, const std::vector<Shape>& bottoms) const override {
@@ -69,10 +70,14 @@ class GatherLayer : public BatchReindexLayer {
   bool picks() const { return message().bottom_size() == 2 && message().top_size() == 1; }
   Arity bottoms() const override { return {1, -1}; }
   Arity tops() const override { return {1, -1}; }
-  bool is_view() const override { return message().bottom_size() == 1; }
+  LayerTraits traits() const override {
+    LayerTraits traits = BatchReindexLayer::traits();
+    traits.is_view = message().bottom_size() == 1;
+    traits.half_rule = copies() ? HalfRule::never : HalfRule::follows;
+    return traits;
+  }
   bool differentiable(int bottom) const override { return bottom == 0 || !picks(); }
-  HalfRule half_rule() const override { return copies() ? HalfRule::never : HalfRule::follows; }
-  bool copies() const { return !picks() && !is_view(); }
+  bool copies() const { return !picks() && message().bottom_size() != 1; }
   int axis(const Shape& x) const override {
     return x.canonical_axis(params<GatherParameter>().axis());
   }

@@ -13,10 +13,13 @@ namespace {
 class ConcatLayer : public Layer {
   bool independent_along(int, int, const std::vector<Shape>&) const override { return true; }
   Arity bottoms() const override { return {1, -1}; }
-  OrderRule order_rule() const override { return OrderRule::any; }
-  HalfRule half_rule() const override { return HalfRule::follows; }
-  BackwardReads reads() const override { return {false, false}; }
-  bool concatenates() const override { return true; }
+  LayerTraits traits() const override {
+    return {.concatenates = true,
+            .order_rule = OrderRule::any,
+            .half_rule = HalfRule::follows,
+            .reads = {false, false},
+            .recomputes = true};
+  }
 
   int axis_of(const Shape& bottom) const {
     const ConcatParameter& p = params<ConcatParameter>();
@@ -44,7 +47,6 @@ class ConcatLayer : public Layer {
                   pass.bottom, pass.top[0]);
   }
 
-  bool recomputes() const override { return true; }
   void recompute(Context& context, const Forward& pass) const override { forward(context, pass); }
 
   struct State : LayerState {

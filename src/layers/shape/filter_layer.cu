@@ -39,10 +39,12 @@ class FilterLayer : public Layer {
   Arity tops() const override { return {1, -1}; }
   int items() const { return message().bottom_size() - 1; }
   bool differentiable(int bottom) const override { return bottom >= 0 && bottom < items(); }
-  bool dynamic() const override { return true; }
-  OrderRule order_rule() const override { return OrderRule::any; }
-  HalfRule half_rule() const override { return HalfRule::follows; }
-  BackwardReads reads() const override { return {false, false}; }
+  LayerTraits traits() const override {
+    return {.dynamic = true,
+            .order_rule = OrderRule::any,
+            .half_rule = HalfRule::follows,
+            .reads = {false, false}};
+  }
 
   Inference infer(const std::vector<Shape>& bottoms) const override {
     require(message().top_size() == items(), "there are ", items(),

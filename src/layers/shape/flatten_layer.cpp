@@ -10,8 +10,7 @@ namespace crema {
 namespace {
 
 class FlattenLayer : public Layer {
-  bool is_view() const override { return true; }
-  BackwardReads reads() const override { return {false, false}; }
+  LayerTraits traits() const override { return {.is_view = true, .reads = {false, false}}; }
 
   Inference infer(const std::vector<Shape>& bottoms) const override {
     const Shape& x = bottoms[0];

@@ -12,7 +12,11 @@ namespace {
 
 class FlipLayer : public StridedCopyLayer {
   const FlipParameter& p() const { return params<FlipParameter>(); }
-  OrderRule order_rule() const override { return OrderRule::any; }
+  LayerTraits traits() const override {
+    LayerTraits traits = StridedCopyLayer::traits();
+    traits.order_rule = OrderRule::any;
+    return traits;
+  }
 
   Inference infer(const std::vector<Shape>& bottoms) const override {
     require(bottoms[0].axes() == 4, "Flip takes images (N, C, H, W), but the bottom is ",

@@ -13,7 +13,7 @@ namespace {
 class ParameterLayer : public Layer {
   const ParameterParameter& p() const { return params<ParameterParameter>(); }
   Arity bottoms() const override { return {0, 0}; }
-  BackwardReads reads() const override { return {false, false}; }
+  LayerTraits traits() const override { return {.reads = {false, false}}; }
   Shape shape() const {
     return Shape(std::vector<int64_t>(p().shape().dim().begin(), p().shape().dim().end()));
   }

@@ -60,7 +60,7 @@ class ReductionLayer : public Layer {
   const ReductionParameter& p() const { return params<ReductionParameter>(); }
   Op::ReductionOp op() const { return p().operation(); }
   bool reads_x() const { return op() == Op::ASUM || op() == Op::SUMSQ; }
-  BackwardReads reads() const override { return {reads_x(), false}; }
+  LayerTraits traits() const override { return {.reads = {reads_x(), false}}; }
   int axis(const Shape& x) const { return x.axes() == 0 ? 0 : x.canonical_axis(p().axis()); }
 
   Inference infer(const std::vector<Shape>& bottoms) const override {

@@ -9,8 +9,9 @@ namespace {
 
 class ReorderLayer : public Layer {
  public:
-  OrderRule order_rule() const override { return OrderRule::any; }
-  BackwardReads reads() const override { return {false, false}; }
+  LayerTraits traits() const override {
+    return {.order_rule = OrderRule::any, .reads = {false, false}};
+  }
   Inference infer(const std::vector<Shape>& bottoms) const override { return {bottoms, {}}; }
   void forward(Context& context, const Forward& pass) const override {
     reorder(context, pass.bottom[0], pass.top[0]);

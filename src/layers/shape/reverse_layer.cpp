@@ -13,7 +13,11 @@ class ReverseLayer : public StridedCopyLayer {
   bool independent_along(int, int axis, const std::vector<Shape>& bottoms) const override {
     return axis != this->axis(bottoms[0]);
   }
-  OrderRule order_rule() const override { return OrderRule::any; }
+  LayerTraits traits() const override {
+    LayerTraits traits = StridedCopyLayer::traits();
+    traits.order_rule = OrderRule::any;
+    return traits;
+  }
 
   int axis(const Shape& x) const { return x.canonical_axis(params<ReverseParameter>().axis()); }
 

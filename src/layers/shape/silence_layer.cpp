@@ -10,7 +10,7 @@ namespace {
 class SilenceLayer : public Layer {
   Arity bottoms() const override { return {1, -1}; }
   Arity tops() const override { return {0, 0}; }
-  BackwardReads reads() const override { return {false, false}; }
+  LayerTraits traits() const override { return {.reads = {false, false}}; }
   bool reads_values(int) const override { return false; }
   Inference infer(const std::vector<Shape>&) const override { return {}; }
 

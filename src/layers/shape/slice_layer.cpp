@@ -14,9 +14,9 @@ namespace {
 
 class SliceLayer : public Layer {
   Arity tops() const override { return {1, -1}; }
-  OrderRule order_rule() const override { return OrderRule::any; }
-  HalfRule half_rule() const override { return HalfRule::follows; }
-  BackwardReads reads() const override { return {false, false}; }
+  LayerTraits traits() const override {
+    return {.order_rule = OrderRule::any, .half_rule = HalfRule::follows, .reads = {false, false}};
+  }
   bool independent_along(int, int axis, const std::vector<Shape>& bottoms) const override {
     return axis != axis_of(bottoms[0]);
   }

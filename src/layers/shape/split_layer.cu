@@ -15,9 +15,9 @@ namespace {
 class SplitLayer : public Layer {
   bool independent_along(int, int, const std::vector<Shape>&) const override { return true; }
   Arity tops() const override { return {1, -1}; }
-  OrderRule order_rule() const override { return OrderRule::any; }
-  HalfRule half_rule() const override { return HalfRule::follows; }
-  BackwardReads reads() const override { return {false, false}; }
+  LayerTraits traits() const override {
+    return {.order_rule = OrderRule::any, .half_rule = HalfRule::follows, .reads = {false, false}};
+  }
 
   Inference infer(const std::vector<Shape>& bottoms) const override {
     return {std::vector<Shape>(message().top_size(), bottoms[0]), {}};

@@ -9,8 +9,9 @@ namespace crema {
 
 class StridedCopyLayer : public Layer {
  public:
-  HalfRule half_rule() const override { return HalfRule::follows; }
-  BackwardReads reads() const override { return {false, false}; }
+  LayerTraits traits() const override {
+    return {.half_rule = HalfRule::follows, .reads = {false, false}};
+  }
   void forward(Context& context, const Forward& pass) const override {
     strided_copy(context, moves(pass.bottom[0], pass.top[0]), pass.bottom[0], pass.top[0]);
   }

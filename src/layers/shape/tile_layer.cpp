@@ -12,7 +12,11 @@ namespace {
 class TileLayer : public StridedCopyLayer {
   bool independent_along(int, int, const std::vector<Shape>&) const override { return true; }
   const TileParameter& p() const { return params<TileParameter>(); }
-  OrderRule order_rule() const override { return OrderRule::any; }
+  LayerTraits traits() const override {
+    LayerTraits traits = StridedCopyLayer::traits();
+    traits.order_rule = OrderRule::any;
+    return traits;
+  }
 
   void setup(Context&, const std::vector<Shape>&) override {
     require(p().tiles() > 0, "tiles is ", p().tiles(), ", but must be at least 1: tile_param { ",

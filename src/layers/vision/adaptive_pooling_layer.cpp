@@ -16,9 +16,9 @@ namespace {
 class AdaptivePoolingLayer : public Layer {
   const AdaptivePoolingParameter& p() const { return params<AdaptivePoolingParameter>(); }
   bool largest() const { return p().pool() == AdaptivePoolingParameter::MAX; }
-  OrderRule order_rule() const override { return OrderRule::any; }
-  HalfRule half_rule() const override { return HalfRule::follows; }
-  BackwardReads reads() const override { return {false, false}; }
+  LayerTraits traits() const override {
+    return {.order_rule = OrderRule::any, .half_rule = HalfRule::follows, .reads = {false, false}};
+  }
 
   void setup(Context&, const std::vector<Shape>&) override {
     require(p().has_output_h() == p().has_output_w(),

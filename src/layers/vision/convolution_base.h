@@ -16,10 +16,13 @@ class ConvolutionBase : public Layer {
   Arity bottoms() const override { return {1, -1}; }
   Arity tops() const override { return {1, -1}; }
   bool as_many_tops_as_bottoms() const override { return true; }
-  OrderRule order_rule() const override;
-  HalfRule half_rule() const override;
+  LayerTraits traits() const override {
+    return {
+        .order_rule = order_rule(), .half_rule = half_rule(), .reads = {true, relu_.has_value()}};
+  }
+  OrderRule order_rule() const;
+  HalfRule half_rule() const;
   int64_t padded_channels(DType storage) const override;
-  BackwardReads reads() const override { return {true, relu_.has_value()}; }
   Edge top_edge() const override { return {.relu = relu_ == 0.f}; }
   void setup(Context& context, const std::vector<Shape>& bottoms) override;
   Inference infer(const std::vector<Shape>& bottoms) const override;

@@ -13,7 +13,11 @@ namespace {
 class CropLayer : public StridedCopyLayer {
   const CropParameter& p() const { return params<CropParameter>(); }
   Arity bottoms() const override { return {2, 2}; }
-  OrderRule order_rule() const override { return OrderRule::any; }
+  LayerTraits traits() const override {
+    LayerTraits traits = StridedCopyLayer::traits();
+    traits.order_rule = OrderRule::any;
+    return traits;
+  }
   bool differentiable(int bottom) const override { return bottom == 0; }
   bool reads_values(int bottom) const override { return bottom == 0; }
 

@@ -101,7 +101,7 @@ struct OffsetsGradient {
 class DeformableConvolutionLayer : public Layer {
   const ConvolutionParameter& p() const { return params<ConvolutionParameter>(); }
   Arity bottoms() const override { return {2, 2}; }
-  BackwardReads reads() const override { return {true, false}; }
+  LayerTraits traits() const override { return {.reads = {true, false}}; }
 
   void setup(Context&, const std::vector<Shape>& bottoms) override {
     const Shape& x = bottoms[0];

@@ -122,8 +122,9 @@ struct SumPatches {
 };
 
 class Im2colLayer : public Layer {
-  HalfRule half_rule() const override { return HalfRule::follows; }
-  BackwardReads reads() const override { return {false, false}; }
+  LayerTraits traits() const override {
+    return {.half_rule = HalfRule::follows, .reads = {false, false}};
+  }
 
   void setup(Context&, const std::vector<Shape>& bottoms) override {
     spatial_ = spatial_params(params<ConvolutionParameter>(), bottoms[0]);

@@ -32,7 +32,7 @@ class InnerProductLayer : public Layer {
  private:
   Arity bottoms() const override { return {1, takes_weights_ ? 3 : 1}; }
   // If samples are images, the weights' columns are stored in their order.
-  OrderRule order_rule() const override {
+  OrderRule order_rule() const {
     return axis_ == 1 && !transposed_ && !normalized_ && !given_ ? OrderRule::any
                                                                  : OrderRule::row_major;
   }
@@ -40,10 +40,10 @@ class InnerProductLayer : public Layer {
   bool independent_along(int bottom, int axis, const std::vector<Shape>&) const override {
     return bottom == 0 && axis < axis_;
   }
-  HalfRule half_rule() const override {
-    return normalized_ || given_ ? HalfRule::never : HalfRule::prefers;
+  HalfRule half_rule() const { return normalized_ || given_ ? HalfRule::never : HalfRule::prefers; }
+  LayerTraits traits() const override {
+    return {.order_rule = order_rule(), .half_rule = half_rule(), .reads = {true, relu_.on}};
   }
-  BackwardReads reads() const override { return {true, relu_.on}; }
   Edge top_edge() const override {
     return {.relu = relu_.on && relu_.slope == 0, .relu_factor = dropout_.factor};
   }
@@ -214,8 +214,8 @@ class InnerProductLayer : public Layer {
     if (!dw) return bottom();
     const auto weights = [&] {
       if (!masks) fused = begin();
-      kernel.backward_weights(context, pass.bottom[0], g, dw, fused.db, pass.accumulate[0],
-                               adds_db, pass.side_workspace);
+      kernel.backward_weights(context, pass.bottom[0], g, dw, fused.db, pass.accumulate[0], adds_db,
+                              pass.side_workspace);
     };
     context.on_side_stream(pass.side_stream, weights, bottom);
   }

@@ -20,9 +20,9 @@ class BilinearLayer : public Layer {
   Arity bottoms() const override { return {1, 2}; }
   bool differentiable(int bottom) const override { return bottom == 0; }
   bool reads_values(int bottom) const override { return bottom == 0; }
-  OrderRule order_rule() const override { return OrderRule::any; }
-  HalfRule half_rule() const override { return HalfRule::follows; }
-  BackwardReads reads() const override { return {false, false}; }
+  LayerTraits traits() const override {
+    return {.order_rule = OrderRule::any, .half_rule = HalfRule::follows, .reads = {false, false}};
+  }
 
   Inference infer(const std::vector<Shape>& bottoms) const override {
     const Shape& x = bottoms[0];

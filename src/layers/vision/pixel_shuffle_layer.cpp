@@ -12,7 +12,11 @@ namespace {
 
 class PixelShuffleLayer : public StridedCopyLayer {
   int64_t factor() const { return params<PixelShuffleParameter>().upscale_factor(); }
-  OrderRule order_rule() const override { return OrderRule::any; }
+  LayerTraits traits() const override {
+    LayerTraits traits = StridedCopyLayer::traits();
+    traits.order_rule = OrderRule::any;
+    return traits;
+  }
 
   Inference infer(const std::vector<Shape>& bottoms) const override {
     const Shape& x = bottoms[0];

@@ -93,12 +93,15 @@ class PoolingLayer : public Layer {
  private:
   const PoolingParameter& p() const { return params<PoolingParameter>(); }
   Arity tops() const override { return {1, p().pool() == PoolingParameter::MAX ? 2 : 1}; }
-  OrderRule order_rule() const override { return OrderRule::any; }
+  LayerTraits traits() const override {
+    return {.order_rule = OrderRule::any,
+            .half_rule = half_rule(),
+            .reads = {method_ == PoolMethod::stochastic_test, false}};
+  }
   // 16 bits cannot hold the indices of a mask.
-  HalfRule half_rule() const override {
+  HalfRule half_rule() const {
     return message().top_size() > 1 ? HalfRule::never : HalfRule::follows;
   }
-  BackwardReads reads() const override { return {method_ == PoolMethod::stochastic_test, false}; }
   Edge bottom_edge(int) const override {
     return {.relu = method_ == PoolMethod::max && !many_axes_};
   }

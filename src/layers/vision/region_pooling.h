@@ -12,9 +12,9 @@ class RoiPoolingBase : public Layer {
  public:
   Arity bottoms() const override { return {2, 2}; }
   bool differentiable(int bottom) const override { return bottom == 0; }
-  OrderRule order_rule() const override { return order_rule_; }
-  HalfRule half_rule() const override { return HalfRule::follows; }
-  BackwardReads reads() const override { return {false, false}; }
+  LayerTraits traits() const override {
+    return {.order_rule = order_rule_, .half_rule = HalfRule::follows, .reads = {false, false}};
+  }
 
   void setup(Context&, const std::vector<Shape>& bottoms) override {
     // RoIs must be stored row by row whatever the order of the map.

@@ -24,7 +24,7 @@ class SpatialTransformerLayer : public Layer {
   const SpatialTransformerParameter& p() const { return params<SpatialTransformerParameter>(); }
   Arity bottoms() const override { return {2, 2}; }
   bool differentiable(int bottom) const override { return bottom == 1 || p().to_compute_du(); }
-  BackwardReads reads() const override { return {true, false}; }
+  LayerTraits traits() const override { return {.reads = {true, false}}; }
 
   void setup(Context&, const std::vector<Shape>&) override {
     require(p().transform_type() == "affine", "transform_type is \"", p().transform_type(),

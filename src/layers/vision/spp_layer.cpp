@@ -23,9 +23,11 @@ class SPPLayer : public Layer {
   const SPPParameter& p() const { return params<SPPParameter>(); }
   int levels() const { return static_cast<int>(p().pyramid_height()); }
   // The levels are pooled in the order of x; y has one row per image.
-  OrderRule order_rule() const override { return OrderRule::any; }
-  HalfRule half_rule() const override { return HalfRule::follows; }
-  BackwardReads reads() const override { return {method() == PoolMethod::stochastic_test, false}; }
+  LayerTraits traits() const override {
+    return {.order_rule = OrderRule::any,
+            .half_rule = HalfRule::follows,
+            .reads = {method() == PoolMethod::stochastic_test, false}};
+  }
 
   void setup(Context&, const std::vector<Shape>&) override {
     require(levels() >= 1 && levels() <= 16, "pyramid_height is ", levels(),

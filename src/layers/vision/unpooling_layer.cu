@@ -61,12 +61,13 @@ class UnpoolingLayer : public Layer {
   const UnpoolingParameter& p() const { return params<UnpoolingParameter>(); }
   Arity bottoms() const override { return {1, 2}; }
   bool differentiable(int bottom) const override { return bottom == 0; }
-  HalfRule half_rule() const override { return HalfRule::follows; }
+  LayerTraits traits() const override {
+    return {.order_rule = order_rule(), .half_rule = HalfRule::follows, .reads = {masked_, false}};
+  }
   // Windows are scattered and gathered in row-major order.
-  OrderRule order_rule() const override {
+  OrderRule order_rule() const {
     return keeps_one() && message().bottom_size() == 2 ? OrderRule::any : OrderRule::row_major;
   }
-  BackwardReads reads() const override { return {masked_, false}; }
   bool keeps_one() const { return p().unpool() == UnpoolingParameter::MAX; }
   bool mean() const { return p().unpool() == UnpoolingParameter::AVE; }
 

@@ -19,8 +19,12 @@ class UpsampleLayer : public StridedCopyLayer {
   const UpsampleParameter& p() const { return params<UpsampleParameter>(); }
   Arity bottoms() const override { return {1, 2}; }
   bool differentiable(int bottom) const override { return bottom == 0; }
-  OrderRule order_rule() const override { return OrderRule::any; }
-  BackwardReads reads() const override { return {masked_, false}; }
+  LayerTraits traits() const override {
+    LayerTraits traits = StridedCopyLayer::traits();
+    traits.order_rule = OrderRule::any;
+    traits.reads = {masked_, false};
+    return traits;
+  }
   int64_t scale_h() const { return p().has_scale_h() ? p().scale_h() : p().scale(); }
   int64_t scale_w() const { return p().has_scale_w() ? p().scale_w() : p().scale(); }
 

@@ -78,7 +78,7 @@ Dependence of_bottoms(const Node& node, const std::vector<Dependence>& all,
     const Dependence& bottom = all[node.bottoms[j]];
     if (!bottom.on_batch || !node.layer->reads_values(static_cast<int>(j)) || found.mixed())
       continue;
-    const bool independent = bottom.has_parts() && (node.layer->is_view() ||
+    const bool independent = bottom.has_parts() && (node.layer->traits().is_view ||
                                                     node.layer->independent_along(
                                                         static_cast<int>(j), bottom.axis, bottoms));
     found = {true, independent ? bottom.axis : -1, bottom.mixed() ? bottom.mixer : &node};
@@ -100,7 +100,7 @@ std::vector<Dependence> dependences(const Graph& graph) {
       const int axis = doubled_axis(now[top], tops[j]);
       // A view has the elements of a sample together only if as many others come before them.
       const bool together =
-          axis < 0 || !node.layer->is_view() ||
+          axis < 0 || !node.layer->traits().is_view ||
           now[top].count(0, axis) == now[node.bottoms[0]].count(0, std::max(bottoms.axis, 0));
       if (bottoms.on_batch || axis >= 0)
         all[top] = {true, !bottoms.mixed() && together ? axis : -1,
@@ -166,13 +166,13 @@ void check_shared(const Graph& graph, const Node& node, const Value& loss, LossP
 void check_unread(const Graph& graph, const Node& node, int id) {
   const auto reads = [&](const Node& reader) {
     for (size_t j = 0; j < reader.bottoms.size(); ++j) {
-      if (reader.bottoms[j] == id && reader.backward && reader.layer->reads().bottom_at(j))
+      if (reader.bottoms[j] == id && reader.backward && reader.layer->traits().reads.bottom_at(j))
         return true;
     }
     return false;
   };
   // A Python layer keeps what it wrote for its backward.
-  const bool own = node.layer->reads().top && !python_object(*node.layer);
+  const bool own = node.layer->traits().reads.top && !python_object(*node.layer);
   const bool read =
       (node.backward && own) || std::any_of(graph.nodes.begin(), graph.nodes.end(), reads);
   require(!read, "\"", graph.values[id].blob,

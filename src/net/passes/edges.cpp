@@ -46,7 +46,7 @@ class ReluEdges {
   void find_source(PlanNode& node) {
     const float first = node.bottoms.empty() ? 0.f : from_relu_[node.bottoms[0]];
     const auto like_first = [&](int value) { return from_relu_[value] == first; };
-    const bool passes_on = node.tops.size() == 1 && node.layer->concatenates() &&
+    const bool passes_on = node.tops.size() == 1 && node.layer->traits().copies_elements() &&
                            std::all_of(node.bottoms.begin(), node.bottoms.end(), like_first);
     const Edge top = node.layer->top_edge();
     if (!node.tops.empty())
@@ -62,8 +62,9 @@ class ReluEdges {
   void hand_on(PlanNode& node) {
     for (size_t j = 0; j < node.bottoms.size(); ++j) {
       if (!node.backward || !node.propagate[j]) continue;
-      const bool through =
-          node.edges.bottom.relu ? j == 0 : node.layer->concatenates() && taken_[node.tops[0]];
+      const bool through = node.edges.bottom.relu
+                               ? j == 0
+                               : node.layer->traits().copies_elements() && taken_[node.tops[0]];
       if (!through) taken_[node.bottoms[j]] = false;
     }
     node.edges.top.relu = node.backward && node.layer->top_edge().relu && taken_[node.tops[0]];

@@ -30,7 +30,7 @@ class Formatter {
     const auto readers = readers_of(plan_);
     std::vector<int> replaced(plan_.values.size(), -1);
     for (const PlanNode& node : plan_.nodes) {
-      if (!node.layer->makes_any_format() || readers[node.tops[0]].size() != 1) continue;
+      if (!node.layer->traits().makes_any_format || readers[node.tops[0]].size() != 1) continue;
       PlanValue& made = plan_.values[node.tops[0]];
       const PlanNode& reader = plan_.nodes[readers[node.tops[0]][0].first];
       if (reader.message.type() != "Reorder" || reader.propagate[0] || made.output ||
@@ -55,7 +55,7 @@ class Formatter {
   }
 
   Order order_for(const PlanNode& node) const {
-    switch (node.layer->order_rule()) {
+    switch (node.layer->traits().order_rule) {
       case OrderRule::row_major:
         return Order::row_major;
       case OrderRule::prefers_channels_last:
@@ -79,7 +79,7 @@ class Formatter {
     for (const int id : node.tops) {
       if (plan_.values[id].loss_weight != 0 && !node.layer->is_loss()) return real;
     }
-    switch (node.layer->is_view() ? HalfRule::follows : node.layer->half_rule()) {
+    switch (node.layer->traits().is_view ? HalfRule::follows : node.layer->traits().half_rule) {
       case HalfRule::never:
         return real;
       case HalfRule::prefers:

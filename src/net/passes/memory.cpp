@@ -55,7 +55,7 @@ class MemoryPlanner {
 
   void place_contents(int i) {
     PlanNode& node = plan_.nodes[i];
-    const bool keeps = node.layer->keeps_tops();
+    const bool keeps = node.layer->traits().keeps_tops;
     for (size_t j = 0; j < node.tops.size(); ++j) {
       PlanValue& top = plan_.values[node.tops[j]];
       const Reads reads = reads_of(plan_, readers_, node.tops[j]);
@@ -98,8 +98,8 @@ class MemoryPlanner {
 
   bool shares_bottom(const PlanNode& node, int i, const PlanValue& top) const {
     if (node.bottoms.empty() || node.stale) return false;
-    if (node.layer->is_view()) return true;
-    if (!node.layer->in_place() || !reuse() || top.top != 0) return false;
+    if (node.layer->traits().is_view) return true;
+    if (!node.layer->traits().in_place || !reuse() || top.top != 0) return false;
     const PlanValue& bottom = plan_.values[node.bottoms[0]];
     const Storage& storage = plan_.storages[bottom.storage];
     return !storage.persistent && bottom.bytes() == top.bytes() && bottom.order == top.order &&
@@ -181,8 +181,8 @@ class MemoryPlanner {
   int shared_diff(const PlanNode& node, int id) const {
     const PlanValue& bottom = plan_.values[id];
     const PlanValue& top = plan_.values[node.tops[0]];
-    const bool view = node.layer->is_view();
-    if (!view && !(node.layer->in_place() && reuse())) return -1;
+    const bool view = node.layer->traits().is_view;
+    if (!view && !(node.layer->traits().in_place && reuse())) return -1;
     // With keep_blobs gradients are shown, and the bottom's sum is not the top's gradient.
     if (plan_.options.keep_blobs && readers_[id].size() > 1) return -1;
     if (plan_.storages[top.diff_storage].persistent || top.bytes() != bottom.bytes()) return -1;

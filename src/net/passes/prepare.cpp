@@ -43,14 +43,16 @@ void prepare_node(Context& context, Plan& plan, PlanNode& node) {
   context.chosen.clear();
   node.prepared = node.layer->prepare(context, node.preparation);
   node.chosen = std::move(context.chosen);
-  node.reads = node.prepared.reads.value_or(node.layer->reads());
+  const LayerTraits traits = node.layer->traits();
+  node.reads = node.prepared.reads.value_or(traits.reads);
+  node.is_view = traits.is_view;
   node.saved = node.layer->infer(node.preparation.bottoms).saved;
   node.saved.insert(node.saved.end(), node.prepared.saved.begin(), node.prepared.saved.end());
   plan.workspace_bytes = std::max(plan.workspace_bytes, node.prepared.workspace);
   if (!node.shapes.depends_on_dynamic) return;
   at_layer(node.place, [&] {
     require(
-        !node.layer->asks_ranks(),
+        !traits.asks_ranks,
         "sync_bn needs a batch on every rank, but the shapes here depend on the data, and a rank "
         "may have nothing: leave sync_bn out");
   });

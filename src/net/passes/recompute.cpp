@@ -62,7 +62,7 @@ class Chooser {
   std::vector<Candidate> find(size_t minimum) const {
     std::vector<Candidate> found;
     for (const PlanNode& producer : plan_.nodes) {
-      if (!producer.layer->recomputes() || !producer.backward || producer.tops.size() != 1)
+      if (!producer.layer->traits().recomputes || !producer.backward || producer.tops.size() != 1)
         continue;
       const int id = producer.tops[0];
       const size_t bytes = plan_.values[id].bytes();
@@ -85,7 +85,7 @@ class Chooser {
 
   bool has_view(int id) const {
     return std::any_of(readers_[id].begin(), readers_[id].end(), [&](const auto& reader) {
-      return plan_.nodes[reader.first].layer->is_view();
+      return plan_.nodes[reader.first].layer->traits().is_view;
     });
   }
 
@@ -105,7 +105,7 @@ class Chooser {
   double traffic() const {
     double bytes = 0;
     for (const PlanNode& node : plan_.nodes) {
-      if (node.layer->is_view()) continue;
+      if (node.layer->traits().is_view) continue;
       for (size_t j = 0; j < node.bottoms.size(); ++j) {
         const int times =
             1 + (node.backward && node.reads.bottom_at(j)) + (node.backward && node.propagate[j]);

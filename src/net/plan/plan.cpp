@@ -35,7 +35,7 @@ Plan::Plan(Context& context, const Graph& graph, const PlanOptions& wanted)
 void Plan::count_host_nodes() {
   host_nodes = 0;
   for (size_t i = 0; i < nodes.size(); ++i) {
-    if (nodes[i].layer->works_on_host()) host_nodes = i + 1;
+    if (nodes[i].layer->traits().works_on_host) host_nodes = i + 1;
   }
 }
 

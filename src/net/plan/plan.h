@@ -76,10 +76,10 @@ struct NodeEdges {
   std::vector<int> statistics_makers;  // for each bottom the node that may compute them; or -1
 };
 
-// Shapes that change from pass to pass, because some layer is Layer::dynamic(). Filled by
+// Shapes that change from pass to pass, because some layer is dynamic (LayerTraits). Filled by
 // mark_dynamic_shapes(), changed by apply_dynamic_shapes() in each pass.
 struct NodeShapes {
-  bool dynamic = false;             // Layer::dynamic()
+  bool dynamic = false;             // as its LayerTraits say
   bool depends_on_dynamic = false;  // a node before it is dynamic: its bottoms' shapes change
   // Has nothing to compute in this pass: its tops, or their inputs, are empty. The tops are then
   // zero, and so are its gradients.
@@ -114,7 +114,8 @@ struct PlanNode : Node {
   Preparation preparation;
   Prepared prepared;
   std::vector<std::string> chosen;  // names of the implementations chosen for its kernels
-  BackwardReads reads;              // those of prepared, or Layer::reads()
+  BackwardReads reads;              // those of prepared, or of its LayerTraits
+  bool is_view = false;             // as its LayerTraits say, for passes
   std::vector<TensorSpec> saved;    // those of Layer::infer(), then those of prepared
 
   // Before its backward; from choose_recomputed().

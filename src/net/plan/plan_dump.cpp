@@ -68,8 +68,8 @@ class Dump {
   }
 
   std::string runs_on(const PlanNode& node) const {
-    if (node.layer->is_view()) return "a view: nothing is computed";
-    if (node.layer->works_on_host()) return "on the host";
+    if (node.layer->traits().is_view) return "a view: nothing is computed";
+    if (node.layer->traits().works_on_host) return "on the host";
     return node.chosen.empty() ? "own" : join(node.chosen, ", ");
   }
 

@@ -9,7 +9,7 @@ void Plan::mark_dynamic_shapes() {
   std::vector<bool> varies(values.size(), false);
   for (PlanNode& node : nodes) {
     if (node.stale) continue;
-    node.shapes.dynamic = node.layer->dynamic();
+    node.shapes.dynamic = node.layer->traits().dynamic;
     for (int id : node.bottoms) {
       node.shapes.depends_on_dynamic = node.shapes.depends_on_dynamic || varies[id];
       node.shapes.bottoms.push_back(values[id].shape);
@@ -80,7 +80,8 @@ bool Plan::update_shapes(Context& context, PlanNode& node) {
       values[node.tops[j]].shape = tops[j];
       empty = empty && tops[j].count() == 0;
     }
-    node.shapes.idle = empty || (bottoms[0].count() == 0 && !node.layer->concatenates());
+    node.shapes.idle =
+        empty || (bottoms[0].count() == 0 && !node.layer->traits().copies_elements());
     if (node.shapes.idle) return true;
   }
   if (bottoms == p.bottoms) return true;

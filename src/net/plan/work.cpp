@@ -22,13 +22,13 @@ double multiply_adds(const Layer& layer, const Preparation& preparation) {
 }  // namespace
 
 Work forward_work(const Layer& layer, const Preparation& preparation, const Forward& f) {
-  if (layer.is_view() || layer.keeps_tops()) return {};
+  if (layer.traits().is_view || layer.traits().keeps_tops) return {};
   return {2 * multiply_adds(layer, preparation),
           bytes_of(f.bottom) + bytes_of(f.top) + bytes_of(f.parameters) + bytes_of(f.saved)};
 }
 
 Work backward_work(const Layer& layer, const Preparation& preparation, const Backward& b) {
-  if (layer.is_view()) return {};
+  if (layer.traits().is_view) return {};
   const bool data = std::any_of(b.bottom_diff.begin(), b.bottom_diff.end(),
                                 [](const Tensor& diff) { return static_cast<bool>(diff); });
   const bool weights = !b.parameter_diff.empty() && b.parameter_diff[0];

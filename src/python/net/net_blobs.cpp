@@ -13,7 +13,7 @@ namespace py = pybind11;
 
 // A Python layer keeps its own state.
 bool is_filled_outside(const Node& node) {
-  return node.layer->keeps_tops() && !python_object(*node.layer);
+  return node.layer->traits().keeps_tops && !python_object(*node.layer);
 }
 
 // The net's plan, with the inputs in the memory that outlives it.

@@ -67,7 +67,7 @@ std::optional<NotFinite> DivergenceGuard::find(int64_t iteration) {
   // Each rank would end its passes somewhere else.
   const std::vector<Node>& nodes = run_.net.graph().nodes;
   if (std::any_of(nodes.begin(), nodes.end(),
-                  [](const Node& node) { return node.layer->asks_ranks(); }))
+                  [](const Node& node) { return node.layer->traits().asks_ranks; }))
     return std::nullopt;
   if (run_.debug) run_.debug->enable(false);  // a net has one observer
   const int iter_size = run_.file.solver.iter_size();

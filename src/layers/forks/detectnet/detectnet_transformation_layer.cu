@@ -48,7 +48,7 @@ class DetectNetTransformationLayer : public Layer {
   Arity bottoms() const override { return {2, 2}; }
   Arity tops() const override { return {2, 2}; }
   bool differentiable(int) const override { return false; }
-  BackwardReads reads() const override { return {false, false}; }
+  LayerTraits traits() const override { return {.reads = {false, false}}; }
 
   void setup(Context&, const std::vector<Shape>&) override {
     const DetectNetAugmentationParameter& a = params<DetectNetAugmentationParameter>();

@@ -124,7 +124,7 @@ class CorrelationLayer : public Layer {
  private:
   const CorrelationParameter& p() const { return params<CorrelationParameter>(); }
   Arity bottoms() const override { return {2, 2}; }
-  BackwardReads reads() const override { return {true, false}; }
+  LayerTraits traits() const override { return {.reads = {true, false}}; }
 
   void setup(Context&, const std::vector<Shape>&) override {
     require(p().kernel_size() % 2 == 1, "kernel_size is ", p().kernel_size(),

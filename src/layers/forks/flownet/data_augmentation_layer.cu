@@ -32,7 +32,7 @@ struct MiddleBody {
 class DataAugmentationLayer : public Layer {
   const AugmentationParameter& p() const { return params<AugmentationParameter>(); }
   bool differentiable(int) const override { return false; }
-  BackwardReads reads() const override { return {false, false}; }
+  LayerTraits traits() const override { return {.reads = {false, false}}; }
   int64_t height(const Shape& x) const { return p().crop_height() ? p().crop_height() : x[2]; }
   int64_t width(const Shape& x) const { return p().crop_width() ? p().crop_width() : x[3]; }
 

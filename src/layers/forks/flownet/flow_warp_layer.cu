@@ -77,7 +77,7 @@ struct WarpFlowGradient {
 
 class FlowWarpLayer : public Layer {
   Arity bottoms() const override { return {2, 2}; }
-  BackwardReads reads() const override { return {true, false}; }
+  LayerTraits traits() const override { return {.reads = {true, false}}; }
 
   Inference infer(const std::vector<Shape>& bottoms) const override {
     const Shape &x = bottoms[0], &flow = bottoms[1];

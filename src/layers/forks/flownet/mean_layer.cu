@@ -39,7 +39,7 @@ class MeanLayer : public Layer {
   Arity bottoms() const override { return {1, -1}; }
   Arity tops() const override { return {1, -1}; }
   bool as_many_tops_as_bottoms() const override { return true; }
-  BackwardReads reads() const override { return {false, false}; }
+  LayerTraits traits() const override { return {.reads = {false, false}}; }
 
   void setup(Context&, const std::vector<Shape>&) override {
     require(p().has_operation(), "mean_param needs an operation: ADD or SUBTRACT");

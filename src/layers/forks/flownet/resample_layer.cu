@@ -155,7 +155,7 @@ class ResampleLayer : public Layer {
   Arity bottoms() const override { return {1, 2}; }
   bool differentiable(int bottom) const override { return bottom == 0; }
   bool reads_values(int bottom) const override { return bottom == 0; }
-  BackwardReads reads() const override { return {corners_, false, true}; }
+  LayerTraits traits() const override { return {.reads = {corners_, false, true}}; }
 
   void setup(Context&, const std::vector<Shape>&) override {
     require(p().type() != ResampleParameter::AREA,

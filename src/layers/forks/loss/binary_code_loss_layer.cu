@@ -50,8 +50,8 @@ class BinaryCodeLossLayer : public Layer {
  private:
   Arity bottoms() const override { return {2, 2}; }
   bool is_loss() const override { return true; }
+  LayerTraits traits() const override { return {.reads = {true, false, true}}; }
   bool differentiable(int bottom) const override { return bottom == 0; }
-  BackwardReads reads() const override { return {true, false, true}; }
 
   Inference infer(const std::vector<Shape>& bottoms) const override {
     require(bottoms[0].axes() > 0, "the first bottom must have a batch axis, but is a scalar");

@@ -80,8 +80,8 @@ class DiceCoefLossLayer : public Layer {
   const DiceCoefLossParameter& p() const { return params<DiceCoefLossParameter>(); }
   Arity bottoms() const override { return {2, 2}; }
   bool is_loss() const override { return true; }
+  LayerTraits traits() const override { return {.reads = {true, false}}; }
   bool differentiable(int bottom) const override { return bottom == 0; }
-  BackwardReads reads() const override { return {true, false}; }
 
   Inference infer(const std::vector<Shape>& bottoms) const override {
     const Shape &x = bottoms[0], &t = bottoms[1];

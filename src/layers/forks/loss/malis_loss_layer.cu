@@ -34,9 +34,8 @@ class MalisLossLayer : public Layer {
   Arity bottoms() const override { return {3, 4}; }
   Arity tops() const override { return {1, 2}; }
   bool is_loss() const override { return true; }
+  LayerTraits traits() const override { return {.reads = {false, false}, .works_on_host = true}; }
   bool differentiable(int bottom) const override { return bottom == 0; }
-  bool works_on_host() const override { return true; }
-  BackwardReads reads() const override { return {false, false}; }
 
   Inference infer(const std::vector<Shape>& bottoms) const override {
     const Shape& a = bottoms[0];

@@ -204,8 +204,8 @@ class SqueezeDetLossLayer : public Layer {
   const SqueezeDetLossParameter& p() const { return params<SqueezeDetLossParameter>(); }
   Arity bottoms() const override { return {4, 4}; }
   bool is_loss() const override { return true; }
+  LayerTraits traits() const override { return {.reads = {true, false}}; }
   bool differentiable(int bottom) const override { return bottom < 3; }
-  BackwardReads reads() const override { return {true, false}; }
 
   void setup(Context&, const std::vector<Shape>&) override {
     require(p().classes() > 0 && p().anchors_per_grid() > 0,

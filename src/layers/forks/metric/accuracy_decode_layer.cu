@@ -17,7 +17,7 @@ class AccuracyDecodeLayer : public Layer {
   const AccuracyParameter& p() const { return params<AccuracyParameter>(); }
   Arity bottoms() const override { return {2, 2}; }
   bool differentiable(int) const override { return false; }
-  BackwardReads reads() const override { return {false, false}; }
+  LayerTraits traits() const override { return {.reads = {false, false}}; }
 
   void setup(Context&, const std::vector<Shape>&) override {
     require(p().top_k() == 1 && p().axis() == 1, "top_k is ", p().top_k(), " and axis ", p().axis(),

@@ -230,7 +230,7 @@ class MeansOfLabels : public Layer {
 
  private:
   bool differentiable(int) const override { return false; }
-  BackwardReads reads() const override { return {false, false}; }
+  LayerTraits traits() const override { return {.reads = {false, false}}; }
 };
 
 class DecodeLayer final : public MeansOfLabels {

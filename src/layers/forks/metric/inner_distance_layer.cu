@@ -83,7 +83,7 @@ class InnerDistanceLayer : public Layer {
   const InnerDistanceParameter& p() const { return params<InnerDistanceParameter>(); }
   Arity bottoms() const override { return {1, 3}; }
   bool squared() const { return p().distance_type() == "L2"; }
-  BackwardReads reads() const override { return {true, false}; }
+  LayerTraits traits() const override { return {.reads = {true, false}}; }
 
   void setup(Context&, const std::vector<Shape>& bottoms) override {
     require(p().num_output() > 0,

@@ -39,7 +39,7 @@ class KnnLayer : public Layer {
   const KnnParameter& p() const { return params<KnnParameter>(); }
   Arity bottoms() const override { return {2, 2}; }
   bool differentiable(int) const override { return false; }
-  bool works_on_host() const override { return true; }
+  LayerTraits traits() const override { return {.works_on_host = true}; }
 
   void setup(Context&, const std::vector<Shape>& bottoms) override {
     require(p().num_output() > 0 && p().max_stored_batches() > 0 &&

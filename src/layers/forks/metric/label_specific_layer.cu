@@ -132,8 +132,9 @@ class LabelSpecificLayer : public Layer {
   Arity bottoms() const override { return {2, 2}; }
   Arity tops() const override { return {1, turns() || adds() ? 2 : 1}; }
   bool differentiable(int bottom) const override { return bottom == 0; }
-  bool in_place() const override { return !turns(); }
-  BackwardReads reads() const override { return {turns(), false, true}; }
+  LayerTraits traits() const override {
+    return {.in_place = !turns(), .reads = {turns(), false, true}};
+  }
 
   void setup(Context&, const std::vector<Shape>&) override {
     if (!turns()) return;

@@ -112,7 +112,7 @@ class MarginInnerProductLayer : public Layer {
   Arity bottoms() const override { return {2, 2}; }
   Arity tops() const override { return {1, 2}; }
   bool differentiable(int bottom) const override { return bottom == 0; }
-  BackwardReads reads() const override { return {true, false}; }
+  LayerTraits traits() const override { return {.reads = {true, false}}; }
 
   void setup(Context&, const std::vector<Shape>& bottoms) override {
     require(p().num_output() > 0,

@@ -124,7 +124,7 @@ class MatchingLayer : public Layer {
   Arity bottoms() const override { return {2, 2}; }
   Arity tops() const override { return {tops_, tops_}; }
   bool differentiable(int bottom) const override { return bottom == 0; }
-  BackwardReads reads() const override { return {true, false}; }
+  LayerTraits traits() const override { return {.reads = {true, false}}; }
 
   void setup(Context&, const std::vector<Shape>& bottoms) override {
     add_parameter({rows(), bottoms[0].count(1)}, FillerParameter::default_instance(), false);
