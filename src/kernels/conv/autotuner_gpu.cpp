@@ -145,17 +145,17 @@ class AutotunedKernel final : public LinearKernel {
   }
 
   ConvAssignment untimed() const {
-    // General candidates come last, those for special cases before them.
-    const auto general =
-        static_cast<size_t>(std::find_if(candidates_.begin(), candidates_.end(),
-                                         [&](const Candidate& one) {
-                                           return one.implementation->priority <
-                                                  candidates_[0].implementation->priority;
-                                         }) -
-                            candidates_.begin());
-    const size_t special = general - 1;
+    size_t special = 0, general = 0;  // the last for special cases, the first general one
+    for (size_t i = 1; i < candidates_.size(); ++i) {
+      if (candidates_[i].implementation->priority > candidates_[0].implementation->priority) {
+        special = i;
+      } else if (general == 0) {
+        general = i;
+      }
+    }
     const bool is_small = operations(c_) < kSmall || (special == 0 && !is_library(infos_[0].name));
-    const size_t choice = general == candidates_.size() ? 0 : is_small ? general : special;
+    // None is general for depthwise convolutions: it takes the first.
+    const size_t choice = general == 0 ? 0 : is_small ? general : special;
     ConvAssignment assigned;
     for (ConvCall call : ConvAssignment::kCalls) {
       if (!calls_.has(call)) continue;
