@@ -2,9 +2,7 @@
 // memory: reading x once and writing y once, or reading dy once, and y for the sign of a ReLU.
 #include <algorithm>
 
-#include "device/launch.h"
-#include "kernels/conv/conv.h"
-#include "kernels/conv/conv_parts.cuh"
+#include "kernels/conv/stem/stem.cuh"
 #include "kernels/conv/stem/stem_3x3.cuh"
 #include "tensor/on.h"
 
@@ -197,10 +195,10 @@ struct StoreStem3x3 {
   }
 };
 
-class Stem3x3Conv final : public LinearKernel {
+class Stem3x3Conv final : public StemConv {
  public:
   Stem3x3Conv(const ConvCase& c, int processors, int shared_bytes)
-      : c_(c), n_(c), format_{Order::channels_last, nullptr, c.x_channels} {
+      : StemConv(c, kStem3x3Depth), n_(c) {
     const auto blocks = [&](int maximum, int threads) {
       const int warps = threads / 32, needed = (n_.tiles + warps - 1) / warps;
       return dim3(std::min(maximum, needed), n_.outputs / kStem3x3Outputs);
@@ -210,11 +208,6 @@ class Stem3x3Conv final : public LinearKernel {
     wgrad_blocks_ = blocks(processors, wgrad_threads_);
   }
 
-  Format weights_format() const override { return format_; }
-  size_t workspace() const override {
-    if (!c_.backward_weights) return 0;
-    return aligned(size_t{wgrad_blocks_.x} * n_.outputs * kStem3x3Depth * sizeof(float));
-  }
   LinearKernelFeatures features() const override {
     return {.relu_gradient = true, .bias_gradient = true};
   }
@@ -226,11 +219,6 @@ class Stem3x3Conv final : public LinearKernel {
       launch(context.gpu(), stem_3x3_fprop<T, kStride, kRelu>, {fprop_blocks_, kMaxThreads, kBytes},
              n_, x.data<T>(), w.data<T>(), b ? b.data<T>() : nullptr, y.data<T>());
     });
-  }
-
-  void backward_data(Context&, const OutputGradient&, const Tensor&, const Tensor&,
-                     const Tensor&) override {
-    fail("a convolution on an image's pixels has no gradient of the data");
   }
 
   void backward_weights(Context& context, const Tensor& x, const OutputGradient& g,
@@ -246,11 +234,9 @@ class Stem3x3Conv final : public LinearKernel {
              {wgrad_blocks_, static_cast<unsigned>(wgrad_threads_), static_cast<size_t>(bytes)}, n_,
              x.data<T>(), g.dy.data<T>(), kSign ? g.y->data<T>() : nullptr, parts);
     });
-    const int elements = n_.outputs * kStem3x3Depth;
-    const StoreStem3x3 store{dw.data<float>(), db.data<float>(), n_.channels,
-                             accumulate_w,     accumulate_b,     g.factor};
-    launch(context.gpu(), add_parts<StoreStem3x3>, {static_cast<unsigned>(elements / 32), 256},
-           static_cast<int64_t>(elements), parts, static_cast<int>(wgrad_blocks_.x), store);
+    add_blocks(context, workspace,
+               StoreStem3x3{dw.data<float>(), db.data<float>(), n_.channels, accumulate_w,
+                            accumulate_b, g.factor});
   }
 
  private:
@@ -275,11 +261,8 @@ class Stem3x3Conv final : public LinearKernel {
                                   : with_type.template operator()<BFloat16>();
   }
 
-  ConvCase c_;
   Stem3x3Params n_;
-  Format format_;
   int wgrad_threads_;
-  dim3 fprop_blocks_, wgrad_blocks_;
 };
 
 }  // namespace
@@ -302,25 +285,16 @@ std::unique_ptr<LinearKernel> make_conv_stem_3x3(Context& context, const ConvCas
   using Pair = std::vector<int64_t>;
   const int64_t channels = c.x_channels > 0 ? c.x_channels : c.x[1];
   constexpr int64_t kMax = int64_t{1} << 30;  // limit of the values stored as int
-  if (!is_half(c.dtype) || c.order != Order::channels_last || c.x.axes() != 4) {
-    reason = "for channels-last images of two axes in 16 bits only";
-  } else if (c.backward_data || c.groups != 1) {
-    reason = "no gradient of the data, no groups";
-  } else if (c.w[2] != kStem3x3Kernel || c.w[3] != kStem3x3Kernel || c.dilation != Pair{1, 1} ||
-             (c.stride != Pair{1, 1} && c.stride != Pair{2, 2})) {
+  if (!supports_stem(context, c, reason)) return nullptr;
+  if (c.w[2] != kStem3x3Kernel || c.w[3] != kStem3x3Kernel || c.dilation != Pair{1, 1} ||
+      (c.stride != Pair{1, 1} && c.stride != Pair{2, 2})) {
     reason = "for kernels of 3x3 with stride 1 or 2 and without dilation only";
   } else if (c.x[1] > 4 || (channels != 4 && channels != 8)) {
     reason = "for at most 4 channels, 4 or 8 in memory, only";
   } else if (c.w[0] % kStem3x3Outputs != 0) {
     reason = cat("outputs that are no multiple of ", kStem3x3Outputs);
-  } else if (c.relu.on && c.relu.slope != 0) {
-    reason = "a ReLU with a slope";
-  } else if (c.x.count() == 0 || c.y.count() == 0) {
-    reason = "nothing to compute";
   } else if (c.x.count() / c.x[1] * channels > kMax || c.y.count() / c.y[1] > kMax) {
     reason = "too large an image";
-  } else if (!context.gpu().card.has_async_mma()) {
-    reason = "compute capability below 8.0";
   } else {
     return std::make_unique<Stem3x3Conv>(c, context.gpu().card.multiprocessors,
                                          context.gpu().card.dynamic_shared_limit());

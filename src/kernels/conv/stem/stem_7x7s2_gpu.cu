@@ -3,9 +3,7 @@
 #include <algorithm>
 
 #include "base/ceil_div.h"
-#include "device/launch.h"
-#include "kernels/conv/conv.h"
-#include "kernels/conv/conv_parts.cuh"
+#include "kernels/conv/stem/stem.cuh"
 #include "kernels/conv/stem/stem_7x7s2.cuh"
 #include "tensor/on.h"
 
@@ -257,10 +255,9 @@ struct StoreStem7x7s2 {
   }
 };
 
-class Stem7x7s2Conv final : public LinearKernel {
+class Stem7x7s2Conv final : public StemConv {
  public:
-  Stem7x7s2Conv(const ConvCase& c, int processors)
-      : c_(c), n_(c), format_{Order::channels_last, nullptr, c.x_channels} {
+  Stem7x7s2Conv(const ConvCase& c, int processors) : StemConv(c, kStem7x7Depth), n_(c) {
     const int groups = n_.outputs / kStem7x7Outputs;
     fprop_blocks_ =
         dim3(std::min(processors, n_.images * ceil_div(n_.out_height, kFpropBand)), groups);
@@ -272,12 +269,6 @@ class Stem7x7s2Conv final : public LinearKernel {
   static int shared_bytes(const Stem7x7s2Params& n) {
     return std::max({2 * fprop_stage(n), 2 * wgrad_stage(n),
                      kStem7x7Outputs * kStem7x7Depth * static_cast<int>(sizeof(float))});
-  }
-
-  Format weights_format() const override { return format_; }
-  size_t workspace() const override {
-    if (!c_.backward_weights) return 0;
-    return aligned(size_t{wgrad_blocks_.x} * n_.outputs * kStem7x7Depth * sizeof(float));
   }
 
   LinearKernelFeatures features() const override {
@@ -298,24 +289,15 @@ class Stem7x7s2Conv final : public LinearKernel {
                       {sums.data<float>(), gpu.partial_sums, gpu.counters});
   }
 
-  void backward_data(Context&, const OutputGradient&, const Tensor&, const Tensor&,
-                     const Tensor&) override {
-    fail("a convolution on an image's rows has no gradient of the data");
-  }
-
   void backward_weights(Context& context, const Tensor& x, const OutputGradient& g,
                         const Tensor& dw, const Tensor&, bool accumulate, bool,
                         const Tensor& workspace) override {
-    float* const parts = workspace.data<float>();
     on_half(c_.dtype, [&]<typename T>() {
       reserve(stem_7x7s2_wgrad<T>);
       launch(context.gpu(), stem_7x7s2_wgrad<T>, {wgrad_blocks_, kStem7x7Threads, bytes()}, n_,
-             x.data<T>(), g.dy.data<T>(), parts);
-      const int elements = n_.outputs * kStem7x7Depth;
-      launch(context.gpu(), add_parts<StoreStem7x7s2>, {static_cast<unsigned>(elements / 32), 256},
-             static_cast<int64_t>(elements), parts, static_cast<int>(wgrad_blocks_.x),
-             StoreStem7x7s2{n_, dw.data<float>(), accumulate});
+             x.data<T>(), g.dy.data<T>(), workspace.data<float>());
     });
+    add_blocks(context, workspace, StoreStem7x7s2{n_, dw.data<float>(), accumulate});
   }
 
  private:
@@ -338,10 +320,7 @@ class Stem7x7s2Conv final : public LinearKernel {
         "reserving shared memory");
   }
 
-  ConvCase c_;
   Stem7x7s2Params n_;
-  Format format_;
-  dim3 fprop_blocks_, wgrad_blocks_;
 };
 
 }  // namespace
@@ -364,22 +343,13 @@ std::unique_ptr<LinearKernel> make_conv_stem_7x7s2(Context& context, const ConvC
                                                    std::string& reason) {
   const int64_t channels = c.x_channels > 0 ? c.x_channels : c.x[1];
   const std::vector<int64_t> two = {2, 2}, one = {1, 1};
-  if (!is_half(c.dtype) || c.order != Order::channels_last || c.x.axes() != 4) {
-    reason = "for channels-last images of two axes in 16 bits only";
-  } else if (c.backward_data || c.groups != 1) {
-    reason = "no gradient of the data, no groups";
-  } else if (c.stride != two || c.dilation != one || channels != 4) {
+  if (!supports_stem(context, c, reason)) return nullptr;
+  if (c.stride != two || c.dilation != one || channels != 4) {
     reason = "for stride 2 without dilation on 4 channels in memory only";
   } else if (c.w[2] != kStem7x7Kernel || c.w[3] + c.pad[1] % 2 > 2 * kStem7x7Chunks) {
     reason = "for kernels of 7 rows and at most 7 or 8 columns only";
   } else if (c.x[3] % 2 != 0 || c.w[0] % kStem7x7Outputs != 0) {
     reason = cat("an odd width, or outputs that are no multiple of ", kStem7x7Outputs);
-  } else if (c.relu.on && c.relu.slope != 0) {
-    reason = "a ReLU with a slope";
-  } else if (c.x.count() == 0 || c.y.count() == 0) {
-    reason = "nothing to compute";
-  } else if (!context.gpu().card.has_async_mma()) {
-    reason = "compute capability below 8.0";
   } else if (Stem7x7s2Conv::shared_bytes(Stem7x7s2Params(c)) >
              context.gpu().card.dynamic_shared_limit()) {
     reason = "rows too long for the shared memory";
