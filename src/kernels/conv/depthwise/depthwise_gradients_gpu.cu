@@ -34,6 +34,45 @@ using GradientsRing = DepthwiseRing<
     T, slots_of_dy(kKernel, kStride, kGang) + kStride * slots_of_x(kKernel, kStride, kGang),
     kSlots<T>, kGang>;
 
+// Adds the products of a turn's rows of dy in the window and rows of x to the sums for dw.
+template <int kStride, int kKernel, int kRows, int kIn, int kOwn>
+__device__ __forceinline__ void add_weights(int turn, const float2 (&window)[kRows][kIn],
+                                            const float2 (&values)[kStride][kOwn],
+                                            float2 (&sums)[kKernel][kKernel]) {
+  constexpr int kBefore = kRows - 1;
+#pragma unroll
+  for (int r = 0; r < kKernel; ++r) {
+#pragma unroll
+    for (int s = 0; s < kKernel; ++s) {
+#pragma unroll
+      for (int j = 0; j < kOwn / kStride; ++j)
+        add_product(sums[r][s],
+                    window[(turn + kBefore - r / kStride) % kRows][j + kBefore - s / kStride],
+                    values[r % kStride][j * kStride + s % kStride]);
+    }
+  }
+}
+
+// Row a of a turn's rows of dx.
+template <int kStride, int kKernel, int kRows, int kIn, int kOwn>
+__device__ __forceinline__ void add_data(int turn, int a, const float2 (&window)[kRows][kIn],
+                                         const float2 (&taps)[kKernel][kKernel],
+                                         float2 (&results)[kOwn]) {
+  constexpr int kBefore = kRows - 1;
+#pragma unroll
+  for (int i = 0; i < kOwn; ++i) {
+#pragma unroll
+    for (int r = a; r < kKernel; r += kStride) {
+#pragma unroll
+      for (int s = i % kStride; s < kKernel; s += kStride)
+        add_product(
+            results[i],
+            window[(turn + kBefore - r / kStride) % kRows][i / kStride + kBefore - s / kStride],
+            taps[r][s]);
+    }
+  }
+}
+
 template <typename T, int kKernel, int kStride, int kGang>
 __global__ void __launch_bounds__(kDepthwiseThreads, resident(kKernel, kStride))
     depthwise_gradients(DepthwiseTiling n, DepthwiseImage in, DepthwiseImage out, int top, int left,
@@ -121,37 +160,13 @@ __global__ void __launch_bounds__(kDepthwiseThreads, resident(kKernel, kStride))
               bias_sum.x += position.x, bias_sum.y += position.y;
             }
           }
-          if (parts.dw) {
-#pragma unroll
-            for (int r = 0; r < kKernel; ++r) {
-#pragma unroll
-              for (int s = 0; s < kKernel; ++s) {
-#pragma unroll
-                for (int j = 0; j < kWidth; ++j)
-                  add_product(
-                      sums[r][s],
-                      window[(turn + kBefore - r / kStride) % kRows][j + kBefore - s / kStride],
-                      values[r % kStride][j * kStride + s % kStride]);
-              }
-            }
-          }
+          if (parts.dw) add_weights<kStride>(turn, window, values, sums);
           if constexpr (kFuses) {
             if (!dx) continue;
 #pragma unroll
             for (int a = 0; a < kStride; ++a) {
               float2 results[kOwn] = {};
-#pragma unroll
-              for (int i = 0; i < kOwn; ++i) {
-#pragma unroll
-                for (int r = a; r < kKernel; r += kStride) {
-#pragma unroll
-                  for (int s = i % kStride; s < kKernel; s += kStride)
-                    add_product(results[i],
-                                window[(turn + kBefore - r / kStride) % kRows]
-                                      [i / kStride + kBefore - s / kStride],
-                                taps[r][s]);
-                }
-              }
+              add_data<kStride>(turn, a, window, taps, results);
               to.store(results);
             }
           }
