@@ -26,6 +26,9 @@ constexpr int kResident = 2;
 template <int kKernel, int kStride>
 struct Layout {
   static constexpr int kBefore = (kKernel - 1) / kStride, kMeets = kBefore + 1;
+  static constexpr int kPairs = (kMeets + 1) / 2;  // of q
+  // Each step i owns position i - kMiddle of dy, whatever the pad.
+  static constexpr int kMiddle = (kKernel - 1) / 2 / kStride;
   static constexpr int kTiles = tiles(kKernel, kStride), kColumnGroups = 2 * kTiles;
   static constexpr int kColumns = kColumnGroups * (8 + kBefore);  // of dy
   static constexpr int kOwn = kStride * kColumnGroups;            // column groups of x, by planes
@@ -47,6 +50,130 @@ struct Layout {
 template <typename T>
 constexpr uint32_t kOnes = std::is_same_v<T, Half> ? 0x3C003C00u : 0x3F803F80u;
 
+// Loads the rows of x that a row of dy is the first to meet, behind those that it meets, too.
+template <int kKernel, int kStride>
+__device__ __forceinline__ void load_window(
+    uint32_t x_at, uint32_t (&window)[kKernel][Layout<kKernel, kStride>::kLoads][4]) {
+  using L = Layout<kKernel, kStride>;
+#pragma unroll
+  for (int r = 0; r < kKernel; ++r) {
+#pragma unroll
+    for (int i = 0; i < L::kLoads; ++i) {
+      if (r < kKernel - kStride) {
+#pragma unroll
+        for (int k = 0; k < 4; ++k) window[r][i][k] = window[(r + kStride) % kKernel][i][k];
+      } else {
+        load_transposed(window[r][i],
+                        x_at + (r - kKernel + kStride) * L::kOwnBytes + i * 32 * kPositionBytes);
+      }
+    }
+  }
+}
+
+// Adds the products of a row of dy with the window to a warp's sums for dw, and the row to those for
+// db if it is `own`.
+template <typename T, int kKernel, int kStride>
+__device__ __forceinline__ void add_to_weights(
+    const uint32_t (&channels_at)[Layout<kKernel, kStride>::kTiles], uint32_t row, int matrix,
+    const uint32_t (&window)[kKernel][Layout<kKernel, kStride>::kLoads][4], bool own,
+    float (&weights)[kKernel][kStride][Layout<kKernel, kStride>::kPairs][4], float (&biases)[4]) {
+  using L = Layout<kKernel, kStride>;
+#pragma unroll
+  for (int i = 0; i < L::kTiles; ++i) {
+#pragma unroll
+    for (int j = 0; j < L::kPairs; ++j) {
+      // An unpaired last q is loaded into both halves; only the first counts.
+      uint32_t channels[4];
+      const int q = 2 * j + 1 < L::kMeets ? matrix % 2 : 0;
+      load_transposed(channels, channels_at[i] + row + (L::kBefore - 2 * j - q) * kPositionBytes);
+#pragma unroll
+      for (int r = 0; r < kKernel; ++r) {
+#pragma unroll
+        for (int b = 0; b < kStride; ++b) {
+          const int eight = b * L::kColumnGroups + 2 * i;
+          if (2 * j < L::meets(b))
+            multiply_add<T>(weights[r][b][j], channels, window[r][eight / 4][eight % 4],
+                            window[r][eight / 4][eight % 4 + 1]);
+        }
+      }
+      if (j == L::kMiddle / 2 && own) multiply_add<T>(biases, channels, kOnes<T>, kOnes<T>);
+    }
+  }
+}
+
+// Adds the products of a row of dy to the rows of dx that it contributes to: `later`, and those that
+// are then finished, which are written to `results` if `begun`.
+template <typename T, int kKernel, int kStride>
+__device__ __forceinline__ void add_to_data(
+    const DepthwiseLane& lane, const uint32_t (&pairs_at)[Layout<kKernel, kStride>::kTiles],
+    uint32_t last_at, uint32_t row, const uint32_t (&taps)[kKernel][kKernel], bool begun,
+    float (&later)[kKernel - kStride][kStride][Layout<kKernel, kStride>::kTiles][4],
+    unsigned char* results) {
+  using L = Layout<kKernel, kStride>;
+  uint32_t lasts[4];
+  if (L::kMeets % 2) load_matrices(lasts, last_at + row);
+#pragma unroll
+  for (int i = 0; i < L::kTiles; ++i) {
+    uint32_t pairs[L::kMeets / 2][4];
+#pragma unroll
+    for (int j = 0; j < L::kMeets / 2; ++j)
+      load_matrices(pairs[j], pairs_at[i] + row - 2 * j * kPositionBytes);
+#pragma unroll
+    for (int r = 0; r < kKernel; ++r) {
+#pragma unroll
+      for (int b = 0; b < kStride; ++b) {
+        float sums[4];
+#pragma unroll
+        for (int k = 0; k < 4; ++k)
+          sums[k] = r < kKernel - kStride ? later[r % (kKernel - kStride)][b][i][k] : 0;
+#pragma unroll
+        for (int q = 0; q < L::meets(b); ++q) {
+          const uint32_t tap = taps[r][b + q * kStride];
+          if (q + 1 < L::meets(b) && q % 2 == 0) {
+            multiply_add<T>(sums, pairs[q / 2], tap, taps[r][b + q * kStride + kStride]);
+          } else if (q % 2 == 0 && q + 1 < L::kMeets) {
+            multiply_add<T>(sums, pairs[q / 2][0], pairs[q / 2][1], tap);
+          } else if (q % 2 == 0) {
+            multiply_add<T>(sums, lasts[2 * i], lasts[2 * i + 1], tap);
+          }
+        }
+        if (r < kStride) {
+          if (begun)
+            lane.template write<T>(results + r * L::kOwnBytes, (b * L::kColumnGroups + 2 * i) * 8,
+                                   sums);
+        } else {
+#pragma unroll
+          for (int k = 0; k < 4; ++k) later[r - kStride][b][i][k] = sums[k];
+        }
+      }
+    }
+  }
+}
+
+// Writes a warp's sums to shared memory, those for db behind the weights of all octets.
+template <int kKernel, int kStride>
+__device__ __forceinline__ void leave_sums(
+    const DepthwiseLane& lane, int octets, float* set,
+    const float (&weights)[kKernel][kStride][Layout<kKernel, kStride>::kPairs][4],
+    const float (&biases)[4]) {
+  constexpr int kTaps = kKernel * kKernel;
+  constexpr int kHalf = Layout<kKernel, kStride>::kMiddle % 2 * 2;
+  const int of_block = lane.octet * 8 + lane.lane / 4;  // the channel
+  const auto leave = [&](int at, float even, float odd) {
+    if (lane.lane / 8 == lane.lane % 4) set[at] = lane.lane / 4 % 2 ? odd : even;
+  };
+#pragma unroll
+  for (int r = 0; r < kKernel; ++r) {
+#pragma unroll
+    for (int s = 0; s < kKernel; ++s) {
+      const float(&sums)[4] = weights[r][s % kStride][s / kStride / 2];
+      const int half = s / kStride % 2 * 2;
+      leave(of_block * kTaps + r * kKernel + s, sums[half], sums[half + 1]);
+    }
+  }
+  leave(octets * 8 * kTaps + of_block, biases[kHalf], biases[kHalf + 1]);
+}
+
 template <typename T, int kKernel, int kStride>
 __global__ void __launch_bounds__(32 * warps(kKernel), kResident)
     depthwise_tensor_gradients(DepthwiseTensorTiling n, DepthwiseImage in, DepthwiseImage out,
@@ -54,11 +181,7 @@ __global__ void __launch_bounds__(32 * warps(kKernel), kResident)
                                PartSums parts) {
 #if __CUDA_ARCH__ >= 800  // older cards lack these instructions: see supports()
   using L = Layout<kKernel, kStride>;
-  constexpr int kTaps = kKernel * kKernel, kRowsPerStep = L::kRowsPerStep;
-  constexpr int kBefore = L::kBefore, kMeets = L::kMeets, kTiles = L::kTiles;
-  constexpr int kPairs = (kMeets + 1) / 2;
-  // Each step i owns position i - kMiddle of dy, whatever the pad.
-  constexpr int kMiddle = (kKernel - 1) / 2 / kStride;
+  constexpr int kRowsPerStep = L::kRowsPerStep, kBefore = L::kBefore, kTiles = L::kTiles;
   extern __shared__ __align__(128) unsigned char memory[];
   const DepthwiseView of_x{in, top, left, kStride, 0, 0};
   // Copies continue from strip to strip.
@@ -118,7 +241,7 @@ __global__ void __launch_bounds__(32 * warps(kKernel), kResident)
       lane.address(memory, lane.column(n, matrix % L::kColumnGroups, of_sheet));
   const uint32_t x_at = lane.address(memory, L::kColumns + matrix % L::kOwn * 8);
 
-  float weights[kKernel][kStride][kPairs][4] = {}, biases[4] = {};
+  float weights[kKernel][kStride][L::kPairs][4] = {}, biases[4] = {};
   int slot = 0;
   for (int strip_set = begin; strip_set < strip_sets; strip_set += stride) {
     const DepthwiseTile tile(n, own, strip_set);
@@ -134,7 +257,7 @@ __global__ void __launch_bounds__(32 * warps(kKernel), kResident)
     int tile_of_warp, piece;
     n.by_pieces.split(n.by_tiles.split(strip_set * n.strips_per_block + lane.strip, tile_of_warp),
                       piece);
-    const int first_own = kBefore - kMiddle;
+    const int first_own = kBefore - L::kMiddle;
     const int end_own = first_own + min(n.rows, n.down.end - n.down.first - piece * n.rows);
     uint32_t window[kKernel][L::kLoads][4] = {};
     float later[kKernel - kStride][kStride][kTiles][4] = {};
@@ -148,83 +271,15 @@ __global__ void __launch_bounds__(32 * warps(kKernel), kResident)
         const uint32_t row = slot * L::kSlotBytes + turn * L::kRowBytes;
         const int at = step * kRowsPerStep + turn;
         if (parts.dw) {
-#pragma unroll
-          for (int r = 0; r < kKernel; ++r) {
-#pragma unroll
-            for (int i = 0; i < L::kLoads; ++i) {
-              if (r < kKernel - kStride) {
-#pragma unroll
-                for (int k = 0; k < 4; ++k) window[r][i][k] = window[(r + kStride) % kKernel][i][k];
-              } else {
-                load_transposed(window[r][i], x_at + row + (r - kKernel + kStride) * L::kOwnBytes +
-                                                  i * 32 * kPositionBytes);
-              }
-            }
-          }
-#pragma unroll
-          for (int i = 0; i < kTiles; ++i) {
-#pragma unroll
-            for (int j = 0; j < kPairs; ++j) {
-              // An unpaired last q is loaded into both halves; only the first counts.
-              uint32_t channels[4];
-              const int q = 2 * j + 1 < kMeets ? matrix % 2 : 0;
-              load_transposed(channels,
-                              channels_at[i] + row + (kBefore - 2 * j - q) * kPositionBytes);
-#pragma unroll
-              for (int r = 0; r < kKernel; ++r) {
-#pragma unroll
-                for (int b = 0; b < kStride; ++b) {
-                  const int eight = b * L::kColumnGroups + 2 * i;
-                  if (2 * j < L::meets(b))
-                    multiply_add<T>(weights[r][b][j], channels, window[r][eight / 4][eight % 4],
-                                    window[r][eight / 4][eight % 4 + 1]);
-                }
-              }
-              if (parts.db && j == kMiddle / 2 && at >= first_own && at < end_own)
-                multiply_add<T>(biases, channels, kOnes<T>, kOnes<T>);
-            }
-          }
+          load_window<kKernel, kStride>(x_at + row, window);
+          add_to_weights<T, kKernel, kStride>(channels_at, row, matrix, window,
+                                              parts.db && at >= first_own && at < end_own, weights,
+                                              biases);
         }
-        if (!dx) continue;
-        uint32_t lasts[4];
-        if (kMeets % 2) load_matrices(lasts, last_at + row);
-        unsigned char* const results =
-            memory + L::kRingBytes + ((step & 1) * kRowsPerStep + turn) * L::kOutBytes;
-#pragma unroll
-        for (int i = 0; i < kTiles; ++i) {
-          uint32_t pairs[kMeets / 2][4];
-#pragma unroll
-          for (int j = 0; j < kMeets / 2; ++j)
-            load_matrices(pairs[j], pairs_at[i] + row - 2 * j * kPositionBytes);
-#pragma unroll
-          for (int r = 0; r < kKernel; ++r) {
-#pragma unroll
-            for (int b = 0; b < kStride; ++b) {
-              float sums[4];
-#pragma unroll
-              for (int k = 0; k < 4; ++k)
-                sums[k] = r < kKernel - kStride ? later[r % (kKernel - kStride)][b][i][k] : 0;
-#pragma unroll
-              for (int q = 0; q < L::meets(b); ++q) {
-                const uint32_t tap = taps[r][b + q * kStride];
-                if (q + 1 < L::meets(b) && q % 2 == 0) {
-                  multiply_add<T>(sums, pairs[q / 2], tap, taps[r][b + q * kStride + kStride]);
-                } else if (q % 2 == 0 && q + 1 < kMeets) {
-                  multiply_add<T>(sums, pairs[q / 2][0], pairs[q / 2][1], tap);
-                } else if (q % 2 == 0) {
-                  multiply_add<T>(sums, lasts[2 * i], lasts[2 * i + 1], tap);
-                }
-              }
-              if (r < kStride) {
-                if (step >= kBefore / kRowsPerStep)
-                  lane.template write<T>(results + r * L::kOwnBytes,
-                                         (b * L::kColumnGroups + 2 * i) * 8, sums);
-              } else {
-#pragma unroll
-                for (int k = 0; k < 4; ++k) later[r - kStride][b][i][k] = sums[k];
-              }
-            }
-          }
+        if (dx) {
+          add_to_data<T, kKernel, kStride>(
+              lane, pairs_at, last_at, row, taps, step >= kBefore / kRowsPerStep, later,
+              memory + L::kRingBytes + ((step & 1) * kRowsPerStep + turn) * L::kOutBytes);
         }
       }
       slot = slot + 1 == kSlots ? 0 : slot + 1;
@@ -236,22 +291,7 @@ __global__ void __launch_bounds__(32 * warps(kKernel), kResident)
 
   __syncthreads();
   float* const shared = reinterpret_cast<float*>(memory);
-  float* const set = shared + lane.strip * parts.size();
-  const int of_block = lane.octet * 8 + lane.lane / 4;  // the channel
-  const auto leave = [&](int at, float even, float odd) {
-    if (lane.lane / 8 == lane.lane % 4) set[at] = lane.lane / 4 % 2 ? odd : even;
-  };
-#pragma unroll
-  for (int r = 0; r < kKernel; ++r) {
-#pragma unroll
-    for (int s = 0; s < kKernel; ++s) {
-      const float(&sums)[4] = weights[r][s % kStride][s / kStride / 2];
-      const int half = s / kStride % 2 * 2;
-      leave(of_block * kTaps + r * kKernel + s, sums[half], sums[half + 1]);
-    }
-  }
-  constexpr int kHalf = kMiddle % 2 * 2;
-  leave(n.octets * 8 * kTaps + of_block, biases[kHalf], biases[kHalf + 1]);
+  leave_sums<kKernel, kStride>(lane, n.octets, shared + lane.strip * parts.size(), weights, biases);
   __syncthreads();
   parts.add(shared, n.strips_per_block);
 #endif

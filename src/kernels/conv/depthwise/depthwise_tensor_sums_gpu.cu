@@ -34,6 +34,46 @@ struct Layout {
   static constexpr int kPairBytes = 2 / kStride * kPositionBytes;
 };
 
+// The taps in reverse order.
+template <int kKernel>
+__device__ __forceinline__ void mirror(uint32_t (&taps)[kKernel][kKernel]) {
+  constexpr int kTaps = kKernel * kKernel;
+#pragma unroll
+  for (int i = 0; i < kTaps / 2; ++i) {
+    const int j = kTaps - 1 - i;
+    const uint32_t tap = taps[i / kKernel][i % kKernel];
+    taps[i / kKernel][i % kKernel] = taps[j / kKernel][j % kKernel];
+    taps[j / kKernel][j % kKernel] = tap;
+  }
+}
+
+// Adds the products of row e of a step to the sums of the rows of y that it contributes to.
+template <typename T, int kKernel, int kStride>
+__device__ __forceinline__ void add_row(
+    const uint32_t (&pairs_at)[kTiles], uint32_t last_at, uint32_t row, int e,
+    const uint32_t (&taps)[kKernel][kKernel],
+    float (&sums)[Layout<kKernel, kStride>::kLater + 1][kTiles][4]) {
+  using L = Layout<kKernel, kStride>;
+  uint32_t lasts[4];
+  load_matrices(lasts, last_at + row);
+#pragma unroll
+  for (int i = 0; i < kTiles; ++i) {
+    uint32_t pairs[kKernel / 2][4];
+#pragma unroll
+    for (int j = 0; j < kKernel / 2; ++j)
+      load_matrices(pairs[j], pairs_at[i] + row + j * L::kPairBytes);
+#pragma unroll
+    for (int p = L::kLater; p >= 0; --p) {
+      const int r = kStride * p + e;
+      if (r >= kKernel) continue;
+#pragma unroll
+      for (int j = 0; j < kKernel / 2; ++j)
+        multiply_add<T>(sums[p][i], pairs[j], taps[r][2 * j], taps[r][2 * j + 1]);
+      multiply_add<T>(sums[p][i], lasts[2 * i], lasts[2 * i + 1], taps[r][kKernel - 1]);
+    }
+  }
+}
+
 template <typename T, int kKernel, int kStride>
 __global__ void __launch_bounds__(32 * warps(kKernel), resident(kKernel, kStride))
     depthwise_tensor_sums(DepthwiseTensorTiling n, DepthwiseImage in, DepthwiseImage out, int top,
@@ -41,7 +81,7 @@ __global__ void __launch_bounds__(32 * warps(kKernel), resident(kKernel, kStride
                           bool mirrored, T* y) {
 #if __CUDA_ARCH__ >= 800  // older cards lack these instructions: see supports()
   using L = Layout<kKernel, kStride>;
-  constexpr int kTaps = kKernel * kKernel, kRowsPerStep = L::kRowsPerStep, kSlots = L::kSlots;
+  constexpr int kRowsPerStep = L::kRowsPerStep, kSlots = L::kSlots;
   extern __shared__ __align__(128) unsigned char memory[];
   // Copies continue from strip to strip.
   DepthwiseOctetRowCursor<const T, L::kColumns, kStride> from;
@@ -77,15 +117,7 @@ __global__ void __launch_bounds__(32 * warps(kKernel), resident(kKernel, kStride
   const DepthwiseLane lane(n);
   uint32_t taps[kKernel][kKernel];
   lane.load_taps(w, taps);
-  if (mirrored) {
-#pragma unroll
-    for (int i = 0; i < kTaps / 2; ++i) {
-      const int j = kTaps - 1 - i;
-      const uint32_t tap = taps[i / kKernel][i % kKernel];
-      taps[i / kKernel][i % kKernel] = taps[j / kKernel][j % kKernel];
-      taps[j / kKernel][j % kKernel] = tap;
-    }
-  }
+  if (mirrored) mirror(taps);
   float2 first{0, 0};
   if (bias && lane.channel < n.channels) {
     ChannelPair<T> pair;
@@ -135,24 +167,7 @@ __global__ void __launch_bounds__(32 * warps(kKernel), resident(kKernel, kStride
 #pragma unroll
         for (int e = 0; e < kStride; ++e) {
           const uint32_t row = slot * L::kSlotBytes + (turn * kStride + e) * L::kRowBytes;
-          uint32_t lasts[4];
-          load_matrices(lasts, last_at + row);
-#pragma unroll
-          for (int i = 0; i < kTiles; ++i) {
-            uint32_t pairs[kKernel / 2][4];
-#pragma unroll
-            for (int j = 0; j < kKernel / 2; ++j)
-              load_matrices(pairs[j], pairs_at[i] + row + j * L::kPairBytes);
-#pragma unroll
-            for (int p = L::kLater; p >= 0; --p) {
-              const int r = kStride * p + e;
-              if (r >= kKernel) continue;
-#pragma unroll
-              for (int j = 0; j < kKernel / 2; ++j)
-                multiply_add<T>(sums[p][i], pairs[j], taps[r][2 * j], taps[r][2 * j + 1]);
-              multiply_add<T>(sums[p][i], lasts[2 * i], lasts[2 * i + 1], taps[r][kKernel - 1]);
-            }
-          }
+          add_row<T, kKernel, kStride>(pairs_at, last_at, row, e, taps, sums);
         }
         if (step >= L::kLater / kRowsPerStep) {
           unsigned char* const row = results + ((step & 1) * kRowsPerStep + turn) * L::kOutBytes;

@@ -127,6 +127,42 @@ __device__ void finish_pieces(const ImplicitGemmParams& n, const float (&sums)[k
   }
 }
 
+// Adds the products of a warp's part of the tiles at `from`. part: index among warps_k.
+template <typename T, typename Shape, ConvCall kCall, bool kReluMask, int kM, int kColumns>
+__device__ __forceinline__ void multiply_tile(uint32_t from, int warp_row, int warp_column,
+                                              int part, float (&sums)[kM][kColumns][4]) {
+  using Layout = SharedLayout<Shape, kCall, kReluMask>;
+  using A = typename Layout::A;
+  using B = typename Layout::B;
+  constexpr int kN = kColumns / 2;
+#pragma unroll
+  for (int k = 0; k < kTileDepth; k += 16 * Shape::warps_k) {
+    const int depth = k + part * 16;
+    uint32_t a[kM][4], b[kN][4];
+#pragma unroll
+    for (int i = 0; i < kM; ++i) {
+      load_a<A, Layout::a_transposed>(a[i], from, warp_row + i * 16, depth);
+      if constexpr (kReluMask) {
+        uint32_t y[4];
+        load_a<A, Layout::a_transposed>(y, from + Layout::relu_y_at, warp_row + i * 16, depth);
+#pragma unroll
+        for (int k = 0; k < 4; ++k) a[i][k] = where_positive(a[i][k], y[k]);
+      }
+    }
+#pragma unroll
+    for (int j = 0; j < kN; ++j)
+      load_b<B, Layout::b_transposed>(b[j], from + Layout::b_at, warp_column + j * 16, depth);
+#pragma unroll
+    for (int i = 0; i < kM; ++i) {
+#pragma unroll
+      for (int j = 0; j < kN; ++j) {
+        multiply_add<T>(sums[i][2 * j], a[i], b[j][0], b[j][1]);
+        multiply_add<T>(sums[i][2 * j + 1], a[i], b[j][2], b[j][3]);
+      }
+    }
+  }
+}
+
 // For plain matrices: by default the compiler halves the registers and spills some. wgrad has many
 // blocks of few steps.
 template <typename Shape, ConvCall kCall>
@@ -137,13 +173,11 @@ constexpr int kBlocksAtOnce = !Shape::is_matrix_product                         
 template <typename T, typename Shape, ConvCall kCall, bool kReluMask>
 __global__ void __launch_bounds__(Shape::threads, kBlocksAtOnce<Shape, kCall>)
     implicit_gemm(ImplicitGemmParams params) {
-#if __CUDA_ARCH__ >= 800  // older cards lack these instructions: see autotuner_gpu.cpp
+#if __CUDA_ARCH__ >= 800  // older cards lack these instructions: see has_async_mma()
   // A copy for registers: a parameter would be loaded again after each instruction in assembly that
   // may write memory.
   const ImplicitGemmParams n = params;
   using Layout = SharedLayout<Shape, kCall, kReluMask>;
-  using A = typename Layout::A;
-  using B = typename Layout::B;
   constexpr int kM = Shape::m / Shape::warps_m / 16, kN = Shape::n / Shape::warps_n / 16;
   constexpr bool kFprop = kCall == ConvCall::fprop;
   extern __shared__ __align__(128) unsigned char memory[];
@@ -188,34 +222,6 @@ __global__ void __launch_bounds__(Shape::threads, kBlocksAtOnce<Shape, kCall>)
   const int warp_row = warp % Shape::warps_m * kM * 16,
             warp_column = warp / Shape::warps_m % Shape::warps_n * kN * 16;
   float sums[kM][kN * 2][4] = {};
-  const auto multiply = [&](uint32_t from) {
-#pragma unroll
-    for (int k = 0; k < kTileDepth; k += 16 * Shape::warps_k) {
-      const int depth = k + part * 16;
-      uint32_t a[kM][4], b[kN][4];
-#pragma unroll
-      for (int i = 0; i < kM; ++i) {
-        load_a<A, Layout::a_transposed>(a[i], from, warp_row + i * 16, depth);
-        if constexpr (kReluMask) {
-          uint32_t y[4];
-          load_a<A, Layout::a_transposed>(y, from + Layout::relu_y_at, warp_row + i * 16, depth);
-#pragma unroll
-          for (int k = 0; k < 4; ++k) a[i][k] = where_positive(a[i][k], y[k]);
-        }
-      }
-#pragma unroll
-      for (int j = 0; j < kN; ++j)
-        load_b<B, Layout::b_transposed>(b[j], from + Layout::b_at, warp_column + j * 16, depth);
-#pragma unroll
-      for (int i = 0; i < kM; ++i) {
-#pragma unroll
-        for (int j = 0; j < kN; ++j) {
-          multiply_add<T>(sums[i][2 * j], a[i], b[j][0], b[j][1]);
-          multiply_add<T>(sums[i][2 * j + 1], a[i], b[j][2], b[j][3]);
-        }
-      }
-    }
-  };
 
   // The epilogue's operands are loaded with the first tiles.
   if (kFprop && n.operands.bias && threadIdx.x < Shape::n / 2) {
@@ -243,7 +249,9 @@ __global__ void __launch_bounds__(Shape::threads, kBlocksAtOnce<Shape, kCall>)
       const uint32_t from = position_of(slot);
       const int here = min(stage_steps, steps - done);
 #pragma unroll 2
-      for (int i = 0; i < here; ++i) multiply(from + i * Layout::stage);
+      for (int i = 0; i < here; ++i)
+        multiply_tile<T, Shape, kCall, kReluMask>(from + i * Layout::stage, warp_row, warp_column,
+                                                  part, sums);
       slot = after(slot);
     }
   }
