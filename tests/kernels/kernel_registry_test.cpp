@@ -89,7 +89,8 @@ TEST(Implementation, ANameOfAnotherBuildSaysWhatItNeeds) {
   for (const Row& row :
        {Row{"onednn", "oneDNN", "-DCREMA_ONEDNN=ON"}, Row{"cudnn", "cuDNN", "-DCREMA_CUDNN=ON"},
         Row{"per_group", "cuDNN", "-DCREMA_CUDNN=ON"},
-        Row{"cublas", "GPU support", "-DCREMA_CUDA=ON"}}) {
+        Row{"cublas", "GPU support", "-DCREMA_CUDA=ON"},
+        Row{"small_gemm", "GPU support", "-DCREMA_CUDA=ON"}}) {
     SCOPED_TRACE(row.name);
     if (std::count(names.begin(), names.end(), row.name) > 0) continue;
     const bool of_gpu = row.name != std::string("onednn") && !gpu;
