@@ -1,6 +1,7 @@
 #include "kernels/core/kernel_registry.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <set>
 
@@ -15,7 +16,11 @@ std::vector<const Operation*>& registered() {
 }  // namespace
 
 bool Operation::insert(const Implementation& added) {
-  if (count_ == kMaxImplementations) std::abort();  // before main, where nothing catches an Error
+  if (count_ == kMaxImplementations) {  // before main, where nothing catches an Error
+    std::fprintf(stderr, "%s has more than %d implementations: raise kMaxImplementations\n", name_,
+                 kMaxImplementations);
+    std::abort();
+  }
   if (count_ == 0) registered().push_back(this);
   int at = count_++;
   for (; at > 0 && list_[at - 1].priority < added.priority; --at) list_[at] = list_[at - 1];

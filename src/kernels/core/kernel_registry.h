@@ -32,7 +32,7 @@ struct Implementation {
 // constructor is constexpr, so that implementations can register before main in any order.
 class Operation {
  public:
-  static constexpr int kMaxImplementations = 20;
+  static constexpr int kMaxImplementations = 32;
 
   // name: for messages. An operation has an implementation "plain", the reference of tests, or says
   // in no_reference why not.
