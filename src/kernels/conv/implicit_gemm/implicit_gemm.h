@@ -34,7 +34,7 @@ class ImplicitGemm final : public ConvProduct {
   bool is_matrix_product_, clusters_ = false;
   int processors_ = 0, shared_limit_ = 0;  // shared_limit_: bytes of shared memory for a block
   int64_t rows_, columns_, depth_;         // of the product (M, N, K), for one group
-  Tensor taps_;                            // FilterTap of implicit_gemm.cuh
+  Tensor taps_;  // FilterTap of implicit_gemm.cuh; empty for plain matrices
   std::vector<Choice> choices_;
 };
 

@@ -51,9 +51,11 @@ ImplicitGemm::ImplicitGemm(Context& context, const ConvCase& c, ConvCall call)
   // Half of it, and static variables, fit twice on a multiprocessor.
   shared_limit_ = card.shared_bytes - 2 * GpuCard::kReservedShared;
   const ImplicitGemmGeometry g = implicit_gemm_geometry(c, call, /*bias_column=*/true);
-  const std::vector<FilterTap> taps = filter_taps(c, call);
-  taps_ = Tensor(context, {static_cast<int64_t>(taps.size() * sizeof(FilterTap))}, DType::u8);
-  copy_bytes(context, taps_.raw(), Device::gpu, taps.data(), Device::cpu, taps_.bytes());
+  if (!is_matrix_product_) {
+    const std::vector<FilterTap> taps = filter_taps(c, call);
+    taps_ = Tensor(context, {static_cast<int64_t>(taps.size() * sizeof(FilterTap))}, DType::u8);
+    copy_bytes(context, taps_.raw(), Device::gpu, taps.data(), Device::cpu, taps_.bytes());
+  }
   rows_ = g.rows, columns_ = g.columns, depth_ = g.depth;
   add_choices();
   take(untimed());
