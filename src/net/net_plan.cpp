@@ -44,8 +44,8 @@ void Net::make_plan() {
                                           options_.seed_outputs || graph_.net.force_backward());
   p.keep_blobs = options_.keep_blobs;
   p.fuse = options_.fuse;
-  // Exact float32 on a GPU: cuDNN's kernels without tensor cores are for row-major (NCHW).
   p.row_major = options_.row_major;
+  // Exact float32 on a GPU: cuDNN's kernels without tensor cores are for row-major (NCHW).
   p.format = options_.format && !options_.row_major &&
              (context_.device() == Device::cpu || options_.precision != Precision::fp32);
   p.reuse_memory = options_.reuse_memory;

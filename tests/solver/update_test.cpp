@@ -248,6 +248,7 @@ TEST(RuleTraits, RowsAreComplete) {
     EXPECT_TRUE(names.insert(rule.name).second) << rule.name;
     EXPECT_EQ(&update_rule(rule.name), &rule);
     EXPECT_GE(rule.histories, 1);
+    EXPECT_LE(rule.histories, 2) << "RuleOperands has h and k";
     EXPECT_LT(rule.least_rate, rule.most_rate) << rule.name;
     EXPECT_STRNE(rule.usual_rates, "") << rule.name;
     EXPECT_STRNE(rule.history, "") << rule.name;

@@ -3,7 +3,7 @@
 //   g = scale (of the settings) * gradient_scale (of the device's state: clipping of the norm,
 //       1 / loss scale) * SegmentFactor::gradient (clipping by blob and by layer) * diff,
 //       clipped to [-limit, limit], + penalty (L2: decay * w, L1: decay * sign(w))
-// and rate, decay multiplied by each segment's own factors:
+// rate and decay multiplied by each segment's own factors, w a weight, h and k its histories:
 //   SGD       h = rate * g + momentum * h
 //             w -= h
 //   Nesterov  old = h; h = rate * g + momentum * h
@@ -27,8 +27,8 @@
 //             w -= rate * |w| / |u| * u      norms of the segment; a ratio with a zero is 1
 //   Lion      w -= rate * sign(momentum * h + (1 - momentum) * g)
 //             h = momentum2 * h + (1 - momentum2) * g
-//   Muon      matrices: h = momentum * h + g; k = orthogonal(g + momentum * h)
-//   (kernels/optim/newton_schulz.h)
+//   Muon      matrices: h = momentum * h + g; k = orthogonal(g + momentum * h), see
+//             newton_schulz.h
 //             w -= rate * k;  all other segments as AdamW or Nesterov, with their own momentum;
 //             where it normalizes: w *= sqrt(rows) / |w| first
 // Before the rule, except in LAMB, decoupled decay shrinks the weights: w -= rate * shrink * w.

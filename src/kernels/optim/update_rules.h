@@ -9,7 +9,8 @@
 
 namespace crema {
 
-// What all rules read and change. rate, penalty and shrink are those of the current chunk.
+// What all rules read and change. rate, penalty and shrink are those of the current chunk. Every
+// pointer that rules write is also loaded and stored by update_four (update_walk_gpu.cuh).
 template <typename T>
 struct RuleOperands {
   const T* diff;

@@ -1,5 +1,5 @@
-// Element-wise operations with one value per channel: the forward pass of BatchNorm, Scale and
-// Bias, and BatchNorm's of.
+// Element-wise operations with one value per channel: the top of BatchNorm, Scale and Bias, and the
+// bottom gradient of BatchNorm and Scale.
 #include <algorithm>
 
 #include "base/ceil_div.h"

@@ -74,8 +74,8 @@ class Optimizer {
   bool updates(size_t parameter) const;
   std::vector<float> correlations() const;  // the memory of larc_turbo
 
-  // The state as Caffe stores it: one blob per parameter, and for rules with two histories all of
-  // them a second time; in addition the average, slow weights and the memory of larc_turbo. (*)
+  // The state as Caffe stores it: one blob per parameter, and for rules with two histories all
+  // of them a second time; in addition the average, slow weights and the memory of larc_turbo. (*)
   void store(SolverState* state) const;
   // Error when number or shapes do not match the net; then nothing has changed. Returns the fields
   // for which something is kept that the state lacks: restart() them.
@@ -109,7 +109,8 @@ void read_blob(Context& context, const BlobProto& blob, const Tensor& to);
 void store_blobs(Context& context, const std::vector<Tensor>& tensors,
                  google::protobuf::RepeatedPtrField<BlobProto>* blobs);
 
-// How many arenas as large as the parameters' training keeps: histories, and an average.
+// How many arenas as large as the parameters' training keeps: histories, an average,
+// slow weights.
 int kept_arenas(const SolverParameter& solver);
 
 // Replaces the parameters by their average for the lifetime of this object; no-op when there is
