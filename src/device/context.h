@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -79,7 +80,9 @@ class Context {
   // append to it, and a plan takes the list (-dump_plan).
   std::vector<std::string> chosen;
   // The implementations without state that have run, if the log is verbose: each is logged once.
+  // Kernels that a parallel loop calls add to it in several threads, under the mutex.
   std::vector<const Implementation*> ran;
+  std::mutex ran_mutex;
   // Kernels made from now on give the same bits on every run; if false, GPU kernels may sum in any
   // order.
   bool repeatable = true;

@@ -4,7 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <string_view>
+#include <thread>
+#include <vector>
 
 #include "device/cudnn.h"
 #include "support.h"
@@ -150,6 +153,30 @@ struct KernelFunctionsTest : testing::Test {
 TEST_F(KernelFunctionsTest, ThePriorityDecidesAmongThoseThatTakeTheCase) {
   EXPECT_EQ(run("", 4), 8);
   EXPECT_EQ(run("", 3), -3);
+}
+
+// im2col multiplies one image in each thread of a parallel loop.
+TEST_F(KernelFunctionsTest, ThreadsThatRunAKernelTogetherLogItOnce) {
+  constexpr int kThreads = 4;
+  for (int round = 0; round < 200; ++round) {
+    Lines log;
+    log.verbosity = 1;
+    Context context(Device::cpu);
+    context.set_log(log);
+    std::atomic<int> waiting = kThreads;
+    std::vector<std::thread> threads;
+    for (int i = 0; i < kThreads; ++i) {
+      threads.emplace_back([&] {
+        --waiting;
+        while (waiting > 0) std::this_thread::yield();
+        int y = 0;
+        for (int x = 0; x < 2; ++x) numbers.run(context, x, y);
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    ASSERT_EQ(context.ran.size(), 2U);
+    ASSERT_EQ(std::count(log.text.begin(), log.text.end(), '\n'), 2) << log.text;
+  }
 }
 
 TEST_F(KernelFunctionsTest, ANamedFunctionIsTriedFirstAndThoseBeforeItLast) {

@@ -3,10 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <set>
 
-#include "kernels/conv/dense.h"
+#include "kernels/core/kernel_registry.h"
 #include "layers/layer_run.h"
 
 namespace crema {
@@ -235,17 +236,10 @@ Start rounded(const Start& start, DType type) {
   return result;
 }
 
-// "", then the implementations of convolutions and fully connected layers, many of which take only
-// 16 bits, but not the reference, which takes none.
-std::vector<std::string> linear_implementations() {
-  std::set<std::string> names = {""};
-  for (const Operation* operation : {static_cast<const Operation*>(&conv_kernels),
-                                     static_cast<const Operation*>(&dense_kernels)}) {
-    for (const Implementation& one : *operation) names.insert(one.name);
-  }
-  names.erase("plain");
-  return {names.begin(), names.end()};
-}
+// "", which lets each kernel decide, then our products, of which the autotuner takes the fastest: a
+// row would otherwise run one of them at most. The reference takes no 16 bits, and libraries would
+// compile for seconds.
+constexpr std::array kProducts = {"", "implicit_gemm", "small_gemm", "direct_conv"};
 
 void RowTest::check_precisions(const Row& given, const Layer& layer, const Start& start) {
   if (!gpu_ || layer.traits().half_rule == HalfRule::never) return;
@@ -296,7 +290,7 @@ void RowTest::check_precisions(const Row& given, const Layer& layer, const Start
     Outcome without = reference;
     for (std::vector<double>& diff : without.bottom_diff) diff.clear();
     const bool pads = !plain && layer.padded_channels(storage) > 0 && row.bottoms.size() == 1;
-    for (const std::string& implementation : linear_implementations()) {
+    for (const char* const implementation : kProducts) {
       setting.implementation = implementation;
       setting.padded = false;
       setting.bottoms_wanted = ~0u;

@@ -35,10 +35,12 @@ int Operation::index_of_named(const Context& context) const {
   return 0;
 }
 
-bool Operation::is_first_run(Context& context, const Implementation& one) {
-  if (std::count(context.ran.begin(), context.ran.end(), &one) > 0) return false;
+void Operation::log_first_run(Context& context, const Implementation& one,
+                              const std::function<std::string()>& refusals) const {
+  const std::lock_guard<std::mutex> lock(context.ran_mutex);
+  if (std::count(context.ran.begin(), context.ran.end(), &one) > 0) return;
   context.ran.push_back(&one);
-  return true;
+  log_choice(context, one, refusals());
 }
 
 void Operation::log_choice(const Context& context, const Implementation& chosen,

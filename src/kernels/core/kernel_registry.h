@@ -6,6 +6,7 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -60,8 +61,10 @@ class Operation {
     }
     return false;
   }
-  // Adds the implementation to context.ran, unless it is there.
-  static bool is_first_run(Context& context, const Implementation& one);
+  // Adds the implementation to context.ran and logs it, unless it is there. May be called by several
+  // threads at once.
+  void log_first_run(Context& context, const Implementation& one,
+                     const std::function<std::string()>& refusals) const;
   // Logs a choice at -v 1. refusals: "; NAME declined: REASON" for each one tried before.
   void log_choice(const Context& context, const Implementation& chosen,
                   const std::string& refusals) const;
@@ -105,8 +108,8 @@ class KernelFunctions : public Operation {
       const Refusal refusal = reinterpret_cast<Function>(one.function)(context, args...);
       if (refusal) {
         refusals[tried++] = {one.name, refusal};
-      } else if (context.log().verbosity >= 1 && is_first_run(context, one)) {
-        log_choice(context, one, text());
+      } else if (context.log().verbosity >= 1) {
+        log_first_run(context, one, text);
       }
       return refusal == nullptr;
     });
