@@ -56,6 +56,8 @@ TEST(CoSData, ShowsAColumnInEachTop) {
   const std::vector<Shape> shapes = layer->infer({}).tops;
   EXPECT_EQ(shapes, (std::vector<Shape>{{2, 1, 2, 2}, {2, 1, 1, 1}, {2, 2}}));
   Forward pass;
+  const Prepared prepared = layer->prepare(context, {});
+  pass.state = prepared.state.get();
   pass.pass = 1;  // the last row, and the first one again
   layer->source()->reshapes(1);
   for (const Shape& shape : shapes) pass.top.emplace_back(context, shape);

@@ -48,6 +48,8 @@ std::unique_ptr<Layer> layer_of(const Folder& folder, const std::string& text, C
 
 std::vector<std::vector<float>> tops_of(Layer& layer, Context& context, uint64_t number) {
   Forward pass;
+  const Prepared prepared = layer.prepare(context, {});
+  pass.state = prepared.state.get();
   pass.pass = number;
   layer.source()->reshapes(number);
   for (const Shape& shape : layer.infer({}).tops) pass.top.emplace_back(context, shape);

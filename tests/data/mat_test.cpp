@@ -33,6 +33,8 @@ Tensor counted(Context& context, const Shape& shape, float first) {
 void run_passes(Layer& layer, Context& context, const std::vector<Shape>& bottoms, int passes) {
   for (int number = 0; number < passes; ++number) {
     Forward pass;
+    const Prepared prepared = layer.prepare(context, {});
+    pass.state = prepared.state.get();
     pass.pass = static_cast<uint64_t>(number);
     for (size_t i = 0; i < bottoms.size(); ++i)
       pass.bottom.push_back(
@@ -142,6 +144,8 @@ TEST(MatRead, ReadsWhatMatWriteWrote) {
   const std::vector<Shape> shapes = layer->infer({}).tops;
   EXPECT_EQ(shapes, (std::vector<Shape>{{2, 2, 2, 3}, {2, 4, 1, 1}, {2, 1, 2, 1}}));
   Forward pass;
+  const Prepared prepared = layer->prepare(context, {});
+  pass.state = prepared.state.get();
   pass.pass = 1;  // c, and a again
   layer->source()->reshapes(1);
   for (const Shape& shape : shapes) pass.top.emplace_back(context, shape);
@@ -163,6 +167,8 @@ TEST(MatRead, ReadsWhatMatWriteWrote) {
           {}, context, folder.path());
       bad->source()->reshapes(0);
       Forward first;
+      const Prepared prepared = bad->prepare(context, {});
+      first.state = prepared.state.get();
       first.top.emplace_back(context, Shape{2, 2, 2, 3});
       bad->forward(context, first);
     });

@@ -163,6 +163,8 @@ class Reader {
 
   SourceBatch batch(uint64_t number) {
     Forward pass;
+    const Prepared prepared = layer_->prepare(context_, {});
+    pass.state = prepared.state.get();
     pass.pass = number;
     layer_->source()->reshapes(number);
     for (const Shape& shape : layer_->infer({}).tops) pass.top.emplace_back(context_, shape);

@@ -81,12 +81,17 @@ class CosDataLayer : public LoaderLayer {
     return inference;
   }
 
+  Prepared prepare(Context&, const Preparation&) const override {
+    Prepared prepared;
+    prepared.make_state<TopValues>();
+    return prepared;
+  }
   void forward(Context& context, const Forward& pass) const override {
     const Batch& batch = this->batch(pass.pass);
     const auto samples = static_cast<size_t>(batch_size());
     const size_t all = batch.labels.size() / samples;
     size_t from = 0;
-    std::vector<float> values;  // of one top
+    std::vector<float>& values = state_of<TopValues>(pass).values;
     for (size_t top = 0; top < pass.top.size(); ++top) {
       const size_t each = static_cast<size_t>(pass.top[top].count()) / samples;
       const bool transposed = p().top(static_cast<int>(top)).transpose();

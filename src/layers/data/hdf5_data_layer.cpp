@@ -71,22 +71,16 @@ class Hdf5DataLayer : public LoaderLayer {
     return inference;
   }
 
+  Prepared prepare(Context&, const Preparation&) const override {
+    Prepared prepared;
+    prepared.make_state<TopValues>();
+    return prepared;
+  }
   void forward(Context& context, const Forward& pass) const override {
     if (message().top_size() < 3) return LoaderLayer::forward(context, pass);
     const Batch& batch = this->batch(pass.pass);
     to_tensor(context, batch.data, pass.top[0]);
-    const auto samples = static_cast<size_t>(batch_size());
-    const size_t all = batch.labels.size() / samples;
-    auto from = batch.labels.begin();
-    std::vector<float> values;  // of one top
-    for (size_t top = 1; top < pass.top.size(); ++top) {
-      const size_t each = static_cast<size_t>(pass.top[top].count()) / samples;
-      values.resize(samples * each);
-      for (size_t i = 0; i < samples; ++i)
-        std::copy_n(from + i * all, each, values.begin() + i * each);
-      to_tensor(context, values, pass.top[top]);
-      from += each;
-    }
+    write_further_tops(context, batch, pass);
   }
 
  protected:

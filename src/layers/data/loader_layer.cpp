@@ -195,6 +195,22 @@ void LoaderLayer::forward(Context& context, const Forward& pass) const {
   }
 }
 
+void LoaderLayer::write_further_tops(Context& context, const Batch& batch,
+                                     const Forward& pass) const {
+  std::vector<float>& values = state_of<TopValues>(pass).values;
+  const auto samples = static_cast<size_t>(batch_size());
+  const size_t all = batch.labels.size() / samples;
+  auto from = batch.labels.begin();
+  for (size_t top = 1; top < pass.top.size(); ++top) {
+    const size_t each = static_cast<size_t>(pass.top[top].count()) / samples;
+    values.resize(samples * each);
+    for (size_t i = 0; i < samples; ++i)
+      std::copy_n(from + i * all, each, values.begin() + i * each);
+    to_tensor(context, values, pass.top[top]);
+    from += each;
+  }
+}
+
 void LoaderLayer::say_restart(int64_t batch, int64_t epoch) const {
   if (log_ && batch == last_batch_ + 1 && epoch > last_epoch_)
     log_->info("Restarting data prefetching from start.");

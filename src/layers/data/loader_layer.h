@@ -75,6 +75,13 @@ class LoaderLayer : public Layer, public DataSource {
   // How transform_param { augment } mixes samples; throws Error with the reason if these cannot be
   // mixed.
   Mixture mixture_of(const Dataset& samples, const LoaderOptions& options) const;
+  // The values of one top, in memory that every pass of a plan reuses.
+  struct TopValues : LayerState {
+    std::vector<float> values;
+  };
+  // The labels of a sample hold its rows of all tops after the first: writes these tops. The layer's
+  // state is TopValues.
+  void write_further_tops(Context& context, const Batch& batch, const Forward& pass) const;
   // Waits for the batch of this pass, and logs when a new epoch begins.
   const Batch& batch(uint64_t pass) const;
   // Logs the new epoch; not after a jump.
@@ -87,7 +94,7 @@ class LoaderLayer : public Layer, public DataSource {
   bool labels_vary_ = false, whole_epochs_ = false;
   int64_t batch_size_ = 0;
   Shape sample_, labels_;  // in the current pass
-  // Of the last pass, whatever plan it was of: for the log. A source is read by one thread.
+  // The last pass of any plan, for the log. One thread reads a source.
   mutable int64_t last_batch_ = -1, last_epoch_ = 0;
 };
 
