@@ -27,7 +27,7 @@ enum class HalfRule {
 struct BackwardReads {
   bool bottom = true;
   bool top = true;
-  bool only_first = false;  // of the bottoms
+  bool only_first = false;  // reads only bottom 0
 
   bool bottom_at(size_t index) const { return bottom && (index == 0 || !only_first); }
 };

@@ -192,7 +192,7 @@ class AutotunedKernel final : public LinearKernel {
         .fused_gradients = both,
         .dropout = fprop.dropout};
   }
-  // Of one that the case does not make (kNone), the first candidate.
+  // The kernel that makes this call; the first candidate if the case has no such call (kNone).
   LinearKernel& kernel(ConvCall call) const {
     return *candidates_[static_cast<size_t>(std::max(assigned_[call], 0))].kernel;
   }

@@ -152,7 +152,7 @@ class RegionLossLayer : public Layer {
   }
 
   struct State : LayerState {
-    Tensor sizes;  // of all boxes relative to the image, then their indices
+    Tensor sizes;  // box sizes relative to the image, then box indices
   };
 
   Prepared prepare(Context& context, const Preparation& preparation) const override {

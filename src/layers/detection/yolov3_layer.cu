@@ -141,7 +141,7 @@ class Yolov3Layer : public Layer {
   }
 
   struct State : LayerState {
-    Tensor sizes;  // of all boxes relative to the image, then the mask
+    Tensor sizes;  // box sizes relative to the image, then the mask
   };
 
   Prepared prepare(Context& context, const Preparation& preparation) const override {

@@ -23,7 +23,7 @@ namespace crema {
 // w, y, dy, dx, b in 16 bits, dw and db in float32.
 struct ProductTensors {
   const void *x = nullptr, *w = nullptr, *b = nullptr, *dy = nullptr;
-  const void* y = nullptr;  // of the ReLU whose gradient is applied first; null: none
+  const void* y = nullptr;  // output of the ReLU whose gradient is applied first; null: none
   void* out = nullptr;      // y, dx or dw
   float* db = nullptr;      // null: not wanted
   bool accumulate_w = false, accumulate_b = false;
