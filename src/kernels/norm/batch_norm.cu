@@ -68,13 +68,14 @@ struct BatchStatistics {
   T *mean, *inverse;
   RankValues<T> own;
   CREMA_HD void operator()(int64_t c) const {
-    const double shift = sums[c] / each;
-    double variance = sums[channels + c] / each - shift * shift;
-    variance = variance > 0 ? variance : 0;  // rounding may have made it negative
-    if (own.values) return own.write(c, pivot[c] + shift, variance * each, each);
-    mean[c] = pivot[c] + static_cast<T>(shift);
-    inverse[c] = static_cast<T>(1 / sqrt(variance + stored.eps));
-    stored.add(c, mean[c], variance, static_cast<double>(each));
+    const auto count = static_cast<double>(each);
+    const batch_norm::Moments from_pivot =
+        batch_norm::moments_of(sums[c], sums[channels + c], count);
+    if (own.values)
+      return own.write(c, pivot[c] + from_pivot.mean, from_pivot.variance * count, count);
+    mean[c] = pivot[c] + static_cast<T>(from_pivot.mean);
+    inverse[c] = static_cast<T>(1 / sqrt(from_pivot.variance + stored.eps));
+    stored.add(c, mean[c], from_pivot.variance, count);
   }
 };
 
@@ -90,7 +91,7 @@ struct FactorAndShift {
   const T *inverse, *scale, *shift;
   T *factor, *shift_out;
   CREMA_HD void operator()(int64_t c) const {
-    factor[c] = scale ? inverse[c] * scale[c] : inverse[c];
+    factor[c] = batch_norm::factor_of(inverse[c], scale, c);
     shift_out[c] = shift ? shift[c] : T(0);
   }
 };
@@ -104,7 +105,6 @@ struct OwnSums {
   CREMA_HD void operator()(int64_t c) const { own.write(c, sums[c], sums[channels + c], each); }
 };
 
-// dx = factor * g + h * x_factor + constant, with h = x - mean or, when there is only y, h = y.
 // of_all: with ranks, the sums of all ranks' elements, while the gradients of scale and shift are
 // this rank's.
 template <typename T>
@@ -113,24 +113,18 @@ struct GradientParams {
   const T *inverse, *factor;
   int64_t channels, each;
   bool h_is_y;
-  T *x_factor, *constant, *d_scale, *d_shift;
-  bool accumulate_scale, accumulate_shift;
+  T *x_factor, *constant;
+  batch_norm::LearnedGradients<T> learned;
   RankValues<T> of_all;
   CREMA_HD void operator()(int64_t c) const {
     const double sum_g = of_all.values ? of_all.first(c) : sums[c];
     const double sum_gh = of_all.values ? of_all.second(c) : sums[channels + c];
     const double count = of_all.values ? of_all.each() : each;
-    const double shrink = h_is_y ? 1 : static_cast<double>(inverse[c]) * inverse[c];
-    x_factor[c] = static_cast<T>(-factor[c] * shrink * sum_gh / count);
-    constant[c] = static_cast<T>(-factor[c] * sum_g / count);
-    if (d_scale) {
-      const T value = static_cast<T>(inverse[c] * sums[channels + c]);
-      d_scale[c] = accumulate_scale ? d_scale[c] + value : value;
-    }
-    if (d_shift) {
-      const T value = static_cast<T>(sums[c]);
-      d_shift[c] = accumulate_shift ? d_shift[c] + value : value;
-    }
+    const auto terms =
+        batch_norm::gradient_terms(factor[c], inverse[c], sum_g, sum_gh, count, h_is_y);
+    x_factor[c] = terms.x_factor;
+    constant[c] = terms.constant;
+    learned.write(c, inverse[c], sums[c], sums[channels + c]);
   }
 };
 
@@ -236,8 +230,7 @@ Refusal batch_norm_backward_plain(Context& context, const BatchNormCase& c,
           context, channels,
           GradientParams<T>{w.sums, saved.inverse.data<T>(), w.factor.data<T>(), channels,
                             c.view.each(), h_is_y, w.x_factor.data<T>(), w.constant.data<T>(),
-                            gradients.d_scale.data<T>(), gradients.d_shift.data<T>(),
-                            gradients.accumulate_scale, gradients.accumulate_shift, of_all});
+                            learned_gradients<T>(gradients), of_all});
     });
   }
   if (!gradients.dx) return nullptr;

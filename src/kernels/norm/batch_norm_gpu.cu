@@ -43,15 +43,12 @@ __global__ void find_channel_statistics(ColumnGrid grid, const T* x, ChannelPara
     }
   };
   const auto finish = [&](int64_t c, const double* totals) {
-    const double near = totals[0] / n.each;
-    double variance = totals[1] / n.each - near * near;
-    variance = variance > 0 ? variance : 0;  // rounding may have made it negative
-    if (n.own.values)
-      return n.own.write(c, static_cast<float>(x[c]) + near, variance * n.each, n.each);
-    const float mean = static_cast<float>(static_cast<float>(x[c]) + near);
-    n.mean[c] = mean;
-    n.inverse[c] = static_cast<float>(1 / sqrt(variance + n.stored.eps));
-    n.stored.add(c, mean, variance, n.each);
+    const Moments from_pivot = moments_of(totals[0], totals[1], n.each);
+    const double mean = static_cast<float>(x[c]) + from_pivot.mean;
+    if (n.own.values) return n.own.write(c, mean, from_pivot.variance * n.each, n.each);
+    n.mean[c] = static_cast<float>(mean);
+    n.inverse[c] = static_cast<float>(1 / sqrt(from_pivot.variance + n.stored.eps));
+    n.stored.add(c, n.mean[c], from_pivot.variance, n.each);
   };
   sum_columns<kPack, 2>(grid, parts, counters, visit, finish);
 }
@@ -74,9 +71,9 @@ __global__ void write_affine(ChannelParams n, int64_t channels, Half* affine) {
   constexpr float kMax = 65504;
   float mean, inverse;
   n.statistics(c, channels, true, mean, inverse);
-  const float factor = n.factor(c, inverse), shift = n.bias(c) - mean * factor;
-  affine[c] = fminf(fmaxf(factor, -kMax), kMax);
-  affine[channels + c] = fminf(fmaxf(shift, -kMax), kMax);
+  const ChannelParams::Line line = n.line(c, mean, inverse);
+  affine[c] = fminf(fmaxf(line.factor, -kMax), kMax);
+  affine[channels + c] = fminf(fmaxf(line.constant, -kMax), kMax);
 }
 
 enum class Activation { none, relu, gelu };

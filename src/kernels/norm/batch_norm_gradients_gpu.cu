@@ -136,7 +136,7 @@ __global__ void apply_gradient(ColumnGrid grid, Term<T, kPack, kMask, kDeviation
       P out;
 #pragma unroll
       for (int k = 0; k < kPack; ++k)
-        out.v[k] = term.factor[k] * g[k] + (h[k] * x_factor[k] + constant[k]);
+        out.v[k] = element_gradient(term.factor[k], g[k], h[k], x_factor[k], constant[k]);
       *reinterpret_cast<P*>(dx + (rows.first + r * rows.step) * grid.columns + column) = out;
     }
   });
@@ -184,7 +184,7 @@ void batch_norm_sums_gpu(Context& context, const BatchNormCase& c,
                          const Tensor& more_dy, const BatchNormSaved& saved,
                          const BatchNormGradients& gradients, const Tensor& workspace) {
   ChannelParams n = channel_params(c, parameters, saved, workspace.data<float>());
-  n.learn(gradients);
+  n.learned = learned_gradients<float>(gradients);
   const int64_t rows = dy.count() / c.view.channels;
   on_real(dy, [&]<typename T>() {
     if constexpr (!std::is_same_v<T, double>) {
@@ -210,7 +210,7 @@ Refusal batch_norm_backward_gpu(Context& context, const BatchNormCase& c,
     return "for channels-last or one channel, and not in float64";
   const Gpu& gpu = context.gpu();
   ChannelParams n = channel_params(c, parameters, saved, workspace.data<float>());
-  n.learn(gradients);
+  n.learned = learned_gradients<float>(gradients);
   const bool from_y = !c.added && !c.relu && !c.gelu && !parameters.scale && !parameters.shift;
   const bool through_statistics = c.batch_statistics && gradients.dx;
   // Where the first pass stores g, with both parts added: for the added bottom, or so that the

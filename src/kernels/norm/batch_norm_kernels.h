@@ -6,6 +6,7 @@
 #include "base/host_device.h"
 #include "kernels/core/kernel_registry.h"
 #include "kernels/norm/batch_norm.h"
+#include "kernels/norm/batch_norm_arithmetic.h"
 
 namespace crema {
 
@@ -44,6 +45,12 @@ struct StoredStatistics {
     inverse_out[c] = 1 / static_cast<T>(sqrt(by * variance[c] + eps));
   }
 };
+
+template <typename T>
+batch_norm::LearnedGradients<T> learned_gradients(const BatchNormGradients& gradients) {
+  return {gradients.d_scale.data<T>(), gradients.d_shift.data<T>(), gradients.accumulate_scale,
+          gradients.accumulate_shift};
+}
 
 // Rows of channels: what "channels_last" takes on a GPU, together with a single channel.
 bool batch_norm_in_rows(const BatchNormCase& c, DType dtype);

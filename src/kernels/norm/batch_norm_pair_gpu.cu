@@ -29,11 +29,11 @@ __global__ void __launch_bounds__(256, 2)
     const int64_t c = first + k;
     float mean, inverse;
     a.statistics(c, grid.columns, notes, mean, inverse);
-    factor[0][k] = a.factor(c, inverse);
-    constant[k] = a.bias(c) - mean * factor[0][k];
+    const ChannelParams::Line of_x = a.line(c, mean, inverse);
     b.statistics(c, grid.columns, notes, mean, inverse);
-    factor[1][k] = b.factor(c, inverse);
-    constant[k] += b.bias(c) - mean * factor[1][k];
+    const ChannelParams::Line of_z = b.line(c, mean, inverse);
+    factor[0][k] = of_x.factor, factor[1][k] = of_z.factor;
+    constant[k] = of_x.constant + of_z.constant;
   }
   over_rows<kPack>(grid, [&]<int kRows>(const RowSet& rows, int64_t column) {
     P p[kRows], q[kRows];
@@ -133,15 +133,11 @@ __global__ void __launch_bounds__(256, 2)
   using P = Pack<T, kPack>;
   const int64_t first = first_column<kPack>(grid);
   if (first >= grid.columns) return;
-  float factor[2][kPack], x_factor[2][kPack],
-      constant[2][kPack];  // dx = g factor + x x_factor + constant
+  ChannelParams::GradientLine of_x[kPack], of_z[kPack];
 #pragma unroll
   for (int k = 0; k < kPack; ++k) {
-    const int64_t c = first + k;
-    factor[0][k] = a.factor(c), factor[1][k] = b.factor(c);
-    x_factor[0][k] = a.x_factor[c], x_factor[1][k] = b.x_factor[c];
-    constant[0][k] = a.constant[c] - a.mean[c] * a.x_factor[c];
-    constant[1][k] = b.constant[c] - b.mean[c] * b.x_factor[c];
+    of_x[k] = a.gradient_line(first + k);
+    of_z[k] = b.gradient_line(first + k);
   }
   over_rows<kPack>(grid, [&]<int kRows>(const RowSet& rows, int64_t column) {
     P g[kRows], x[kRows], z[kRows];
@@ -158,10 +154,8 @@ __global__ void __launch_bounds__(256, 2)
 #pragma unroll
       for (int k = 0; k < kPack; ++k) {
         const float given = g[r].v[k];
-        x[r].v[k] = factor[0][k] * given +
-                    (static_cast<float>(x[r].v[k]) * x_factor[0][k] + constant[0][k]);
-        z[r].v[k] = factor[1][k] * given +
-                    (static_cast<float>(z[r].v[k]) * x_factor[1][k] + constant[1][k]);
+        x[r].v[k] = of_x[k].of(given, static_cast<float>(x[r].v[k]));
+        z[r].v[k] = of_z[k].of(given, static_cast<float>(z[r].v[k]));
       }
       if (dx) *reinterpret_cast<P*>(dx + at) = x[r];
       if (dz) *reinterpret_cast<P*>(dz + at) = z[r];
@@ -229,8 +223,8 @@ Refusal pair_backward_gpu(Context& context, const BatchNormCase& c, const BatchN
                           const Tensor& workspace) {
   const Gpu& gpu = context.gpu();
   ChannelParams n = params_of(c, a, 0, workspace), m = params_of(c, b, 1, workspace);
-  n.learn(of_a);
-  m.learn(of_b);
+  n.learned = learned_gradients<float>(of_a);
+  m.learned = learned_gradients<float>(of_b);
   on_packs(dy, [&]<typename T>() {
     const PairTerm<T> term{dy.data<T>(),
                            more_dy.data<T>(),

@@ -4,6 +4,7 @@
 
 #include "kernels/norm/batch_norm_kernels.h"
 #include "kernels/norm/batch_norm_ranks.h"
+#include "kernels/pointwise/channel_terms.h"
 #include "kernels/reduce/column_reduce.cuh"
 #include "tensor/on.h"
 
@@ -14,9 +15,8 @@ struct ChannelParams {
   const float *scale, *shift;  // learned; null: 1 and 0
   StoredStatistics<float> stored;
   float *mean, *inverse;       // saved for backward
-  float *x_factor, *constant;  // backward: dx = factor g + h x_factor + constant
-  float *d_scale, *d_shift;    // null: not wanted
-  bool accumulate_scale, accumulate_shift;
+  float *x_factor, *constant;  // of GradientTerms
+  LearnedGradients<float> learned;
   double each;        // elements per channel
   const float *sums;  // of x, followed by those of its squares; null: mean and inverse are known
   // With ranks: where kernels leave what is of this rank's elements, instead of mean and inverse,
@@ -42,23 +42,38 @@ struct ChannelParams {
     stored.add(c, mean_c, variance, each);
   }
   __device__ float factor(int64_t c, float inverse_c) const {
-    return scale ? inverse_c * scale[c] : inverse_c;
+    return factor_of(inverse_c, scale, c);
   }
   __device__ float factor(int64_t c) const { return factor(c, inverse[c]); }
   __device__ float bias(int64_t c) const { return shift ? shift[c] : 0; }
 
-  void learn(const BatchNormGradients &gradients) {
-    d_scale = gradients.d_scale.data<float>(), accumulate_scale = gradients.accumulate_scale;
-    d_shift = gradients.d_shift.data<float>(), accumulate_shift = gradients.accumulate_shift;
+  // y = x factor + constant.
+  struct Line {
+    float factor, constant;
+  };
+  __device__ Line line(int64_t c, float mean_c, float inverse_c) const {
+    const float factor_c = factor(c, inverse_c);
+    return {factor_c, bias(c) - mean_c * factor_c};
+  }
+  // The gradient of an element, from x instead of x - mean.
+  struct GradientLine {
+    float factor, x_factor, constant;
+    __device__ float of(float g, float x) const {
+      return element_gradient(factor, g, x, x_factor, constant);
+    }
+  };
+  __device__ GradientLine gradient_line(int64_t c) const {
+    return {factor(c), x_factor[c], constant[c] - mean[c] * x_factor[c]};
   }
 
   // x_factor and constant from the sums over `count` elements.
   __device__ void finish_terms(int64_t c, double sum_g, double sum_gh, double count,
                                bool h_is_y) const {
-    const float inverse_c = inverse[c], factor_c = factor(c, inverse_c);
-    const double shrink = h_is_y ? 1 : static_cast<double>(inverse_c) * inverse_c;
-    x_factor[c] = static_cast<float>(-factor_c * shrink * sum_gh / count);
-    constant[c] = static_cast<float>(-factor_c * sum_g / count);
+    const float inverse_c = inverse[c];
+    const auto terms =
+        gradient_terms(factor(c, inverse_c), inverse_c, sum_g, sum_gh, count, h_is_y);
+    x_factor[c] = terms.x_factor;
+    constant[c] = terms.constant;
   }
   // From the sums of g and of g h, where g is the gradient. h_is_y: h is not x - mean.
   __device__ void finish_gradients(int64_t c, double sum_g, double sum_gh, bool h_is_y,
@@ -69,14 +84,7 @@ struct ChannelParams {
       finish_terms(c, through_statistics ? sum_g : 0, through_statistics ? sum_gh : 0, each,
                    h_is_y);
     }
-    if (d_scale) {
-      const float value = static_cast<float>(inverse[c] * sum_gh);
-      d_scale[c] = accumulate_scale ? d_scale[c] + value : value;
-    }
-    if (d_shift) {
-      const float value = static_cast<float>(sum_g);
-      d_shift[c] = accumulate_shift ? d_shift[c] + value : value;
-    }
+    learned.write(c, inverse[c], sum_g, sum_gh);
   }
 };
 

@@ -20,14 +20,13 @@ __global__ void __launch_bounds__(256, 3)
   constexpr int kLanes = kPackCount<T> / 4, kBits = 32 / kLanes;  // per word
   const Position o(g, tiles, kWalkRows);
   if (!o.inside) return;
-  float factor[kPackCount<T>], constant[kPackCount<T>];  // norm(x) = x factor + constant
+  ChannelParams::Line norm[kPackCount<T>];
   Words flipped = {};  // sign bits of channels with a negative factor, whose order is reversed
 #pragma unroll
   for (int k = 0; k < kPackCount<T>; ++k) {
     const int64_t c = static_cast<int64_t>(o.pack) * kPackCount<T> + k;
-    factor[k] = n.factor(c);
-    constant[k] = n.bias(c) - n.mean[c] * factor[k];
-    if (factor[k] < 0) flipped.v[k / kLanes] |= 1u << (k % kLanes * kBits + kBits - 1);
+    norm[k] = n.line(c, n.mean[c], n.inverse[c]);
+    if (norm[k].factor < 0) flipped.v[k / kLanes] |= 1u << (k % kLanes * kBits + kBits - 1);
   }
   const auto flip_sign = [&](Words words) {
 #pragma unroll
@@ -42,7 +41,7 @@ __global__ void __launch_bounds__(256, 3)
         WidePack<T> out;
 #pragma unroll
         for (int k = 0; k < kPackCount<T>; ++k) {
-          const float value = static_cast<float>(best.v[k]) * factor[k] + constant[k];
+          const float value = static_cast<float>(best.v[k]) * norm[k].factor + norm[k].constant;
           out.v[k] = value <= 0 ? 0 : value;  // NaN stays NaN
           if (!(value > 0))
             cells[k / kLanes] |= (kLanes == 1 ? ~0u : 0xffffu) << (k % kLanes * kBits);
@@ -59,22 +58,17 @@ __global__ void __launch_bounds__(256, 2)
                        const WidePack<T>* x, WidePack<T>* dx, ChannelParams n) {
   const Position tile(g, tiles, kWalkRows);
   if (!tile.inside) return;
-  float factor[kPackCount<T>], x_factor[kPackCount<T>], constant[kPackCount<T>];
+  ChannelParams::GradientLine norm[kPackCount<T>];
 #pragma unroll
-  for (int k = 0; k < kPackCount<T>; ++k) {
-    const int64_t c = static_cast<int64_t>(tile.pack) * kPackCount<T> + k;
-    factor[k] = n.factor(c);
-    x_factor[k] = n.x_factor[c];
-    constant[k] = n.constant[c] - n.mean[c] * n.x_factor[c];
-  }
+  for (int k = 0; k < kPackCount<T>; ++k)
+    norm[k] = n.gradient_line(static_cast<int64_t>(tile.pack) * kPackCount<T> + k);
   walk_gradients<T, kWindow, kStep>(
       g, tile, index, dy, [&](int at) { return x[at]; },
       [&](int at, const WidePack<T>& given, const float(&sums)[kPackCount<T>]) {
         WidePack<T> out;
 #pragma unroll
         for (int k = 0; k < kPackCount<T>; ++k)
-          out.v[k] =
-              factor[k] * sums[k] + (static_cast<float>(given.v[k]) * x_factor[k] + constant[k]);
+          out.v[k] = norm[k].of(sums[k], static_cast<float>(given.v[k]));
         dx[at] = out;
       });
 }

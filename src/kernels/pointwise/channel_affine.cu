@@ -69,7 +69,8 @@ struct Gradient {
   CREMA_HD void operator()(int64_t i, int64_t c) const {
     T g, h;
     term(i, c, g, h);
-    dx[i] = kStatistics ? factor[c] * g + (h * x_factor[c] + constant[c]) : factor[c] * g;
+    dx[i] =
+        kStatistics ? element_gradient(factor[c], g, h, x_factor[c], constant[c]) : factor[c] * g;
   }
 };
 

@@ -68,6 +68,12 @@ struct MaskedByOutput {
   }
 };
 
+// An element of the bottom's gradient of channel_gradient().
+template <typename T>
+CREMA_HD T element_gradient(T factor, T g, T h, T x_factor, T constant) {
+  return factor * g + (h * x_factor + constant);
+}
+
 // Calls body(form) with the form that the term takes; without dy that of the statistics.
 template <typename T, typename Body>
 void with_term(const ChannelTerm& of, const Tensor& masked, const Body& body) {
