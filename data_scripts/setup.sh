@@ -8,6 +8,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+tests=
 packages=(g++ cmake ninja-build ccache pkg-config protobuf-compiler libprotobuf-dev libgoogle-glog-dev libgflags-dev
           liblmdb-dev libleveldb-dev libhdf5-dev libpugixml-dev libre2-dev libdnnl-dev libopencv-dev libjpeg-dev libzip-dev
           libcpp-httplib-dev nlohmann-json3-dev libopenmpi-dev openmpi-bin
@@ -16,7 +17,7 @@ cudnn=1 several=
 [ ! -e /dev/nvidia1 ] || several=1
 for option in "$@"; do
   case $option in
-    --tests) packages+=(libgtest-dev clang-format-14 python3-pytest python3-matplotlib python3-sklearn) ;;
+    --tests) tests=1 packages+=(libgtest-dev clang-format-14 python3-pytest python3-matplotlib python3-sklearn python3-venv) ;;
     --no-cudnn) cudnn= ;;
     --nccl) several=1 ;;
     *) echo "setup.sh: unknown option $option (there are --tests, --no-cudnn and --nccl)" >&2; exit 1 ;;
@@ -105,4 +106,12 @@ if [ -n "$nccl" ]; then
     echo "nccl.h could not be fetched: the build will connect several GPUs through MPI only, which is slow"
   fi
   rm -rf "$folder"
+fi
+
+# ONNX's own checker and its runtime, which Debian does not have, in an environment of their own.
+if [ -n "$tests" ] && ! cmp -s tests/exchange/requirements.txt build/venv/requirements.txt; then
+  echo "Fetching $(tr '\n' ' ' <tests/exchange/requirements.txt)"
+  /usr/bin/python3 -m venv build/venv
+  build/venv/bin/pip install --quiet --disable-pip-version-check -r tests/exchange/requirements.txt
+  cp tests/exchange/requirements.txt build/venv/requirements.txt
 fi

@@ -19,6 +19,7 @@ declare -A allowed=(
   [layers]="base device tensor kernels data proto"
   [net]="base device tensor kernels data layers proto"
   [solver]="base device tensor kernels data layers net proto"
+  [exchange]="base device tensor kernels data layers net proto"
   [crema]="base device tensor net solver"
   [python]="base device comm tensor kernels data layers net solver proto"
 )

@@ -64,6 +64,12 @@ class PoolingLayer : public Layer {
   }
 
   // See pooling_window.h.
+  PoolNd axes(const Shape& bottom) const {
+    PoolNd w = axes_;
+    if (p().global_pooling())
+      for (int axis = 2; axis < bottom.axes(); ++axis) w.kernel[axis - 2] = bottom[axis];
+    return w;
+  }
   std::string empty_windows(const Shape& x) const {
     const PoolNd w = axes(x);
     const Shape y = infer({x}).tops[0];
@@ -216,13 +222,6 @@ class PoolingLayer : public Layer {
     }
   }
 
-  PoolNd axes(const Shape& bottom) const {
-    PoolNd w = axes_;
-    if (p().global_pooling())
-      for (int axis = 2; axis < bottom.axes(); ++axis) w.kernel[axis - 2] = bottom[axis];
-    return w;
-  }
-
   PoolWindow window(const Shape& bottom) const {
     const PoolNd all = axes(bottom);
     PoolWindow w;
@@ -327,6 +326,10 @@ REGISTER_FUSED(PoolingLayer, "Pooling+ReLU");
 
 std::optional<PoolWindow> pool_window(const Layer& pooling, const Shape& bottom) {
   return static_cast<const PoolingLayer&>(pooling).chosen_window(bottom);
+}
+
+PoolNd pool_axes(const Layer& pooling, const Shape& bottom) {
+  return static_cast<const PoolingLayer&>(pooling).axes(bottom);
 }
 
 std::string empty_windows(const Layer& layer, const std::vector<Shape>& bottoms) {

@@ -1,0 +1,225 @@
+#include "exchange/onnx/export.h"
+
+#include <algorithm>
+#include <set>
+
+#include "net/graph/graph_builder.h"
+#include "net/plan/plan.h"
+
+namespace crema {
+
+namespace {
+
+bool is_input(const Node& node) { return node.message.type() == "Input"; }
+
+// The extents of all values that grow with the batch. Empty, with a reason: other batches do not
+// fit the net.
+struct BatchAxes {
+  std::vector<std::vector<bool>> of_value;
+  std::string why_not;
+};
+
+BatchAxes find_batch_axes(Net& net) {
+  const Net::Shapes before = net.shapes();
+  const Graph& graph = net.graph();
+  std::vector<std::pair<std::string, Shape>> larger;
+  int64_t batch = -1;
+  for (const Node& node : graph.nodes) {
+    if (!is_input(node)) continue;
+    for (const int id : node.tops) {
+      const Value& value = graph.values[id];
+      if (value.shape.axes() == 0) continue;
+      if (batch < 0) batch = value.shape[0];
+      if (value.shape[0] != batch) continue;
+      Shape shape = value.shape;
+      shape[0] = batch + 1;
+      larger.emplace_back(value.blob, shape);
+    }
+  }
+  BatchAxes axes;
+  try {
+    net.reshape(larger);
+    for (size_t id = 0; id < graph.values.size(); ++id) {
+      const Shape &now = graph.values[id].shape, &small = before.values[id];
+      std::vector<bool>& of = axes.of_value.emplace_back();
+      for (int axis = 0; axis < small.axes(); ++axis)
+        of.push_back(axis < now.axes() && now[axis] != small[axis]);
+    }
+  } catch (const Error& error) {
+    axes.of_value.clear();
+    axes.why_not = error.what();
+  }
+  net.restore(before);
+  return axes;
+}
+
+// The names of all versions of all blobs.
+std::vector<std::string> names_of(const Graph& graph) {
+  std::map<std::string, int> last;
+  for (size_t id = 0; id < graph.values.size(); ++id)
+    last[graph.values[id].blob] = static_cast<int>(id);
+  std::set<std::string> taken;
+  for (const auto& [blob, id] : last) taken.insert(blob);
+  std::vector<std::string> names;
+  for (size_t id = 0; id < graph.values.size(); ++id) {
+    const Value& value = graph.values[id];
+    if (last[value.blob] == static_cast<int>(id)) {
+      names.push_back(value.blob);
+      continue;
+    }
+    const std::string& layer =
+        value.producer < 0 ? value.blob : graph.nodes[value.producer].message.name();
+    std::string name = cat(value.blob, "/", layer);
+    while (!taken.insert(name).second) name += "_";
+    names.push_back(name);
+  }
+  return names;
+}
+
+void describe(const OnnxValue& value, int64_t batch, onnx::ValueInfoProto* info) {
+  info->set_name(value.name);
+  onnx::TypeProto::Tensor* type = info->mutable_type()->mutable_tensor_type();
+  type->set_elem_type(onnx::TensorProto::FLOAT);
+  onnx::TensorShapeProto* shape = type->mutable_shape();
+  for (int axis = 0; axis < value.shape.axes(); ++axis) {
+    onnx::TensorShapeProto::Dimension* dim = shape->add_dim();
+    if (!value.of_data.empty() && value.of_data[axis]) {
+      dim->set_dim_param(cat(value.name, ".", axis));
+    } else if (!value.of_batch[axis]) {
+      dim->set_dim_value(value.shape[axis]);
+    } else if (value.shape[axis] == batch) {
+      dim->set_dim_param("N");
+    } else if (value.shape[axis] % batch == 0) {
+      dim->set_dim_param(cat("N*", value.shape[axis] / batch));
+    }
+  }
+}
+
+class Exporter {
+ public:
+  Exporter(Net& net, const OnnxOptions& options)
+      : net_(net), options_(options), onnx_(options.opset) {}
+
+  OnnxModel run() {
+    const std::vector<std::string> names = names_of(graph());
+    BatchAxes axes;
+    if (options_.any_batch) axes = find_batch_axes(net_);
+    if (!axes.why_not.empty()) throw NeedsFixedBatch(axes.why_not);
+    for (size_t id = 0; id < names.size(); ++id) {
+      const Shape& shape = graph().values[id].shape;
+      values_.push_back(
+          {names[id],
+           shape,
+           options_.any_batch ? axes.of_value[id] : std::vector<bool>(shape.axes(), false),
+           {}});
+      onnx_.reserve(names[id]);
+    }
+    for (const Node& node : graph().nodes) add(node);
+    for (const int id : graph().outputs) kept_.insert(values_[id].name);
+    onnx_.drop_identities(kept_);
+    if (options_.fold) onnx_.fold_lines(kept_);
+    return write();
+  }
+
+ private:
+  const Graph& graph() const { return net_.graph(); }
+
+  void add(const Node& node) {
+    if (is_input(node)) {
+      for (const int id : node.tops) {
+        inputs_.push_back(id);
+        kept_.insert(values_[id].name);
+      }
+      return;
+    }
+    at_layer(node.place, [&] {
+      onnx_.at(node.message.name(), node.place.where);
+      const LayerExporter* const exporter = LayerExporterRegistry::find(node.message.type());
+      require(exporter != nullptr, "a layer of type ", node.message.type(),
+              " cannot be written as ONNX operators; replace it by layers that can, or end the net "
+              "before it");
+      LayerExport layer(onnx_, options_, graph(), node, values_,
+                        [&](int value) { return computed(value); });
+      try {
+        exporter->write(layer);
+      } catch (const NeedsFixedBatch& reason) {
+        fixed_batch_ = reason.what();  // at_layer would make it an Error like others
+      }
+    });
+    if (!fixed_batch_.empty()) throw NeedsFixedBatch(fixed_batch_);
+  }
+
+  // The values of a blob for inputs of zero.
+  std::vector<float> computed(int value) {
+    if (!ran_) net_.forward(0);
+    ran_ = true;
+    return to_floats(net_.context(), net_.plan().value(value));
+  }
+
+  OnnxModel write() {
+    OnnxModel result;
+    onnx::ModelProto& model = result.model;
+    model.set_ir_version(ir_version_of(options_.opset));
+    model.set_producer_name("crema");
+    onnx::OperatorSetIdProto* set = model.add_opset_import();
+    set->set_domain("");
+    set->set_version(options_.opset);
+    onnx::GraphProto* to = model.mutable_graph();
+    to->set_name(net_.name().empty() ? "net" : net_.name());
+    onnx_.write(to);
+
+    int64_t batch = 1;
+    for (const int id : inputs_) {
+      if (id == inputs_.front() && values_[id].shape.axes() > 0) batch = values_[id].shape[0];
+      describe(values_[id], batch, to->add_input());
+    }
+    for (const int id : graph().outputs) describe(values_[id], batch, to->add_output());
+    std::set<std::string> made;
+    for (const onnx::NodeProto& node : to->node())
+      made.insert(node.output().begin(), node.output().end());
+    for (size_t id = 0; id < values_.size(); ++id) {
+      if (!made.count(values_[id].name)) continue;
+      result.values[static_cast<int>(id)] = values_[id].name;
+      if (!kept_.count(values_[id].name)) describe(values_[id], batch, to->add_value_info());
+    }
+    return result;
+  }
+
+  Net& net_;
+  const OnnxOptions options_;
+  OnnxGraph onnx_;
+  std::vector<OnnxValue> values_;
+  std::vector<int> inputs_;
+  std::set<std::string> kept_;  // names of the model's inputs and outputs
+  std::string fixed_batch_;     // why a layer needs one
+  bool ran_ = false;
+};
+
+}  // namespace
+
+int ir_version_of(int opset) {
+  // The first opset of each version of the format.
+  constexpr struct { int opset, ir; } kFirst[] = {{21, 10}, {19, 9}, {15, 8}, {12, 7}, {11, 6}};
+  require(opset <= 21, "opset ", opset, " is too new; Crema writes opsets 11 to 21");
+  for (const auto& first : kFirst)
+    if (opset >= first.opset) return first.ir;
+  fail("opset ", opset, " is too old; Crema writes opsets 11 to 21");
+}
+
+OnnxModel export_onnx(Net& net, OnnxOptions options) {
+  ir_version_of(options.opset);
+  if (options.any_batch) {
+    try {
+      return Exporter(net, options).run();
+    } catch (const NeedsFixedBatch& reason) {
+      options.any_batch = false;
+      OnnxModel model = Exporter(net, options).run();
+      model.notes.push_back(
+          cat("The batch has the size of the net and cannot be changed: ", reason.what()));
+      return model;
+    }
+  }
+  return Exporter(net, options).run();
+}
+
+}  // namespace crema

@@ -1,0 +1,30 @@
+// Writes a net with its weights as an ONNX model.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "exchange/onnx/layer_export.h"
+#include "net/net.h"
+#include "proto/onnx.pb.h"
+
+namespace crema {
+
+struct OnnxModel {
+  onnx::ModelProto model;
+  std::vector<std::string> notes;  // what a user should know
+  // Names of values of the net's graph (by index) that the model has, too.
+  std::map<int, std::string> values;
+};
+
+// The net: for inference (phase TEST), on the CPU, planned with NetOptions::keep_blobs and row_major.
+// Names of blobs are kept; of a blob that in-place layers write several times the last version has
+// the name, an earlier one "blob/layer". Error with a position for a layer that ONNX cannot express.
+// Changes the net's plan.
+OnnxModel export_onnx(Net& net, OnnxOptions options);
+
+// The smallest version of the format that has these operators. Error for an opset that is not written.
+int ir_version_of(int opset);
+
+}  // namespace crema

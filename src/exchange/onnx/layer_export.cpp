@@ -1,0 +1,129 @@
+#include "exchange/onnx/layer_export.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace crema {
+
+std::vector<float> LayerExport::parameter_values(int i) const {
+  const Tensor& data = net_.parameters[node_.parameters[i]].data;
+  const float* values = data.data<float>();
+  return {values, values + data.count()};
+}
+
+// Layers that share a parameter share the constant.
+std::string LayerExport::parameter(int i) { return parameter(i, parameter_shape(i).dims()); }
+
+std::string LayerExport::parameter(int i, const std::vector<int64_t>& shape) {
+  const Parameter& parameter = net_.parameters[node_.parameters[i]];
+  return graph_.shared_floats(cat(parameter.layer, ".", parameter.index), shape,
+                              [&] { return parameter_values(i); });
+}
+
+std::string LayerExport::result(const std::string& op, const std::vector<std::string>& inputs,
+                                const OnnxAttributes& attributes, bool to_top) {
+  const std::string to = to_top ? top() : graph_.unique(cat(message().name(), ".", op));
+  graph_.add(op, inputs, {to}, attributes);
+  return to;
+}
+
+std::string LayerExport::node(const std::string& op, const std::vector<std::string>& inputs,
+                              const OnnxAttributes& attributes) {
+  return result(op, inputs, attributes, false);
+}
+
+void LayerExport::write(const std::string& op, const std::vector<std::string>& inputs,
+                        const OnnxAttributes& attributes, int top) {
+  graph_.add(op, inputs, {this->top(top)}, attributes);
+}
+
+std::string LayerExport::reshape(const std::string& x, const std::vector<int64_t>& extents,
+                                 bool to_top) {
+  return result("Reshape", {x, ints(extents)}, {}, to_top);
+}
+
+std::string LayerExport::slice(const std::string& x, int axis, int64_t first, int64_t end,
+                               bool to_top) {
+  return result("Slice", {x, ints({first}), ints({end}), ints({axis})}, {}, to_top);
+}
+
+std::string LayerExport::reduce(const std::string& op, const std::string& x,
+                                const std::vector<int64_t>& axes, bool keep_axes, bool to_top) {
+  const OnnxAttribute keep{"keepdims", int64_t{keep_axes}};
+  // ReduceSum takes its axes as an input since opset 13, the others since 18.
+  const bool as_input = opset() >= (op == "ReduceSum" ? 13 : 18);
+  if (as_input) return result(op, {x, ints(axes)}, {keep}, to_top);
+  return result(op, {x}, {{"axes", axes}, keep}, to_top);
+}
+
+std::string LayerExport::unsqueeze(const std::string& x, const std::vector<int64_t>& axes) {
+  if (opset() >= 13) return node("Unsqueeze", {x, ints(axes)});
+  return node("Unsqueeze", {x}, {{"axes", axes}});
+}
+
+std::string LayerExport::squeeze(const std::string& x, const std::vector<int64_t>& axes) {
+  if (opset() >= 13) return node("Squeeze", {x, ints(axes)});
+  return node("Squeeze", {x}, {{"axes", axes}});
+}
+
+std::string LayerExport::pad(const std::string& x, const std::vector<int64_t>& before_and_after,
+                             float value) {
+  return node("Pad", {x, ints(before_and_after), scalar(value)},
+              {{"mode", std::string("constant")}});
+}
+
+std::string LayerExport::clip(const std::string& x, float low, float high, bool to_top) {
+  constexpr float kNone = std::numeric_limits<float>::infinity();
+  std::vector<std::string> inputs = {x, low == -kNone ? "" : scalar(low)};
+  if (high != kNone) inputs.push_back(scalar(high));
+  return result("Clip", inputs, {}, to_top);
+}
+
+std::vector<int64_t> LayerExport::extents_of(const OnnxValue& value) const {
+  std::vector<int64_t> extents = value.shape.dims();
+  int grown = 0;
+  for (size_t axis = 0; axis < extents.size(); ++axis) {
+    if (!value.of_batch[axis]) continue;
+    extents[axis] = -1;
+    ++grown;
+  }
+  if (grown > 1) require_fixed_batch("several of its extents grow with the batch");
+  return extents;
+}
+
+void LayerExport::reshape_to_top(const std::string& x, int top) {
+  write("Reshape", {x, ints(extents_of(top_value(top)))}, {}, top);
+}
+
+void LayerExport::any_extent(int top, int axis) {
+  OnnxValue& value = values_[node_.tops[top]];
+  value.of_data.resize(value.shape.axes());
+  value.of_data[axis] = true;
+}
+
+void LayerExport::write_constant_tops() {
+  require_fixed_batch("its values are constants for one size of the batch");
+  for (int i = 0; i < tops(); ++i)
+    write("Identity", {floats(top_shape(i).dims(), blob_values_(node_.tops[i]))}, {}, i);
+}
+
+bool LayerExport::depends_on_batch() const {
+  if (!options_.any_batch) return false;
+  const auto depends = [&](int id) {
+    const std::vector<bool>& of_batch = values_[id].of_batch;
+    return std::find(of_batch.begin(), of_batch.end(), true) != of_batch.end();
+  };
+  return std::any_of(node_.bottoms.begin(), node_.bottoms.end(), depends) ||
+         std::any_of(node_.tops.begin(), node_.tops.end(), depends);
+}
+
+void LayerExport::require_fixed_batch(const std::string& why) const {
+  if (depends_on_batch())
+    throw NeedsFixedBatch(cat(node_.place.where, ": layer \"", message().name(), "\": ", why));
+}
+
+void LayerExport::refuse(const std::string& why, const std::string& help) const {
+  fail("ONNX has no operator for it: ", why, "; ", help);
+}
+
+}  // namespace crema

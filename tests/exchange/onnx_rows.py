@@ -1,0 +1,96 @@
+"""Runs the models that onnx_rows wrote in ONNX Runtime and compares what they compute with Crema.
+
+onnx_rows.py FOLDER: prints a line for each model that disagrees, and how many agree; exit code 1 if one
+disagrees.
+"""
+import collections
+import pathlib
+import sys
+
+import numpy
+import onnx
+import onnxruntime
+
+
+# Rows that ONNX Runtime cannot run, or that ONNX leaves open, and why.
+KNOWN = {
+    "roi_align_samples": "a RoI of image -1, which gives zeros",
+    "roi_pooling_default": "a RoI of image -1, which gives zeros",
+    "roi_pooling_outside": "a RoI of image -1, which gives zeros",
+    "upsample_mask_twice": "ScatterElements does not say which of two values for one place stays",
+}
+
+
+def blobs(text, values):
+    """The named arrays of a list such as "data:2,3;" taken from the front of `values`."""
+    result = {}
+    for item in filter(None, text.split(";")):
+        name, _, extents = item.rpartition(":")
+        shape = [int(extent) for extent in extents.split(",") if extent]
+        count = int(numpy.prod(shape))
+        result[name] = values[:count].reshape(shape)
+        values = values[count:]
+    return result, values
+
+
+def with_all_outputs(model, names):
+    known = {output.name for output in model.graph.output}
+    types = {info.name: info for info in model.graph.value_info}
+    for name in names:
+        if name not in known:
+            model.graph.output.append(types[name])
+    return model
+
+
+def differences(folder, name, fields, tolerance):
+    values = numpy.fromfile(folder / f"{name}.values", numpy.float32)
+    inputs, values = blobs(fields["inputs"], values)
+    expected, _ = blobs(fields["values"], values)
+    model = onnx.load(folder / f"{name}.onnx")
+    onnx.checker.check_model(model, full_check=True)
+    onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True, data_prop=True)
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3
+    options.intra_op_num_threads = 1
+    session = onnxruntime.InferenceSession(with_all_outputs(model, expected).SerializeToString(), options)
+    used = {value.name for value in session.get_inputs()}
+    computed = session.run(list(expected), {key: value for key, value in inputs.items() if key in used})
+    for (blob, reference), result in zip(expected.items(), computed):
+        if result.shape != reference.shape:
+            yield f"{blob} has shape {result.shape}, not {reference.shape}"
+            continue
+        if reference.size == 0:
+            continue
+        scale = max(numpy.abs(reference).max(), 1e-3)
+        error = numpy.abs(result - reference).max() / scale
+        if not error <= tolerance:
+            yield f"{blob} differs by {error:.2g} of its largest value"
+
+
+def main():
+    folder = pathlib.Path(sys.argv[1])
+    outcomes = collections.Counter()
+    refused = collections.Counter()
+    for line in (folder / "rows.tsv").read_text().splitlines():
+        name, kind, tolerance, *rest = line.split("\t")
+        fields = dict(field.split("=", 1) for field in rest)
+        if "refused" in fields:
+            outcomes["refused"] += 1
+            refused[fields["refused"].split(": ", 2)[-1][:150]] += 1
+            continue
+        try:
+            found = list(differences(folder, name, fields, max(1e-5, float(tolerance))))
+        except Exception as error:  # of the checker or the runtime: the row's result
+            found = [f"{type(error).__name__}: {str(error)[:300]}"]
+        outcomes["known to differ" if name in KNOWN else "differ" if found else "agree"] += 1
+        for text in found if name not in KNOWN else []:
+            print(f"{name} ({kind}): {text}")
+    print(dict(outcomes))
+    if "-v" in sys.argv:
+        for why, count in refused.most_common():
+            print(count, why)
+    return 1 if outcomes["differ"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
