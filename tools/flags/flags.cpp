@@ -244,3 +244,12 @@ DEFINE_int32(jobs, 0,
              "How many runs to train at the same time. 0: one, with -gpu one on each card.");
 DEFINE_string(with, "",
               "Additional flags for the second of the two nets, such as \"-precision fp16\".");
+
+DEFINE_int32(opset, 17, "The version of ONNX's operators: 11 to 21.");
+DEFINE_bool(fold, true, "Makes BatchNorm, Scale and Bias part of the convolution before them.");
+DEFINE_bool(verify, true,
+            "Runs the model with random inputs in each runtime that -python has, and compares.");
+DEFINE_string(python, "", "The Python in which runtimes are looked for. Empty: python3.");
+DEFINE_double(tolerance, 1e-4,
+              "The largest difference of a result that verification allows, as a fraction of its "
+              "largest value.");

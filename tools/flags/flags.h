@@ -119,3 +119,10 @@ DECLARE_double(end_lr);
 DECLARE_int32(random);
 DECLARE_int32(jobs);
 DECLARE_string(with);
+
+// Export.
+DECLARE_int32(opset);
+DECLARE_bool(fold);
+DECLARE_bool(verify);
+DECLARE_string(python);
+DECLARE_double(tolerance);

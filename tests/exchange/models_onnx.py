@@ -1,0 +1,71 @@
+"""Exports the nets of models/ and verifies them: models_onnx.py TOOLS PYTHON [NAME ...]
+
+TOOLS is the folder of the programs, PYTHON one that has ONNX Runtime. Each net of tests/models/models.rows trains
+two iterations on random data at the row's small size, so that its statistics are not those of a new net; then
+`crema export` writes it and compares every blob. Prints a line for each; exit code 1 if one fails.
+"""
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+def run(command):
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    return done.returncode, done.stdout, done.stderr
+
+
+def net_of(solver):
+    """The net that a solver, or a file that it includes, names."""
+    text = solver.read_text()
+    found = re.search(r'^\s*(?:net|train_net):\s*"([^"]+)"', text, re.M)
+    if found:
+        return found.group(1)
+    return net_of(solver.parent / re.search(r'include:\s*"([^"]+)"', text).group(1))
+
+
+def export(tools, python, row, folder):
+    name, solver, settings, _, _, _, _, shapes, *_ = [part.strip() for part in row.split("|")]
+    words = settings.split()
+    flags = [word for word in words if word.startswith("-")]
+    for word in words:
+        if not word.startswith("-"):
+            flags += ["-set", word]
+    shapes = shapes.split(";")[-1].strip()
+    sets = ["max_iter=2", "snapshot=0", "test_interval=1000000", "test_initialization=false", "test_epoch=false",
+            "epoch_log=false",
+            f"snapshot_prefix={folder}/{name}", "base_lr=1e-6", "random_seed=1"]
+    train = [f"{tools}/train", "-solver", f"models/{solver}", "-assume", shapes, *flags]
+    for setting in sets:
+        train += ["-set", setting]
+    code, _, err = run(train)
+    if code:
+        return f"train: {err.splitlines()[-1]}"
+    net = net_of(ROOT / "models" / solver)
+    weights = next(pathlib.Path(folder).glob(f"{name}_iter_*.caffemodel"))
+    code, out, err = run([f"{tools}/crema", "export", "-model", net, "-weights", str(weights), "-weights_mode", "match",
+                          "-assume", shapes, *flags, "-output", f"{folder}/{name}.onnx", "-python", python])
+    lines = [line for line in out.splitlines() if "blobs" in line]
+    warnings = [line for line in err.splitlines() if line.startswith(("E", "W"))]
+    return "; ".join(lines + warnings) + ("" if code == 0 else f" exit code {code}")
+
+
+def main():
+    tools, python, *names = sys.argv[1:]
+    failed = 0
+    for row in (ROOT / "tests/models/models.rows").read_text().splitlines():
+        name = row.split("|")[0].strip()
+        if row.startswith("#") or (names and name not in names):
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            result = export(pathlib.Path(tools).resolve(), str(pathlib.Path(python).absolute()), row, folder)
+        print(f"{name}: {result}", flush=True)
+        failed += "exit code" in result or "train:" in result
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

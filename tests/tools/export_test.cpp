@@ -1,0 +1,128 @@
+// `crema export`: the file, what it says of mistakes, and its verification by a runtime.
+#include <gtest/gtest.h>
+
+#include "base/files.h"
+#include "proto/onnx.pb.h"
+#include "tools/program.h"
+
+namespace crema::tests {
+namespace export_verb_test {
+
+constexpr const char* kNet = R"(name: "small"
+layer { name: "data" type: "DummyData" top: "data" top: "label" dummy_data_param {
+  shape { dim: 8 dim: 1 dim: 6 dim: 6 } shape { dim: 8 }
+  data_filler { type: "gaussian" } data_filler { type: "constant" value: 1 } } }
+layer { name: "conv" type: "Convolution" bottom: "data" top: "conv"
+  convolution_param { num_output: 2 kernel_size: 3 weight_filler { type: "xavier" } } }
+layer { name: "bn" type: "BatchNorm" bottom: "conv" top: "conv" }
+layer { name: "scale" type: "Scale" bottom: "conv" top: "conv" scale_param { bias_term: true } }
+layer { name: "relu" type: "ReLU" bottom: "conv" top: "conv" }
+layer { name: "ip" type: "InnerProduct" bottom: "conv" top: "ip"
+  inner_product_param { num_output: 3 weight_filler { type: "xavier" } } }
+layer { name: "drop" type: "Dropout" bottom: "ip" top: "ip" }
+layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" }
+)";
+
+class ExportVerb : public testing::Test {
+ protected:
+  ExportVerb() {
+    folder_.write("net.prototxt", kNet);
+    folder_.write("solver.prototxt",
+                  "net: \"net.prototxt\" base_lr: 0.01 lr_policy: \"fixed\" max_iter: 2 "
+                  "random_seed: 1 snapshot_prefix: \"a\"");
+    EXPECT_EQ(run(folder_, "train -solver solver.prototxt").code, 0);
+  }
+  Outcome exported(const std::string& flags) {
+    return run(folder_,
+               cat("crema export -model net.prototxt -weights a_iter_2.caffemodel ", flags));
+  }
+  onnx::ModelProto model(const std::string& name) {
+    onnx::ModelProto model;
+    EXPECT_TRUE(model.ParseFromString(folder_.read(name)));
+    return model;
+  }
+  static std::vector<std::string> operators(const onnx::ModelProto& model) {
+    std::vector<std::string> all;
+    for (const onnx::NodeProto& node : model.graph().node()) all.push_back(node.op_type());
+    return all;
+  }
+  Folder folder_;
+};
+
+using Names = std::vector<std::string>;
+
+TEST_F(ExportVerb, WritesWhatIsNeededInInference) {
+  ASSERT_EQ(exported("-output a.onnx -verify=false").code, 0);
+  const onnx::ModelProto made = model("a.onnx");
+  EXPECT_EQ(made.ir_version(), 8);
+  EXPECT_EQ(made.opset_import(0).version(), 17);
+  EXPECT_EQ(operators(made), (Names{"Conv", "Relu", "Flatten", "Gemm", "Softmax"}));
+  const auto& input = made.graph().input(0);
+  EXPECT_EQ(input.name(), "data");
+  EXPECT_EQ(input.type().tensor_type().shape().dim(0).dim_param(), "N");
+  EXPECT_EQ(input.type().tensor_type().shape().dim(2).dim_value(), 6);
+  EXPECT_EQ(made.graph().output(0).name(), "prob");
+  // In-place layers: the last version has the blob's name.
+  EXPECT_EQ(made.graph().node(1).output(0), "conv");
+  EXPECT_EQ(made.graph().node(0).doc_string(), "net.prototxt:5:1");
+}
+
+TEST_F(ExportVerb, FlagsChangeOpsetBatchAndFolding) {
+  ASSERT_EQ(exported("-output a.onnx -verify=false -opset 11 -batch 4 -fold=false").code, 0);
+  const onnx::ModelProto made = model("a.onnx");
+  EXPECT_EQ(made.ir_version(), 6);
+  EXPECT_EQ(made.opset_import(0).version(), 11);
+  EXPECT_EQ(operators(made), (Names{"Conv", "BatchNormalization", "Mul", "Add", "Relu", "Flatten",
+                                    "Gemm", "Softmax"}));
+  EXPECT_EQ(made.graph().input(0).type().tensor_type().shape().dim(0).dim_value(), 4);
+}
+
+struct Mistake {
+  const char *flags, *says;
+};
+
+TEST_F(ExportVerb, LeavesNothingAfterAMistake) {
+  folder_.write("loss.prototxt", cat(kNet, "layer { name: \"flow\" type: \"Correlation\" bottom: ",
+                                     "\"conv\" bottom: \"conv\" top: \"flow\" correlation_param { ",
+                                     "kernel_size: 1 max_displacement: 1 } }"));
+  const Mistake rows[] = {
+      {"", "-output NET.onnx is needed"},
+      {"-output a.onnx -opset 99", "opset 99 is too new; Crema writes opsets 11 to 21"},
+      {"-output a.onnx -opset 9", "opset 9 is too old; Crema writes opsets 11 to 21"},
+      {"-output a.onnx -batch -1", "-batch -1: expected a positive number"},
+      {"-output a.onnx -weights none.caffemodel", "none.caffemodel"},
+      {"-output a.onnx -model loss.prototxt",
+       "loss.prototxt:14:1: layer \"flow\": a layer of type Correlation cannot be written"},
+  };
+  for (const Mistake& row : rows) {
+    const Outcome outcome = exported(row.flags);
+    EXPECT_EQ(outcome.code, 1) << row.flags;
+    ASSERT_EQ(outcome.errors().size(), 1u) << outcome.err;
+    expect_part(outcome.errors()[0], row.says);
+    EXPECT_FALSE(file_exists(folder_.file("a.onnx"))) << row.flags;
+  }
+}
+
+TEST_F(ExportVerb, SaysWhenNoRuntimeIsThere) {
+  const Outcome outcome = exported("-output a.onnx -python false");
+  EXPECT_EQ(outcome.code, 0);
+  expect_part(outcome.err, "Not verified: false");
+}
+
+// A runtime whose results differ: a program in place of Python.
+TEST_F(ExportVerb, FailsWhenARuntimeDisagrees) {
+  folder_.write("python",
+                "#!/bin/sh\n"
+                "head -c 100000 /dev/zero >\"$2/fake\"\n"
+                "printf 'Fake\\tfake\\t1\\t\\n'\n");
+  const Outcome outcome =
+      run_shell(folder_,
+                "chmod +x python && \"$TOOLS\"/crema export -model net.prototxt -weights "
+                "a_iter_2.caffemodel -output a.onnx -python ./python");
+  EXPECT_EQ(outcome.code, 1) << outcome.err;
+  expect_part(outcome.err, "Fake computes other results than Crema");
+  expect_part(outcome.out, "prob");
+}
+
+}  // namespace export_verb_test
+}  // namespace crema::tests

@@ -1,0 +1,90 @@
+"""Runs an ONNX model in every runtime that this Python has: `python3 - FOLDER`.
+
+FOLDER/job.tsv: lines "input", NAME, EXTENTS ("2,3"); "output", NAME; "draws", COUNT.
+FOLDER/model.onnx: the model. FOLDER/inputs: floats, all inputs of the first draw, then of the next.
+Writes FOLDER/MODULE, the outputs in the same order, each as its size (int64) and floats, and prints
+RUNTIME, MODULE, VERSION, and why it failed or "".
+"""
+import importlib
+import pathlib
+import sys
+
+import numpy
+
+
+def with_onnxruntime(path, outputs):
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3
+    session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    return lambda inputs: session.run(outputs, inputs)
+
+
+def with_openvino(path, outputs):
+    import openvino
+
+    core = openvino.Core()
+    model = core.compile_model(core.read_model(path), "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
+    places = {name: i for i, output in enumerate(model.outputs) for name in output.names}
+
+    def run(inputs):
+        result = list(model(inputs).values())
+        return [result[places[name]] for name in outputs]
+
+    return run
+
+
+def with_opencv(path, outputs):
+    import cv2
+
+    net = cv2.dnn.readNetFromONNX(path)
+
+    def run(inputs):
+        for name, values in inputs.items():
+            net.setInput(values, name)
+        return net.forward(outputs)
+
+    return run
+
+
+RUNTIMES = [("ONNX Runtime", "onnxruntime", with_onnxruntime), ("OpenVINO", "openvino", with_openvino),
+            ("OpenCV", "cv2", with_opencv)]
+
+
+def main():
+    folder = pathlib.Path(sys.argv[1])
+    shapes, outputs, draws = {}, [], 1
+    for line in (folder / "job.tsv").read_text().splitlines():
+        kind, name, *extents = line.split("\t")
+        if kind == "draws":
+            draws = int(name)
+        elif kind == "output":
+            outputs.append(name)
+        else:
+            shapes[name] = [int(extent) for extent in extents[0].split(",") if extent]
+    for title, module, start in RUNTIMES:
+        try:
+            version = importlib.import_module(module).__version__
+        except ImportError:
+            continue
+        values = numpy.fromfile(folder / "inputs", numpy.float32)
+        problem = ""
+        try:
+            run = start(str(folder / "model.onnx"), outputs)
+            with open(folder / module, "wb") as out:
+                for _ in range(draws):
+                    inputs = {}
+                    for name, shape in shapes.items():
+                        count = int(numpy.prod(shape))
+                        inputs[name] = values[:count].reshape(shape)
+                        values = values[count:]
+                    for result in run(inputs):
+                        out.write(numpy.int64(result.size).tobytes())
+                        out.write(numpy.ascontiguousarray(result, numpy.float32).tobytes())
+        except Exception as error:  # whatever a runtime throws is its answer
+            problem = " ".join(f"{type(error).__name__}: {error}".split())[:500]
+        print(title, module, version, problem, sep="\t", flush=True)
+
+
+main()

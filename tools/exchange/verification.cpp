@@ -1,0 +1,178 @@
+#include "tools/exchange/verification.h"
+
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+
+#include "base/files.h"
+#include "base/temporary.h"
+#include "net/plan/plan.h"
+#include "tools/exchange/run_onnx.h"
+#include "tools/flags/shell_words.h"
+#include "tools/inputs/random_inputs.h"
+
+namespace crema {
+
+namespace {
+
+// A folder that is removed with it.
+class Workplace {
+ public:
+  Workplace()
+      : path_(make_temporary((std::filesystem::temp_directory_path() / "crema_export").string(),
+                             TemporaryEntry::Kind::folder)
+                  .path) {}
+  ~Workplace() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  Workplace(const Workplace&) = delete;
+  Workplace& operator=(const Workplace&) = delete;
+  std::string file(const std::string& name) const { return path_ + "/" + name; }
+  const std::string& path() const { return path_; }
+
+ private:
+  const std::string path_;
+};
+
+void append(std::ofstream& to, const std::vector<float>& values) {
+  to.write(reinterpret_cast<const char*>(values.data()),
+           static_cast<std::streamsize>(values.size() * sizeof(float)));
+}
+
+std::string extents_of(const Shape& shape) {
+  std::string text;
+  for (const int64_t extent : shape.dims()) text += cat(text.empty() ? "" : ",", extent);
+  return text;
+}
+
+void add_draw(const std::vector<float>& ours, const std::vector<float>& theirs, VerifiedBlob* blob,
+              double* magnitude) {
+  for (size_t i = 0; i < ours.size(); ++i) {
+    *magnitude = std::max(*magnitude, std::abs(static_cast<double>(ours[i])));
+    if (ours[i] == theirs[i]) continue;
+    const double difference = std::abs(static_cast<double>(ours[i]) - theirs[i]);
+    if (!(difference <= blob->largest)) blob->largest = difference;
+  }
+}
+
+class Verifier {
+ public:
+  Verifier(Net& net, const OnnxModel& exported, int draws)
+      : net_(net), exported_(exported), draws_(draws) {}
+
+  std::vector<Verification> run(const std::string& python, std::string* python_problem) {
+    prepare();
+    const std::string command =
+        cat(shell_quoted(python), " - ", shell_quoted(place_.path()), " <",
+            shell_quoted(place_.file("run.py")), " 2>", shell_quoted(place_.file("errors")));
+    FILE* const pipe = popen(command.c_str(), "r");
+    require(pipe != nullptr, python, " cannot be started");
+    std::string text;
+    char buffer[4096];
+    while (const size_t count = std::fread(buffer, 1, sizeof buffer, pipe))
+      text.append(buffer, count);
+    if (pclose(pipe) != 0) {
+      const std::vector<std::string> lines = split(trim(read_text(place_.file("errors"))), '\n');
+      *python_problem = lines.empty() ? "it failed" : lines.back();
+      return {};
+    }
+    std::vector<Verification> all;
+    for (const std::string& line : split(text, '\n')) {
+      const std::vector<std::string> fields = split(line, '\t');
+      if (fields.size() < 4) continue;
+      Verification one{fields[0], fields[2], fields[3], {}};
+      if (one.problem.empty()) one.blobs = compared(place_.file(fields[1]));
+      all.push_back(std::move(one));
+    }
+    return all;
+  }
+
+ private:
+  // Inputs, and what the net computes from them.
+  void prepare() {
+    onnx::ModelProto model = exported_.model;
+    onnx::GraphProto* graph = model.mutable_graph();
+    // Runtimes give only outputs.
+    for (const onnx::ValueInfoProto& value : graph->value_info()) *graph->add_output() = value;
+    graph->clear_value_info();
+    write_file_atomically(place_.file("model.onnx"), model.SerializeAsString());
+    write_file_atomically(place_.file("run.py"), std::string(run_onnx_bytes()));
+    std::ofstream job(place_.file("job.tsv")), inputs(place_.file("inputs"), std::ios::binary);
+    job << "draws\t" << draws_ << '\n';
+    std::vector<int> input_values;
+    for (const Node& node : net_.graph().nodes) {
+      if (node.message.type() != "Input") continue;
+      for (const int id : node.tops) {
+        input_values.push_back(id);
+        job << "input\t" << net_.graph().values[id].blob << '\t'
+            << extents_of(net_.graph().values[id].shape) << '\n';
+      }
+    }
+    const uint64_t seed = net_.context().seed;
+    for (int draw = 0; draw < draws_; ++draw) {
+      net_.context().seed = seed + static_cast<uint64_t>(draw);
+      fill_random_inputs(net_);
+      net_.forward(0);
+      for (const int id : input_values) append(inputs, values_of(id));
+      std::vector<std::vector<float>>& ours = computed_.emplace_back();
+      for (const auto& [id, name] : exported_.values) {
+        ours.push_back(values_of(id));
+        if (draw == 0) job << "output\t" << name << '\n';
+      }
+    }
+    net_.context().seed = seed;
+  }
+
+  std::vector<float> values_of(int id) { return to_floats(net_.context(), net_.plan().value(id)); }
+
+  std::vector<VerifiedBlob> compared(const std::string& path) {
+    std::ifstream in(path, std::ios::binary);
+    std::vector<VerifiedBlob> blobs;
+    std::vector<double> magnitudes;
+    const Graph& graph = net_.graph();
+    for (const auto& [id, name] : exported_.values) {
+      const Value& value = graph.values[id];
+      blobs.push_back({value.producer < 0 ? "" : graph.nodes[value.producer].place.where, name,
+                       net_.plan().value(id).shape().brief(), value.output, 0, 0});
+      magnitudes.push_back(0);
+    }
+    for (const auto& ours : computed_) {
+      for (size_t i = 0; i < ours.size(); ++i) {
+        int64_t count = 0;
+        in.read(reinterpret_cast<char*>(&count), sizeof count);
+        if (!in || count != static_cast<int64_t>(ours[i].size())) {
+          blobs[i].largest = std::numeric_limits<double>::quiet_NaN();  // another shape
+          in.seekg(count * static_cast<int64_t>(sizeof(float)), std::ios::cur);
+          continue;
+        }
+        std::vector<float> theirs(ours[i].size());
+        in.read(reinterpret_cast<char*>(theirs.data()),
+                static_cast<std::streamsize>(theirs.size() * sizeof(float)));
+        add_draw(ours[i], theirs, &blobs[i], &magnitudes[i]);
+      }
+    }
+    for (size_t i = 0; i < blobs.size(); ++i)
+      blobs[i].relative =
+          blobs[i].largest == 0 ? 0 : blobs[i].largest / std::max(magnitudes[i], 1e-30);
+    return blobs;
+  }
+
+  Net& net_;
+  const OnnxModel& exported_;
+  const int draws_;
+  const Workplace place_;
+  std::vector<std::vector<std::vector<float>>> computed_;  // draw, blob
+};
+
+}  // namespace
+
+std::vector<Verification> verify_onnx(Net& net, const OnnxModel& exported,
+                                      const std::string& python, int draws,
+                                      std::string* python_problem) {
+  return Verifier(net, exported, draws).run(python, python_problem);
+}
+
+}  // namespace crema
