@@ -10,6 +10,8 @@ import subprocess
 import sys
 import tempfile
 
+# Deep nets that have hardly trained amplify rounding: two implementations of Crema differ as much.
+TOLERANCE = "3e-3"
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
@@ -28,13 +30,16 @@ def net_of(solver):
 
 
 def export(tools, python, row, folder):
-    name, solver, settings, _, _, _, _, shapes, *_ = [part.strip() for part in row.split("|")]
+    name, solver, settings, of_one, _, _, _, shapes, *_ = [part.strip() for part in row.split("|")]
     words = settings.split()
     flags = [word for word in words if word.startswith("-")]
     for word in words:
         if not word.startswith("-"):
             flags += ["-set", word]
     shapes = shapes.split(";")[-1].strip()
+    # Some tops are of the training phase only.
+    in_test = {shape.split("=")[0] for shape in of_one.split(";")[-1].strip().split(",")}
+    in_use = ",".join(shape for shape in shapes.split(",") if shape.split("=")[0] in in_test)
     sets = ["max_iter=2", "snapshot=0", "test_interval=1000000", "test_initialization=false", "test_epoch=false",
             "epoch_log=false",
             f"snapshot_prefix={folder}/{name}", "base_lr=1e-6", "random_seed=1"]
@@ -47,7 +52,8 @@ def export(tools, python, row, folder):
     net = net_of(ROOT / "models" / solver)
     weights = next(pathlib.Path(folder).glob(f"{name}_iter_*.caffemodel"))
     code, out, err = run([f"{tools}/crema", "export", "-model", net, "-weights", str(weights), "-weights_mode", "match",
-                          "-assume", shapes, *flags, "-output", f"{folder}/{name}.onnx", "-python", python])
+                          "-assume", in_use, *flags, "-output", f"{folder}/{name}.onnx", "-python", python,
+                          "-tolerance", TOLERANCE])
     lines = [line for line in out.splitlines() if "blobs" in line]
     warnings = [line for line in err.splitlines() if line.startswith(("E", "W"))]
     return "; ".join(lines + warnings) + ("" if code == 0 else f" exit code {code}")

@@ -48,6 +48,11 @@ std::string extents_of(const Shape& shape) {
   return text;
 }
 
+// Without the places of includes.
+std::string place_of(const Node& node) {
+  return node.place.where.substr(0, node.place.where.find(" ("));
+}
+
 void add_draw(const std::vector<float>& ours, const std::vector<float>& theirs, VerifiedBlob* blob,
               double* magnitude) {
   for (size_t i = 0; i < ours.size(); ++i) {
@@ -115,6 +120,7 @@ class Verifier {
     for (int draw = 0; draw < draws_; ++draw) {
       net_.context().seed = seed + static_cast<uint64_t>(draw);
       fill_random_inputs(net_);
+      net_.clear_carried();  // a model keeps nothing from run to run
       net_.forward(0);
       for (const int id : input_values) append(inputs, values_of(id));
       std::vector<std::vector<float>>& ours = computed_.emplace_back();
@@ -135,7 +141,7 @@ class Verifier {
     const Graph& graph = net_.graph();
     for (const auto& [id, name] : exported_.values) {
       const Value& value = graph.values[id];
-      blobs.push_back({value.producer < 0 ? "" : graph.nodes[value.producer].place.where, name,
+      blobs.push_back({value.producer < 0 ? "" : place_of(graph.nodes[value.producer]), name,
                        net_.plan().value(id).shape().brief(), value.output, 0, 0});
       magnitudes.push_back(0);
     }

@@ -71,8 +71,8 @@ void verify(Net& net, const OnnxModel& exported, ProgramLog& log) {
   }
   for (const Verification& one : all) {
     require(report(one, log), one.runtime,
-            " computes other results than Crema: the last rows of "
-            "the table above are beyond -tolerance ",
+            " computes other results than Crema: "
+            "results in the table above are beyond -tolerance ",
             FLAGS_tolerance, ". The model was written");
   }
 }

@@ -102,9 +102,12 @@ void LayerExport::any_extent(int top, int axis) {
 }
 
 void LayerExport::write_constant_tops() {
-  require_fixed_batch("its values are constants for one size of the batch");
-  for (int i = 0; i < tops(); ++i)
+  for (int i = 0; i < tops(); ++i) {
+    const std::vector<bool>& of_batch = top_value(i).of_batch;
+    if (std::find(of_batch.begin(), of_batch.end(), true) != of_batch.end())
+      require_fixed_batch("its values are constants for one size of the batch");
     write("Identity", {floats(top_shape(i).dims(), blob_values_(node_.tops[i]))}, {}, i);
+  }
 }
 
 bool LayerExport::depends_on_batch() const {
