@@ -2,6 +2,7 @@
 // source file without a header: a verb is known only by the entry that REGISTER_VERB adds.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -9,7 +10,7 @@
 
 #include "base/registry.h"
 #include "tools/console/program_log.h"
-#include "tools/flags/flag_reader.h"
+#include "tools/flags/flags_of.h"
 
 namespace crema {
 
@@ -21,17 +22,39 @@ struct VerbCall {
   std::vector<std::string> words{};  // the whole command, with the program's name
 };
 
+// What a verb does, and the flags that it takes: those of its second parameter, a FlagsOf.
+class VerbRun {
+ public:
+  using Run = int(const VerbCall& call);
+
+  VerbRun() = default;
+  VerbRun(Run* run) : run_(run) {}
+  template <typename Flags>
+  VerbRun(int (*run)(const VerbCall& call, const Flags& flags))
+      : flags_(Flags::list()),
+        run_([run](const VerbCall& call) { return run(call, Flags(call.flags)); }) {}
+
+  const std::vector<std::string>& flags() const { return flags_; }  // in the order of -help
+  int operator()(const VerbCall& call) const { return run_(call); }
+
+ private:
+  std::vector<std::string> flags_;
+  std::function<Run> run_;
+};
+
 struct Verb {
-  const char* summary = "";          // one line for `crema` alone
-  const char* usage = "";            // the text after the verb's name, such as "[flags] IN OUT"
-  const char* example = "";          // one command, or several in lines
-  std::vector<std::string> flags{};  // the flags of tools/flags/flags.h that it accepts
-  // Help for flags that mean something else here than in tools/flags/flags.cpp.
+  const char* summary = "";  // one line for `crema` alone
+  const char* usage = "";    // the text after the verb's name, such as "[flags] IN OUT"
+  const char* example = "";  // one command, or several in lines
+  std::vector<std::string> flags{};
+  // Help for flags that mean something else here than in tools/flags/flags.def.
   std::map<std::string, std::string> meanings{};
   size_t min_arguments = 0, max_arguments = 0;
   LogStyle log = LogStyle::plain;
   // Returns the exit code; throws Error for every failure.
-  int (*run)(const VerbCall& call) = nullptr;
+  VerbRun run{};
+
+  const std::vector<std::string>& taken() const { return flags.empty() ? run.flags() : flags; }
 };
 
 struct VerbTag {};

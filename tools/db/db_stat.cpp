@@ -7,7 +7,6 @@
 #include "base/visible.h"
 #include "data/databases/class_names.h"
 #include "tools/db/db.h"
-#include "tools/flags/flags.h"
 
 namespace crema {
 namespace {
@@ -115,10 +114,10 @@ void print_channels(const DatabaseFacts& facts) {
 
 }  // namespace
 
-int run_db_stat(const VerbCall& call) {
+int run_db_stat(const VerbCall& call, const DbStatFlags& flags) {
   const FoundDatabase database = find_database(call.arguments[0]);
   const DatabaseFacts facts =
-      facts_of_database(*database.source, FLAGS_channel_mean, threads_of_flag());
+      facts_of_database(*database.source, flags.channel_mean, threads_for(flags.threads));
   std::cout << call.arguments[0] << ": " << title_of(database.backend) << ", "
             << counted(facts.records, "record") << ", "
             << size_text(static_cast<size_t>(database.bytes)) << "\n";

@@ -6,19 +6,18 @@
 #include "base/error.h"
 #include "data/databases/find_database.h"
 #include "tools/db/db.h"
-#include "tools/flags/flags.h"
 
 namespace crema {
 
-int run_db_verify(const VerbCall& call) {
+int run_db_verify(const VerbCall& call, const DbVerifyFlags& flags) {
   const std::string& path = call.arguments[0];
   const FoundDatabase database = find_database(path);
-  const Verified found = verify_database(*database.source, threads_of_flag(), call.log);
+  const Verified found = verify_database(*database.source, threads_for(flags.threads), call.log);
   if (found.repeated > 0) {
     const std::string text =
         cat(path, ": ", found.repeated, " of ", found.records, " records repeat an earlier one, ",
             found.contradicting, " of them with another label");
-    if (FLAGS_strict && found.damaged == 0) fail(text, "; a warning without -strict");
+    if (flags.strict && found.damaged == 0) fail(text, "; a warning without -strict");
     call.log.warning(text);
   }
   if (found.damaged > 0) {

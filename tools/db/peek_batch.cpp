@@ -10,23 +10,22 @@
 #include "data/transforms/mean.h"
 #include "net/sources/source_files.h"
 #include "tools/devices.h"
-#include "tools/flags/flags.h"
 #include "tools/flags/net_flags.h"
 
 namespace crema {
 namespace {
 
 // The net with nothing but its first data layer.
-NetInput data_layer_of(NetInput input, const std::string& database) {
+NetInput data_layer_of(NetInput input, const std::string& model, const std::string& database) {
   const NetParameter& net = input.net;
   int first = 0;
   while (first < net.layer_size() &&
          (net.layer(first).bottom_size() > 0 || net.layer(first).type() == "Input"))
     ++first;
-  require(first < net.layer_size() && net.input_size() == 0, FLAGS_model, ": has no layer that ",
+  require(first < net.layer_size() && net.input_size() == 0, model, ": has no layer that ",
           "reads data in this phase; -phase TRAIN or TEST chooses another, -stage, too");
   LayerParameter layer = net.layer(first);
-  const std::string at = input.options.where ? input.options.where(first) : FLAGS_model;
+  const std::string at = input.options.where ? input.options.where(first) : model;
   if (!database.empty()) {
     require(layer.has_data_param(), at, ": layer \"", layer.name(), "\" reads no database; leave ",
             database, " out to see what it reads");
@@ -172,9 +171,10 @@ void add_labels(Net& net, const LayerParameter& layer, const std::string& blob,
 
 std::vector<SheetCell> peek_batch(const std::string& database, const PeekOptions& options,
                                   const NetFlags& flags, ProgramLog& log) {
-  const NetInput input = data_layer_of(read_model(log, flags, phase_of_flag(TRAIN)), database);
+  const NetInput input =
+      data_layer_of(read_model(log, flags, phase_of_flag(TRAIN)), flags.model, database);
   const LayerParameter& layer = input.net.layer(0);
-  const std::unique_ptr<Context> context = make_context(log, FLAGS_gpu);
+  const std::unique_ptr<Context> context = make_context(log, "");
   Net net(*context, input.net, input.options);
   net.forward(0);
   // HDF5Data names its datasets as it likes: what has the most axes is the picture.

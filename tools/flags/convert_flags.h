@@ -6,66 +6,74 @@
 
 #include "base/error.h"
 #include "data/convert/convert.h"
-#include "tools/flags/flags.h"
 #include "tools/verb.h"
 
 namespace crema {
 
-inline double split_of_flag() {
-  if (FLAGS_split.empty()) return 0;
+using ConvertFlags = FlagsOf<"overwrite", "split", "seed", "hdf5_rows", "hdf5_compress", "scale">;
+using ImagesetFlags =
+    FlagsOf<"overwrite", "split", "seed", "hdf5_rows", "hdf5_compress", "scale", "gray", "shuffle",
+            "resize_height", "resize_width", "scaled_decoding", "min_dim", "max_dim", "max_pixels",
+            "strict", "check_size", "encoded", "encode_type", "exif", "as_stored", "threads">;
+
+// -split; 0 without it.
+inline double split_in(const std::string& flag) {
+  if (flag.empty()) return 0;
   double split = 0;
-  const char* const end = FLAGS_split.data() + FLAGS_split.size();
-  const auto [rest, problem] = std::from_chars(FLAGS_split.data(), end, split);
-  require(problem == std::errc() && rest == end && split > 0, "-split ", FLAGS_split,
+  const char* const end = flag.data() + flag.size();
+  const auto [rest, problem] = std::from_chars(flag.data(), end, split);
+  require(problem == std::errc() && rest == end && split > 0, "-split ", flag,
           ": expected a fraction below 1, such as 0.9, or a number of records, such as 45000");
   return split;
 }
 
-inline ConvertOptions convert_options(const VerbCall& call, const std::string& backend) {
+inline ConvertOptions convert_options(const VerbCall& call, const ConvertFlags& flags,
+                                      const std::string& backend) {
   ConvertOptions options(backend_named(backend));
   for (const char* flag : {"hdf5_rows", "hdf5_compress", "scale"}) {
     require(options.format.backend == DataParameter::HDF5 || call.given.count(flag) == 0, "-", flag,
             ": goes with -backend hdf5; records of ", lower_case(backend),
             " are kept as they are, and transform_param changes them");
   }
-  options.format.overwrite = FLAGS_overwrite;
-  options.format.rows = FLAGS_hdf5_rows;
-  options.format.compression = FLAGS_hdf5_compress;
-  options.format.scale = static_cast<float>(FLAGS_scale);
-  options.split = split_of_flag();
-  options.seed = static_cast<uint64_t>(FLAGS_seed);
+  options.format.overwrite = flags.overwrite;
+  options.format.rows = flags.hdf5_rows;
+  options.format.compression = flags.hdf5_compress;
+  options.format.scale = static_cast<float>(flags.scale);
+  options.split = split_in(flags.split);
+  options.seed = static_cast<uint64_t>(flags.seed);
   return options;
 }
 
-inline ImagesetOptions imageset_options(const VerbCall& call, const std::string& backend) {
+inline ImagesetOptions imageset_options(const VerbCall& call, const ImagesetFlags& flags,
+                                        const std::string& backend) {
   ImagesetOptions options;
-  options.to = convert_options(call, backend);
-  options.gray = FLAGS_gray;
-  options.shuffle = FLAGS_shuffle;
-  options.resize_height = FLAGS_resize_height;
-  options.resize_width = FLAGS_resize_width;
-  options.scaled_decoding = FLAGS_scaled_decoding;
-  options.min_dim = FLAGS_min_dim;
-  options.max_dim = FLAGS_max_dim;
-  options.max_pixels = FLAGS_max_pixels;
-  options.strict = FLAGS_strict;
-  options.check_size = FLAGS_check_size;
-  options.encoded = FLAGS_encoded;
-  options.encode_type = FLAGS_encode_type;
-  options.exif = FLAGS_exif;
-  options.as_stored = FLAGS_as_stored;
-  options.threads = FLAGS_threads;
+  options.to = convert_options(call, flags, backend);
+  options.gray = flags.gray;
+  options.shuffle = flags.shuffle;
+  options.resize_height = flags.resize_height;
+  options.resize_width = flags.resize_width;
+  options.scaled_decoding = flags.scaled_decoding;
+  options.min_dim = flags.min_dim;
+  options.max_dim = flags.max_dim;
+  options.max_pixels = flags.max_pixels;
+  options.strict = flags.strict;
+  options.check_size = flags.check_size;
+  options.encoded = flags.encoded;
+  options.encode_type = flags.encode_type;
+  options.exif = flags.exif;
+  options.as_stored = flags.as_stored;
+  options.threads = flags.threads;
   return options;
 }
 
 // -anno_format.
-inline std::optional<AnnotationFormat> annotation_format() {
-  if (FLAGS_anno_format.empty()) return {};
-  if (FLAGS_anno_format == "voc") return AnnotationFormat::voc;
-  if (FLAGS_anno_format == "coco") return AnnotationFormat::coco;
-  if (FLAGS_anno_format == "yolo") return AnnotationFormat::yolo;
-  fail("-anno_format ", FLAGS_anno_format, ": there are voc, coco and yolo",
-       did_you_mean(FLAGS_anno_format, {"voc", "coco", "yolo"}));
+inline std::optional<AnnotationFormat> annotation_format(const std::string& flag) {
+  if (flag.empty()) return {};
+  if (flag == "voc") return AnnotationFormat::voc;
+  if (flag == "coco") return AnnotationFormat::coco;
+  if (flag == "yolo") return AnnotationFormat::yolo;
+  fail("-anno_format ", flag, ": there are voc, coco and yolo",
+       did_you_mean(flag, {"voc", "coco", "yolo"}));
 }
 
 }  // namespace crema

@@ -54,47 +54,14 @@ DECLARE_string(buckets);
 DECLARE_string(times);
 
 // Converting data.
-DECLARE_string(backend);
-DECLARE_bool(gray);
-DECLARE_bool(shuffle);
-DECLARE_int32(resize_width);
-DECLARE_int32(resize_height);
-DECLARE_int32(min_dim);
-DECLARE_int32(max_dim);
-DECLARE_int64(max_pixels);
-DECLARE_bool(strict);
 DECLARE_string(from);
 DECLARE_string(names);
-DECLARE_string(label_map_file);
-DECLARE_string(anno_format);
-DECLARE_bool(include_background);
-DECLARE_string(delimiter);
-DECLARE_string(anno_type);
-DECLARE_string(label_type);
-DECLARE_string(name_id_file);
 DECLARE_bool(detection);
 DECLARE_string(ap_version);
 DECLARE_bool(show_per_class_result);
-DECLARE_string(engine);
-DECLARE_string(param_server);
-DECLARE_bool(check_label);
-DECLARE_bool(check_size);
-DECLARE_bool(encoded);
-DECLARE_string(encode_type);
-DECLARE_bool(exif);
-DECLARE_bool(scaled_decoding);
-DECLARE_bool(as_stored);
-DECLARE_int32(threads);
-DECLARE_string(label);
-DECLARE_string(shape);
-DECLARE_bool(coarse);
 DECLARE_bool(overwrite);
-DECLARE_string(split);
 DECLARE_int64(seed);
-DECLARE_int64(hdf5_rows);
-DECLARE_int32(hdf5_compress);
 DECLARE_double(scale);
-DECLARE_bool(channel_mean);
 
 // Classifying images.
 DECLARE_string(labels);
@@ -109,9 +76,6 @@ DECLARE_bool(rgb);
 DECLARE_string(output);
 DECLARE_string(output_weights);
 DECLARE_string(run_id);
-DECLARE_int32(port);
-DECLARE_string(host);
-DECLARE_string(token);
 
 // Finding settings.
 DECLARE_double(start_lr);

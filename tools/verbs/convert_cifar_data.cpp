@@ -5,15 +5,18 @@
 namespace crema {
 namespace {
 
-int run_convert_cifar_data(const VerbCall& call) {
-  std::string backend = FLAGS_backend;
+using ConvertCifarDataFlags = FlagsOf<"backend", "coarse", "split", "seed", "overwrite",
+                                      "hdf5_rows", "hdf5_compress", "scale">;
+
+int run_convert_cifar_data(const VerbCall& call, const ConvertCifarDataFlags& flags) {
+  std::string backend = flags.backend;
   if (call.arguments.size() > 2) {
     backend = call.arguments[2];
-    require(call.given.count("backend") == 0 || FLAGS_backend == backend, backend, " and -backend ",
-            FLAGS_backend, ": give one of them");
+    require(call.given.count("backend") == 0 || flags.backend == backend, backend, " and -backend ",
+            flags.backend, ": give one of them");
   }
-  convert_cifar(call.arguments[0], call.arguments[1], convert_options(call, backend), call.log,
-                FLAGS_coarse);
+  convert_cifar(call.arguments[0], call.arguments[1], convert_options(call, flags, backend),
+                call.log, flags.coarse);
   return 0;
 }
 
@@ -21,8 +24,6 @@ REGISTER_VERB(convert_cifar_data,
               {.summary = "makes databases from CIFAR-10's or CIFAR-100's files",
                .usage = "[flags] IN_FOLDER OUT_FOLDER [lmdb|leveldb|hdf5]",
                .example = "crema convert_cifar_data cifar-10-batches-bin/ .",
-               .flags = {"backend", "coarse", "split", "seed", "overwrite", "hdf5_rows",
-                         "hdf5_compress", "scale"},
                .meanings = {{"seed", "The seed of -split: the same one gives the same parts."}},
                .min_arguments = 2,
                .max_arguments = 3,

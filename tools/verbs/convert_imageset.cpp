@@ -8,6 +8,11 @@
 namespace crema {
 namespace {
 
+using ConvertImagesetFlags =
+    FlagsOf<"backend", "gray", "shuffle", "resize_width", "resize_height", "scaled_decoding",
+            "check_size", "encoded", "encode_type", "exif", "as_stored", "max_pixels", "strict",
+            "split", "seed", "threads", "overwrite", "hdf5_rows", "hdf5_compress", "scale">;
+
 int number_of_word(const std::string& word, const char* what) {
   int number = 0;
   const char* const end = word.data() + word.size();
@@ -18,13 +23,14 @@ int number_of_word(const std::string& word, const char* what) {
 
 // Caffe of 2013 and 2014 took arguments instead of flags: 0 or 1 for shuffling, the kind of database,
 // the height and the width.
-ImagesetOptions options_of(const VerbCall& call) {
+ImagesetOptions options_of(const VerbCall& call, const ConvertImagesetFlags& flags) {
   const std::vector<std::string>& given = call.arguments;
-  constexpr const char* flags[] = {"shuffle", "backend", "resize_height", "resize_width"};
+  constexpr const char* settings[] = {"shuffle", "backend", "resize_height", "resize_width"};
   for (size_t i = 3; i < given.size(); ++i)
-    require(call.given.count(flags[i - 3]) == 0, "-", flags[i - 3], " and the argument \"",
+    require(call.given.count(settings[i - 3]) == 0, "-", settings[i - 3], " and the argument \"",
             given[i], "\" set the same value; keep one of them");
-  ImagesetOptions options = imageset_options(call, given.size() > 4 ? given[4] : FLAGS_backend);
+  ImagesetOptions options = imageset_options(call, ImagesetFlags::found_in(flags),
+                                             given.size() > 4 ? given[4] : flags.backend);
   if (given.size() > 3)
     options.shuffle = number_of_word(given[3], "0 or 1: whether to shuffle") > 0;
   if (given.size() > 5) options.resize_height = number_of_word(given[5], "a height in pixels");
@@ -32,9 +38,9 @@ ImagesetOptions options_of(const VerbCall& call) {
   return options;
 }
 
-int run_convert_imageset(const VerbCall& call) {
+int run_convert_imageset(const VerbCall& call, const ConvertImagesetFlags& flags) {
   const std::vector<std::string>& given = call.arguments;
-  const ImagesetOptions options = options_of(call);
+  const ImagesetOptions options = options_of(call, flags);
   // Thousands of pictures and records are allocated and freed: the program keeps their memory.
   // Requesting it from the system each time took a quarter of the run.
   mallopt(M_MMAP_THRESHOLD, 32 << 20);
@@ -53,10 +59,6 @@ REGISTER_VERB(
      .usage = "[flags] ROOT_FOLDER/ [LIST] DB [0|1 for shuffle [KIND [HEIGHT [WIDTH]]]]",
      .example = "crema convert_imageset -resize_width 256 -resize_height 256 -split 0.9 pictures/ "
                 "pictures_lmdb",
-     .flags = {"backend",         "gray",       "shuffle",   "resize_width",  "resize_height",
-               "scaled_decoding", "check_size", "encoded",   "encode_type",   "exif",
-               "as_stored",       "max_pixels", "strict",    "split",         "seed",
-               "threads",         "overwrite",  "hdf5_rows", "hdf5_compress", "scale"},
      .meanings = {{"shuffle", "Shuffle the images."},
                   {"seed", "The seed of -split and -shuffle: the same one gives the same order."}},
      .min_arguments = 2,

@@ -5,9 +5,12 @@
 namespace crema {
 namespace {
 
-int run_convert_mnist_data(const VerbCall& call) {
-  ConvertOptions options = convert_options(call, FLAGS_backend);
-  if (!FLAGS_labels.empty()) options.format.classes = read_class_names(FLAGS_labels).names;
+using ConvertMnistDataFlags = FlagsOf<"labels", "backend", "split", "seed", "overwrite",
+                                      "hdf5_rows", "hdf5_compress", "scale">;
+
+int run_convert_mnist_data(const VerbCall& call, const ConvertMnistDataFlags& flags) {
+  ConvertOptions options = convert_options(call, flags, flags.backend);
+  if (!flags.labels.empty()) options.format.classes = read_class_names(flags.labels).names;
   convert_mnist(call.arguments[0], call.arguments[1], call.arguments[2], options, call.log);
   return 0;
 }
@@ -17,8 +20,6 @@ REGISTER_VERB(convert_mnist_data,
                .usage = "[flags] IMAGES LABELS DB",
                .example = "crema convert_mnist_data train-images-idx3-ubyte "
                           "train-labels-idx1-ubyte mnist_train_lmdb",
-               .flags = {"labels", "backend", "split", "seed", "overwrite", "hdf5_rows",
-                         "hdf5_compress", "scale"},
                .meanings = {{"labels",
                              "A file with the class names, from class 0, one per line. IDX files "
                              "have none; without it reports and classify show numbers."},

@@ -5,10 +5,15 @@
 namespace crema {
 namespace {
 
-int run_convert_mnist_siamese_data(const VerbCall& call) {
-  const bool named = !gflags::GetCommandLineFlagInfoOrDie("backend").is_default;
+using ConvertMnistSiameseDataFlags =
+    FlagsOf<"backend", "overwrite", "hdf5_rows", "hdf5_compress", "scale">;
+
+int run_convert_mnist_siamese_data(const VerbCall& call,
+                                   const ConvertMnistSiameseDataFlags& flags) {
   convert_mnist_pairs(call.arguments[0], call.arguments[1], call.arguments[2],
-                      convert_options(call, named ? FLAGS_backend : "leveldb"), call.log);
+                      convert_options(call, ConvertFlags::found_in(flags),
+                                      flags.backend_given ? flags.backend : "leveldb"),
+                      call.log);
   return 0;
 }
 
@@ -17,7 +22,6 @@ REGISTER_VERB(convert_mnist_siamese_data,
                .usage = "[flags] IMAGES LABELS DB",
                .example = "crema convert_mnist_siamese_data train-images-idx3-ubyte "
                           "train-labels-idx1-ubyte pairs_leveldb",
-               .flags = {"backend", "overwrite", "hdf5_rows", "hdf5_compress", "scale"},
                .min_arguments = 3,
                .max_arguments = 3,
                .run = run_convert_mnist_siamese_data});

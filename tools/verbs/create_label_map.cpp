@@ -2,18 +2,19 @@
 // convert_annoset and the layers of detectors.
 #include "base/error.h"
 #include "tools/flags/convert_flags.h"
-#include "tools/flags/flags.h"
 #include "tools/verb.h"
 
 namespace crema {
 namespace {
 
-int run_create_label_map(const VerbCall& call) {
+using CreateLabelMapFlags = FlagsOf<"anno_format", "include_background", "delimiter", "overwrite">;
+
+int run_create_label_map(const VerbCall& call, const CreateLabelMapFlags& flags) {
   LabelMapOptions options;
-  options.format = annotation_format();
-  options.include_background = FLAGS_include_background;
-  options.delimiter = FLAGS_delimiter;
-  options.overwrite = FLAGS_overwrite;
+  options.format = annotation_format(flags.anno_format);
+  options.include_background = flags.include_background;
+  options.delimiter = flags.delimiter;
+  options.overwrite = flags.overwrite;
   const bool voc = options.format == AnnotationFormat::voc, rooted = call.arguments.size() == 3;
   require(voc == rooted,
           "create_label_map: -anno_format voc takes ROOT_FOLDER/ LIST MAP, where a line "
@@ -29,7 +30,6 @@ REGISTER_VERB(
      .usage = "[flags] [ROOT_FOLDER/] SOURCE MAP",
      .example =
          "crema create_label_map -anno_format coco instances_train2017.json labelmap.prototxt",
-     .flags = {"anno_format", "include_background", "delimiter", "overwrite"},
      .meanings = {{"anno_format",
                    "Where the names of the classes are: voc, coco, yolo. Empty: a text with a name "
                    "on each line."}},

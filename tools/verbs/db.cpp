@@ -7,54 +7,32 @@
 
 #include "base/error.h"
 #include "device/host_limits.h"
-#include "tools/flags/flags.h"
 
 namespace crema {
 
-int threads_of_flag() { return FLAGS_threads > 0 ? FLAGS_threads : usable_processors(); }
+int threads_for(int flag) { return flag > 0 ? flag : usable_processors(); }
 
 namespace {
 
 const std::map<std::string, DbAction>& db_actions() {
-  const std::vector<std::string> writing = {"backend", "overwrite", "hdf5_rows", "hdf5_compress",
-                                            "scale"};
-  const auto and_also = [&](std::vector<std::string> flags) {
-    flags.insert(flags.end(), writing.begin(), writing.end());
-    return flags;
-  };
   constexpr size_t kAny = 1000;
   static const std::map<std::string, DbAction> actions = {
       {"stat",
-       {"shows what is in a database: kind, shapes, classes, order",
-        "[-channel_mean] DB",
-        {"channel_mean", "threads"},
-        1,
-        1,
+       {"shows what is in a database: kind, shapes, classes, order", "[-channel_mean] DB", 1, 1,
         run_db_stat}},
       {"verify",
-       {"reads and decodes every record, and looks for repeated ones",
-        "[-strict] DB",
-        {"strict", "threads"},
-        1,
-        1,
+       {"reads and decodes every record, and looks for repeated ones", "[-strict] DB", 1, 1,
         run_db_verify}},
       {"copy",
-       {"copies a database to another kind", "[-backend lmdb|leveldb|hdf5] FROM TO", writing, 2, 2,
+       {"copies a database to another kind", "[-backend lmdb|leveldb|hdf5] FROM TO", 2, 2,
         run_db_copy}},
-      {"shuffle",
-       {"copies a database in random order", "[-seed N] FROM TO", and_also({"seed"}), 2, 2,
-        run_db_shuffle}},
-      {"merge",
-       {"makes one database of several", "FROM FROM ... TO", writing, 3, kAny, run_db_merge}},
+      {"shuffle", {"copies a database in random order", "[-seed N] FROM TO", 2, 2, run_db_shuffle}},
+      {"merge", {"makes one database of several", "FROM FROM ... TO", 3, kAny, run_db_merge}},
       {"split",
-       {"makes TO_train and TO_val, stratified by class", "-split 0.9 [-seed N] FROM TO",
-        and_also({"split", "seed"}), 2, 2, run_db_split}},
+       {"makes TO_train and TO_val, stratified by class", "-split 0.9 [-seed N] FROM TO", 2, 2,
+        run_db_split}},
       {"peek",
-       {"draws records, or a batch as a net will see it",
-        "[-model NET.prototxt] [DB]",
-        {"model", "output", "batch", "phase", "level", "stage", "set", "labels", "rgb"},
-        0,
-        1,
+       {"draws records, or a batch as a net will see it", "[-model NET.prototxt] [DB]", 0, 1,
         run_db_peek}},
   };
   return actions;
@@ -74,7 +52,7 @@ int list_actions() {
   return 1;
 }
 
-int run_db(const VerbCall& call) {
+int run_db(const VerbCall& call, const DbFlags&) {
   if (call.arguments.empty()) return list_actions();
   const std::string& name = call.arguments[0];
   const auto found = db_actions().find(name);
@@ -82,11 +60,11 @@ int run_db(const VerbCall& call) {
           did_you_mean(name, names_of_actions()), "; the actions are ",
           join(names_of_actions(), ", "));
   const DbAction& action = found->second;
+  const std::vector<std::string> all = DbFlags::list(), &flags = action.run.flags();
   for (const std::string& flag : call.given) {
-    const auto& flags = VerbRegistry::find("db")->flags;
-    if (!std::count(flags.begin(), flags.end(), flag)) continue;  // of every verb
-    require(std::count(action.flags.begin(), action.flags.end(), flag) > 0, "`crema db ", name,
-            "` has no flag -", flag, "; it takes -", join(action.flags, ", -"));
+    if (!std::count(all.begin(), all.end(), flag)) continue;  // of every verb
+    require(std::count(flags.begin(), flags.end(), flag) > 0, "`crema db ", name, "` has no flag -",
+            flag, "; it takes -", join(flags, ", -"));
   }
   VerbCall rest{
       {call.arguments.begin() + 1, call.arguments.end()}, call.log, call.given, call.flags};
@@ -107,9 +85,6 @@ REGISTER_VERB(
               "FROM ... TO",
      .example = "crema db stat digits_lmdb\ncrema db peek -output digits.png digits_lmdb\ncrema db "
                 "split -split 0.9 mixed_lmdb mixed_lmdb",
-     .flags = {"channel_mean", "strict", "backend", "overwrite", "seed", "split", "hdf5_rows",
-               "hdf5_compress", "scale", "model", "output", "batch", "phase", "level", "stage",
-               "set", "labels", "rgb", "threads"},
      .meanings =
          {{"backend",
            "The kind of database to write: lmdb, leveldb or hdf5. Empty: the kind that is read."},

@@ -6,7 +6,6 @@
 #include "device/device.h"
 #include "device/device_scope.h"
 #include "tools/devices.h"
-#include "tools/flags/flags.h"
 #include "tools/measure/device_speed.h"
 #include "tools/verb.h"
 #ifdef CREMA_CUDA
@@ -16,6 +15,8 @@
 namespace crema {
 
 namespace {
+
+using DeviceQueryFlags = FlagsOf<"gpu">;
 
 #ifdef CREMA_CUDA
 int attribute(cudaDeviceAttr which, int gpu) {
@@ -77,17 +78,17 @@ void describe_cpu(ProgramLog& log) {
   log_device_speed(log, context, {Precision::fp32});
 }
 
-int run_device_query(const VerbCall& call) {
-  if (FLAGS_gpu.empty() && gpu_count() == 0) {
+int run_device_query(const VerbCall& call, const DeviceQueryFlags& flags) {
+  if (flags.gpu.empty() && gpu_count() == 0) {
     call.log.answer(cat("No GPU: ", gpu_problem(), "."));
     describe_cpu(call.log);
     return 0;
   }
-  const std::string which = FLAGS_gpu.empty() ? "all" : FLAGS_gpu;
+  const std::string which = flags.gpu.empty() ? "all" : flags.gpu;
   const std::vector<int> gpus = gpus_of(which);
   call.log.info("Querying GPUs " + which);
   for (const int gpu : gpus) describe(call.log, gpu);
-  if (FLAGS_gpu.empty()) describe_cpu(call.log);
+  if (flags.gpu.empty()) describe_cpu(call.log);
   return 0;
 }
 
@@ -96,7 +97,6 @@ REGISTER_VERB(
     {.summary = "lists the GPUs and the CPU with their capabilities",
      .usage = "[-gpu 0,1|all]",
      .example = "crema device_query -gpu all",
-     .flags = {"gpu"},
      .meanings = {{"gpu",
                    "The GPUs: numbers separated by commas, or all. Empty: all, and the CPU."}},
      .run = run_device_query});

@@ -8,11 +8,12 @@
 #include "data/images/image_header.h"
 #include "data/lists/image_list.h"
 #include "data/lists/word_reader.h"
-#include "tools/flags/flags.h"
 #include "tools/verb.h"
 
 namespace crema {
 namespace {
+
+using GetImageSizeFlags = FlagsOf<"name_id_file">;
 
 // Upright, as images are read.
 ImageExtents size_of_file(const std::string& path) {
@@ -51,11 +52,11 @@ std::map<std::string, int> ids_of_names(const std::string& path) {
   return ids;
 }
 
-int run_get_image_size(const VerbCall& call) {
+int run_get_image_size(const VerbCall& call, const GetImageSizeFlags& flags) {
   const std::string &root = call.arguments[0], &list = call.arguments[1], &out = call.arguments[2];
   const std::string between = root.empty() || ends_with(root, "/") ? "" : "/";
   const std::vector<ListedImage> images = read_path_list(list);
-  const std::map<std::string, int> ids = ids_of_names(FLAGS_name_id_file);
+  const std::map<std::string, int> ids = ids_of_names(flags.name_id_file);
   call.log.info(cat("A total of ", images.size(), " images."));
   std::string text;
   for (const ListedImage& image : images) {
@@ -64,7 +65,7 @@ int run_get_image_size(const VerbCall& call) {
     if (!ids.empty()) {
       const auto id = ids.find(name);
       if (id == ids.end())
-        fail(list, ":", image.line, ": ", FLAGS_name_id_file, " has no id for ", name);
+        fail(list, ":", image.line, ": ", flags.name_id_file, " has no id for ", name);
       name = cat(id->second);
     }
     text += cat(name, " ", size.height, " ", size.width, "\n");
@@ -78,7 +79,6 @@ REGISTER_VERB(get_image_size,
               {.summary = "writes the names, heights and widths of images",
                .usage = "[flags] ROOT_FOLDER/ LIST OUT.txt",
                .example = "crema get_image_size VOCdevkit/ test.txt test_name_size.txt",
-               .flags = {"name_id_file"},
                .min_arguments = 3,
                .max_arguments = 3,
                .run = run_get_image_size});

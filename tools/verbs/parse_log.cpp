@@ -3,7 +3,6 @@
 #include <fstream>
 
 #include "base/files.h"
-#include "tools/flags/flags.h"
 #include "tools/runs/log_table.h"
 #include "tools/verb.h"
 
@@ -11,10 +10,12 @@ namespace crema {
 
 namespace {
 
-int run_parse_log(const VerbCall& call) {
+using ParseLogFlags = FlagsOf<"output">;
+
+int run_parse_log(const VerbCall& call, const ParseLogFlags& flags) {
   const std::string& path = call.arguments[0];
-  require(call.arguments.size() == 1 || FLAGS_output.empty(), "the folder is given twice, as ",
-          call.arguments.back(), " and as -output ", FLAGS_output, ": once is enough");
+  require(call.arguments.size() == 1 || flags.output.empty(), "the folder is given twice, as ",
+          call.arguments.back(), " and as -output ", flags.output, ": once is enough");
   std::ifstream log(path);
   require(log.good() && !std::filesystem::is_directory(path), path,
           ": cannot be read; expected a training log");
@@ -23,8 +24,8 @@ int run_parse_log(const VerbCall& call) {
           ": has no line such as \"Iteration 100, loss = 0.5\" or \"Train net output #0: loss = "
           "0.5\": expected a training log");
   const std::filesystem::path folder = call.arguments.size() > 1 ? call.arguments[1]
-                                       : !FLAGS_output.empty()
-                                           ? FLAGS_output
+                                       : !flags.output.empty()
+                                           ? flags.output
                                            : std::filesystem::path(path).parent_path().string();
   const std::string stem = (folder / std::filesystem::path(path).filename()).string();
   const auto write = [&](const std::string& name, const LogTable& table) {
@@ -42,7 +43,6 @@ REGISTER_VERB(parse_log,
               {.summary = "converts a training log to CSV tables, as Caffe does",
                .usage = "LOG [DIR]",
                .example = "crema parse_log runs/lenet-1/train.log tables/",
-               .flags = {"output"},
                .meanings = {{"output", "The folder of the tables. Empty: that of the log."}},
                .min_arguments = 1,
                .max_arguments = 2,

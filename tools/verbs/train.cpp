@@ -56,7 +56,7 @@ std::string program_of(const VerbCall& call) {
 std::string resume_command(const std::string& program, const FlagValues& flags,
                            const std::string& state) {
   std::string command = program;
-  for (const std::string& name : VerbRegistry::find("train")->flags) {
+  for (const std::string& name : VerbRegistry::find("train")->taken()) {
     const auto values = flags.find(name);
     if (values == flags.end() || name == "snapshot" || name == "weights" || name == "weights_mode")
       continue;

@@ -8,7 +8,6 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/hmac.h"
-#include "tools/flags/flags.h"
 #include "tools/pages/watch/live_pages.h"
 #include "tools/pages/watch/watch_server.h"
 #include "tools/verb.h"
@@ -16,6 +15,8 @@
 namespace crema {
 
 namespace {
+
+using WatchFlags = FlagsOf<"port", "host", "token">;
 
 sigset_t signals_that_end() {
   sigset_t signals;
@@ -32,16 +33,16 @@ std::string address(const WatchOptions& options, int port) {
   return cat("http://", host, ":", port, "/");
 }
 
-int run_watch(const VerbCall& call) {
+int run_watch(const VerbCall& call, const WatchFlags& flags) {
   const std::string& folder = call.arguments[0];
   require(folder_exists(folder), folder, ": there is no such folder; `crema train -run ", folder,
           "/NAME` makes one");
-  require(FLAGS_port >= 0 && FLAGS_port <= 65535, "-port ", FLAGS_port,
+  require(flags.port >= 0 && flags.port <= 65535, "-port ", flags.port,
           ": expected 0, a free one, to 65535");
   const WatchOptions options{.folder = folder,
-                             .host = FLAGS_host,
-                             .port = FLAGS_port,
-                             .token = FLAGS_token.empty() ? random_token() : FLAGS_token};
+                             .host = flags.host,
+                             .port = flags.port,
+                             .token = flags.token.empty() ? random_token() : flags.token};
   mallopt(M_ARENA_MAX, 1);  // what one thread's page took is there for the next thread's
   WatchServer server(call.log, options);
   // Blocked before there are other threads, so that only this one receives them.
@@ -71,7 +72,6 @@ int run_watch(const VerbCall& call) {
 REGISTER_VERB(watch, {.summary = "serves live pages of the runs in a folder",
                       .usage = "RUNS/ [-port 8080] [-host 127.0.0.1] [-token WORD]",
                       .example = "crema watch runs/ -port 8080",
-                      .flags = {"port", "host", "token"},
                       .min_arguments = 1,
                       .max_arguments = 1,
                       .run = run_watch});
