@@ -9,7 +9,6 @@
 #include "device/memory.h"
 #include "device/memory_account.h"
 #include "kernels/core/kernel_registry.h"
-#include "tools/flags/flags.h"
 #include "tools/flags/net_flags.h"
 #ifdef CREMA_CUDA
 #include "device/gpu.h"
@@ -41,22 +40,22 @@ std::vector<int> gpus_of(const std::string& flag) {
 
 namespace {
 
-TuneMode tune_mode_of_flag() {
+TuneMode tune_mode_of(const DeviceFlags& flags) {
   // Kernels differ in the last bits: a choice by timing would vary between runs.
-  if (FLAGS_deterministic) return TuneMode::off;
+  if (flags.deterministic) return TuneMode::off;
   const std::vector<std::string> names = {"off", "quick", "full"};
   for (size_t i = 0; i < names.size(); ++i) {
-    if (FLAGS_tune == names[i]) return static_cast<TuneMode>(i);
+    if (flags.tune == names[i]) return static_cast<TuneMode>(i);
   }
-  fail("-tune ", FLAGS_tune, ": expected off, quick or full");
+  fail("-tune ", flags.tune, ": expected off, quick or full");
 }
 
-void limit_memory(Context& context) {
-  if (FLAGS_gpu_memory.empty()) return;
-  const std::string flag = "-gpu_memory " + FLAGS_gpu_memory;
+void limit_memory(const std::string& amount, Context& context) {
+  if (amount.empty()) return;
+  const std::string flag = "-gpu_memory " + amount;
   size_t bytes = 0;
   try {
-    bytes = allowed_memory(FLAGS_gpu_memory, total_memory(context));
+    bytes = allowed_memory(amount, total_memory(context));
   } catch (const Error& error) {
     fail(flag, ": ", error.what());
   }
@@ -68,12 +67,12 @@ void limit_memory(Context& context) {
 }
 
 // "memory 80 %, " for -gpu_memory 0.8, "memory 8.0 GiB, " for 8GiB; "" without a limit.
-std::string memory_part(const Context& context) {
+std::string memory_part(const std::string& amount, const Context& context) {
   const MemoryAccount& account = *context.memory();
   if (!account.limited()) return "";
   double share = 0;
-  const char* const end = FLAGS_gpu_memory.data() + FLAGS_gpu_memory.size();
-  const bool is_share = std::from_chars(FLAGS_gpu_memory.data(), end, share).ptr == end;
+  const char* const end = amount.data() + amount.size();
+  const bool is_share = std::from_chars(amount.data(), end, share).ptr == end;
   return cat("memory ", is_share ? cat(100 * share, " %") : size_text(account.limit()), ", ");
 }
 
@@ -86,8 +85,9 @@ std::string cudnn_part() {
 
 }  // namespace
 
-std::unique_ptr<Context> make_context(ProgramLog& log, const std::string& gpu, int wanted) {
-  check_implementation(FLAGS_implementation);
+std::unique_ptr<Context> make_context(ProgramLog& log, const DeviceFlags& flags, int wanted) {
+  const std::string& gpu = flags.gpu;
+  check_implementation(flags.implementation);
   std::unique_ptr<Context> context;
   if (!gpu.empty()) {
     const bool several = gpu.find(',') != std::string::npos;
@@ -111,15 +111,16 @@ std::unique_ptr<Context> make_context(ProgramLog& log, const std::string& gpu, i
     context = std::make_unique<Context>(Device::cpu);
   }
   context->set_log(log.library());
-  context->implementation = FLAGS_implementation;
-  context->tune(tune_mode_of_flag());
-  context->repeatable = FLAGS_deterministic;
-  limit_memory(*context);
-  context->resident = switches_of_flag().resident;
+  context->implementation = flags.implementation;
+  context->tune(tune_mode_of(flags));
+  context->repeatable = flags.deterministic;
+  limit_memory(flags.gpu_memory, *context);
+  context->resident = switches_of_flag(flags.off).resident;
   return context;
 }
 
-void log_device(ProgramLog& log, const Context& context, Precision precision) {
+void log_device(ProgramLog& log, const DeviceFlags& flags, const Context& context,
+                Precision precision) {
   if (context.device() == Device::cpu) {
     const int threads = cpu_threads();
     log.info(cat("Using CPU: ", threads, threads == 1 ? " thread" : " threads", " (",
@@ -133,7 +134,7 @@ void log_device(ProgramLog& log, const Context& context, Precision precision) {
     return;
   }
   log.info(cat("Using GPU ", context.ordinal(), ": ", gpu_name(context.ordinal()), " (",
-               memory_part(context), cudnn_part(), name_of(precision), ")"));
+               memory_part(flags.gpu_memory, context), cudnn_part(), name_of(precision), ")"));
 }
 
 std::string gpu_name(int ordinal) {

@@ -1,7 +1,6 @@
 // The program: finds the verb, sets up the log, and turns every exception into one E line and exit
 // code 1.
 #include <fcntl.h>
-#include <gflags/gflags.h>
 #include <glog/logging.h>
 #include <unistd.h>
 
@@ -19,10 +18,6 @@
 #include "tools/verb.h"
 
 namespace {
-
-void set_default(const char* flag, const char* value) {
-  gflags::SetCommandLineOptionWithMode(flag, value, gflags::SET_FLAGS_DEFAULT);
-}
 
 // If a standard stream is closed at the start, the next file opened would get its descriptor, and
 // log lines would go into that file.
@@ -50,9 +45,9 @@ int run(int argc, char** argv) {
     return 0;
   }
   const crema::Verb& verb = *crema::VerbRegistry::find(line.verb);
-  crema::start_logging(argv[0], verb.log);
-  crema::ProgramLog log(verb.log);
-  log.verbosity = FLAGS_v;
+  const bool quiet = crema::FlagsOf<"quiet">(line.flags).quiet;
+  crema::start_logging(argv[0], verb.log, quiet);
+  crema::ProgramLog log(verb.log, quiet);
   for (const std::string& note : line.notes) log.info(note);
   for (const std::string& warning : line.warnings) log.warning(warning);
   crema::offer_python(log);
@@ -69,10 +64,7 @@ int main(int argc, char** argv) {
   std::signal(SIGXFSZ, SIG_IGN);
   std::string message;
   try {
-    // As in `caffe`: lines go to stderr and to files in the temporary folder. The prefix keeps glog's
-    // older form without the year.
-    set_default("alsologtostderr", "true");
-    set_default("log_year_in_prefix", "false");
+    crema::set_log_defaults();
     return run(argc, argv);
   } catch (const crema::RankLost& lost) {
     if (lost.told()) return 1;
@@ -82,7 +74,7 @@ int main(int argc, char** argv) {
   }
   try {
     if (!google::IsGoogleLoggingInitialized())
-      crema::start_logging(argv[0], crema::LogStyle::plain);
+      crema::start_logging(argv[0], crema::LogStyle::plain, false);
     LOG(ERROR) << crema::visible(message);
   } catch (const std::exception&) {  // no memory even for the message
     constexpr std::string_view text = "crema: out of memory\n";

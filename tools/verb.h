@@ -46,15 +46,12 @@ struct Verb {
   const char* summary = "";  // one line for `crema` alone
   const char* usage = "";    // the text after the verb's name, such as "[flags] IN OUT"
   const char* example = "";  // one command, or several in lines
-  std::vector<std::string> flags{};
   // Help for flags that mean something else here than in tools/flags/flags.def.
   std::map<std::string, std::string> meanings{};
   size_t min_arguments = 0, max_arguments = 0;
   LogStyle log = LogStyle::plain;
   // Returns the exit code; throws Error for every failure.
   VerbRun run{};
-
-  const std::vector<std::string>& taken() const { return flags.empty() ? run.flags() : flags; }
 };
 
 struct VerbTag {};

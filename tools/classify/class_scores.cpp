@@ -6,7 +6,6 @@
 #include "base/files.h"
 #include "base/visible.h"
 #include "data/databases/class_names.h"
-#include "tools/flags/flags.h"
 
 namespace crema {
 
@@ -27,12 +26,12 @@ bool is_probability(const Graph& graph, const std::string& blob) {
 
 }  // namespace
 
-ScoreBlob find_scores(Net& net, int64_t batch) {
-  if (!FLAGS_blob.empty()) {
-    const Shape shape = net.blob(FLAGS_blob).shape();
-    require(has_rows(shape, batch), "-blob ", FLAGS_blob, ": its shape is ", shape.brief(),
-            "; expected ", batch, " rows of scores, one for each image");
-    return {FLAGS_blob, shape.count(1)};
+ScoreBlob find_scores(Net& net, const std::string& blob, int64_t batch) {
+  if (!blob.empty()) {
+    const Shape shape = net.blob(blob).shape();
+    require(has_rows(shape, batch), "-blob ", blob, ": its shape is ", shape.brief(), "; expected ",
+            batch, " rows of scores, one for each image");
+    return {blob, shape.count(1)};
   }
   std::vector<ScoreBlob> rows, probabilities;
   std::vector<std::string> outputs;
@@ -50,15 +49,16 @@ ScoreBlob find_scores(Net& net, int64_t batch) {
        "; name the blob: -blob NAME");
 }
 
-std::vector<std::string> class_names(const std::string& file, int64_t classes, Log& log) {
+std::vector<std::string> class_names(const std::string& file, bool is_flag, int64_t classes,
+                                     Log& log) {
   if (file.empty()) return {};
-  if (FLAGS_labels.empty() && !file_exists(file)) {
+  if (!is_flag && !file_exists(file)) {
     log.warning(file + ": there is no such file of class names; give one with -labels FILE");
     return {};
   }
   const ClassNames names = read_class_names(file);
   require_count(names, classes, "the net");
-  if (FLAGS_labels.empty()) log.info("The class names come from " + file);
+  if (!is_flag) log.info("The class names come from " + file);
   return names.names;
 }
 

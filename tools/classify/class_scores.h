@@ -14,12 +14,13 @@ struct ScoreBlob {
   int64_t classes = 0;
 };
 
-// -blob, or the output that is a Softmax or Sigmoid, or the only one with a row for each of the
+// `blob`, the value of -blob, or the output that is a Softmax or Sigmoid, or the only one with a row for each of the
 // `batch` images. Error that lists the outputs.
-ScoreBlob find_scores(Net& net, int64_t batch);
+ScoreBlob find_scores(Net& net, const std::string& blob, int64_t batch);
 
-// The names in `file`; none: classes have numbers only. A missing file that the net names is a warning.
-// Error unless there are as many as classes.
-std::vector<std::string> class_names(const std::string& file, int64_t classes, Log& log);
+// The names in `file`; none: classes have numbers only. Unless -labels names it (`is_flag`), a missing
+// file is a warning. Error unless there are as many as classes.
+std::vector<std::string> class_names(const std::string& file, bool is_flag, int64_t classes,
+                                     Log& log);
 
 }  // namespace crema

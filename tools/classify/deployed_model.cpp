@@ -6,7 +6,6 @@
 #include "data/databases/hdf5/hdf5_file.h"
 #include "net/weights/weights_hdf5.h"
 #include "net/weights/wire_reader.h"
-#include "tools/flags/flags.h"
 #include "tools/flags/image_flags.h"
 
 namespace crema {
@@ -14,12 +13,12 @@ namespace crema {
 namespace {
 
 // Shapes of the first blob of each layer in -weights.
-WeightShapes shapes_of_weights() {
+WeightShapes shapes_of_weights(const std::string& files) {
   WeightShapes shapes;
   const auto add = [&](const StoredLayer& layer) {
     if (!layer.blobs.empty()) shapes.emplace(layer.name, Shape(layer.blobs[0].shape));
   };
-  for (const std::string& path : split(FLAGS_weights, ',')) {
+  for (const std::string& path : split(files, ',')) {
     if (is_hdf5(path)) {
       read_hdf5_weights(path, add);
     } else {
@@ -31,21 +30,24 @@ WeightShapes shapes_of_weights() {
 
 }  // namespace
 
-DeployedNet deploy_model(ProgramLog& log, const NetInput& input, int batch) {
+DeployedNet deploy_model(ProgramLog& log, const DeployFlags& flags, const NetInput& input,
+                         int batch) {
   DeployOptions options;
   options.batch = batch;
-  options.assume = FLAGS_assume;
+  options.assume = flags.assume;
   options.folder = input.options.folder;
   options.where = input.options.where;
   options.preparation = input.preparation;
-  options.change = change_preparation_of_flags;
-  const std::vector<std::string> assumed = split(FLAGS_assume, ',');
+  options.change = [&flags](InputPreparation* preparation) {
+    return change_preparation(flags, preparation);
+  };
+  const std::vector<std::string> assumed = split(flags.assume, ',');
   if (std::find(assumed.begin(), assumed.end(), "default") != assumed.end())
-    options.weights = shapes_of_weights();
+    options.weights = shapes_of_weights(flags.weights);
   DeployedNet deployed = deploy(input.net, options, log.library());
   for (const std::string& line : deployed.inputs) log.info(line);
   for (const std::string& line : deployed.notes) log.info(line);
-  if (!FLAGS_labels.empty()) deployed.preparation.set_labels(FLAGS_labels);
+  if (!flags.labels.empty()) deployed.preparation.set_labels(flags.labels);
   return deployed;
 }
 

@@ -4,10 +4,13 @@
 #include "net/deploy/deploy.h"
 #include "net/prototxt/net_input.h"
 #include "tools/console/program_log.h"
+#include "tools/flags/flags_of.h"
 
 namespace crema {
 
 // With -assume, -labels and the flags on images. `batch` as in DeployOptions.
-DeployedNet deploy_model(ProgramLog& log, const NetInput& input, int batch);
+using DeployFlags = FlagsOf<"assume", "weights", "labels", "resize", "mean", "scale", "rgb">;
+DeployedNet deploy_model(ProgramLog& log, const DeployFlags& flags, const NetInput& input,
+                         int batch);
 
 }  // namespace crema

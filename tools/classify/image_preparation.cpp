@@ -3,7 +3,6 @@
 #include "base/error.h"
 #include "data/databases/records.h"
 #include "net/preparation.h"
-#include "tools/flags/flags.h"
 
 namespace crema {
 
@@ -36,9 +35,9 @@ std::unique_ptr<Dataset> ImagePreparation::dataset(const ImageSource& source) co
 }
 
 ImagePreparation prepare_images(const InputPreparation& input, const std::string& folder,
-                                const Shape& sample, ProgramLog& log) {
+                                const Shape& sample, bool resize_given, ProgramLog& log) {
   const int64_t height = input.resize_height(), width = input.resize_width();
-  const bool resized_later = input.transform_param().has_resize_param() && FLAGS_resize.empty();
+  const bool resized_later = input.transform_param().has_resize_param() && !resize_given;
   TransformationParameter parameter = input.transform_param();
   if (height > 0 && (height != sample[1] || width != sample[2]) && !crops(parameter) &&
       !resized_later) {

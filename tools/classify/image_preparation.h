@@ -19,9 +19,9 @@ struct ImagePreparation {
   std::unique_ptr<Dataset> dataset(const ImageSource& source) const;
 };
 
-// `sample`: channels, height and width of the input. Error when images prepared so do not fit it. Logs
-// to what size it makes them.
+// `sample`: channels, height and width of the input. `resize_given`: the size in `input` is that of
+// -resize. Error when images prepared so do not fit the sample. Logs to what size it makes them.
 ImagePreparation prepare_images(const InputPreparation& input, const std::string& folder,
-                                const Shape& sample, ProgramLog& log);
+                                const Shape& sample, bool resize_given, ProgramLog& log);
 
 }  // namespace crema

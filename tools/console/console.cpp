@@ -6,7 +6,6 @@
 #include <new>
 
 #include "tools/console/terminal.h"
-#include "tools/flags/flags.h"
 
 namespace crema {
 
@@ -55,11 +54,18 @@ class Console : public google::LogSink {
 
 }  // namespace
 
-void start_logging(const char* program, LogStyle style) {
+void set_log_defaults() {
+  FLAGS_alsologtostderr = true;
+  FLAGS_log_year_in_prefix = false;
+}
+
+int log_verbosity() { return FLAGS_v; }
+
+void start_logging(const char* program, LogStyle style, bool quiet) {
   google::InitGoogleLogging(program);
   int threshold =
       FLAGS_logtostderr || FLAGS_alsologtostderr ? google::GLOG_INFO : FLAGS_stderrthreshold;
-  if (FLAGS_quiet) threshold = std::max<int>(threshold, google::GLOG_WARNING);
+  if (quiet) threshold = std::max<int>(threshold, google::GLOG_WARNING);
   if (FLAGS_logtostderr) {  // and to no file
     for (int severity = 0; severity < google::NUM_SEVERITIES; ++severity)
       google::SetLogDestination(severity, "");

@@ -15,9 +15,17 @@ enum class LogStyle {
   brief,  // only those of the verb itself, in pipes too; -v 1 shows the library's
 };
 
+// Changes defaults of glog's flags, before any are read: as in `caffe`, lines go to stderr and to
+// files in the temporary folder, and their prefix has glog's older form without the year.
+void set_log_defaults();
+
 // Initializes glog, which writes its files as always, and takes stderr away from it. glog's flags
-// for stderr keep their meaning: -logtostderr, -alsologtostderr, -stderrthreshold.
-void start_logging(const char* program, LogStyle style);
+// for stderr keep their meaning: -logtostderr, -alsologtostderr, -stderrthreshold. `quiet`: stderr
+// gets warnings and errors only.
+void start_logging(const char* program, LogStyle style, bool quiet);
+
+// glog's -v.
+int log_verbosity();
 
 // While one lives, this thread's log goes to files only, except for warnings and errors.
 class OffConsole {

@@ -12,7 +12,6 @@
 #include "base/strings.h"
 #include "base/visible.h"
 #include "tools/console/terminal.h"
-#include "tools/flags/flags.h"
 
 namespace crema {
 
@@ -71,9 +70,10 @@ class CopyOfLog : public google::LogSink {
 
 }  // namespace
 
-ProgramLog::ProgramLog(LogStyle style) : style_(style) {
+ProgramLog::ProgramLog(LogStyle style, bool quiet) : style_(style), prints_answers_(quiet) {
+  verbosity = log_verbosity();
   // Log lines go to stderr, so the status goes there too; to stdout when stderr is redirected.
-  if (!FLAGS_quiet) {
+  if (!quiet) {
     terminal_ = can_redraw(STDERR_FILENO)   ? STDERR_FILENO
                 : can_redraw(STDOUT_FILENO) ? STDOUT_FILENO
                                             : -1;
@@ -94,7 +94,7 @@ void ProgramLog::write_text(const std::source_location& where, std::string_view 
 
 void ProgramLog::answer(std::string_view line, std::source_location where) {
   info(line, where);
-  if (FLAGS_quiet && !FLAGS_json && !only_errors_) std::cout << visible(line) << "\n";
+  if (prints_answers_ && !only_errors_) std::cout << visible(line) << "\n";
 }
 
 Log& ProgramLog::library() {

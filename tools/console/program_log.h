@@ -13,7 +13,7 @@ namespace crema {
 
 class ProgramLog : public TextLog {
  public:
-  explicit ProgramLog(LogStyle style);
+  ProgramLog(LogStyle style, bool quiet);
   ~ProgramLog() override;
 
   // Writes one glog line, with the file and line of the code that logged it as prefix.
@@ -26,6 +26,9 @@ class ProgramLog : public TextLog {
 
   // A line of the result that the verb is there for: logged, and with -quiet printed on stdout.
   void answer(std::string_view line, std::source_location where = std::source_location::current());
+
+  // From now on answers are only logged: the verb prints its result in another form.
+  void print_no_answers() { prints_answers_ = false; }
 
   // Adds every line to this file, too, from now on and until the program ends, which may be later
   // than this object: the message of an error comes last. The file is `path` in messages.
@@ -64,7 +67,7 @@ class ProgramLog : public TextLog {
   LogStyle style_;
   LibraryLog library_{*this};
   std::mutex mutex_;
-  bool only_errors_ = false;
+  bool only_errors_ = false, prints_answers_;
   int terminal_ = -1;  // file descriptor
   bool colour_ = false;
   std::string status_;

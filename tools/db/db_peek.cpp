@@ -23,9 +23,9 @@ int run_db_peek(const VerbCall& call, const DbPeekFlags& flags) {
   if (flags.batch > 0) options.count = flags.batch;
   options.red_first = flags.rgb;
   if (!flags.labels.empty()) options.names = read_class_names(flags.labels);
-  const std::vector<SheetCell> cells =
-      flags.model.empty() ? peek_records(database, options)
-                          : peek_batch(database, options, net_flags(call.flags), call.log);
+  const std::vector<SheetCell> cells = flags.model.empty()
+                                           ? peek_records(database, options)
+                                           : peek_batch(database, options, flags, call.log);
   const std::string output = flags.output.empty() ? "peek.png" : flags.output;
   const Picture sheet = contact_sheet(cells);
   write_file_atomically(output, png_of(sheet));

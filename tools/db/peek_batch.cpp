@@ -170,11 +170,12 @@ void add_labels(Net& net, const LayerParameter& layer, const std::string& blob,
 }  // namespace
 
 std::vector<SheetCell> peek_batch(const std::string& database, const PeekOptions& options,
-                                  const NetFlags& flags, ProgramLog& log) {
+                                  const PeekFlags& flags, ProgramLog& log) {
   const NetInput input =
-      data_layer_of(read_model(log, flags, phase_of_flag(TRAIN)), flags.model, database);
+      data_layer_of(read_model(log, ModelFlags::found_in(flags), phase_of_flag(flags.phase, TRAIN)),
+                    flags.model, database);
   const LayerParameter& layer = input.net.layer(0);
-  const std::unique_ptr<Context> context = make_context(log, "");
+  const std::unique_ptr<Context> context = make_context(log, {});
   Net net(*context, input.net, input.options);
   net.forward(0);
   // HDF5Data names its datasets as it likes: what has the most axes is the picture.

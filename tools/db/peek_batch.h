@@ -7,7 +7,7 @@
 #include "data/databases/class_names.h"
 #include "data/images/sheet.h"
 #include "tools/console/program_log.h"
-#include "tools/flags/net_flags.h"
+#include "tools/flags/flags_of.h"
 
 namespace crema {
 
@@ -26,10 +26,12 @@ Picture picture_of_planes(const float* values, int64_t channels, int64_t height,
 // the largest.
 std::vector<SheetCell> peek_records(const std::string& database, const PeekOptions& options);
 
+using PeekFlags = FlagsOf<"model", "batch", "phase", "level", "stage", "set">;
+
 // The first batch of the net in -model, made by its first data layer with its whole
 // transform_param; mean and scale are undone for display. `database`: instead of the layer's own,
 // if not empty. Error for a label without a name.
 std::vector<SheetCell> peek_batch(const std::string& database, const PeekOptions& options,
-                                  const NetFlags& flags, ProgramLog& log);
+                                  const PeekFlags& flags, ProgramLog& log);
 
 }  // namespace crema

@@ -18,7 +18,7 @@ namespace {
 std::vector<std::string> takers_of(const std::string& flag) {
   std::vector<std::string> verbs;
   for (const std::string& name : VerbRegistry::names()) {
-    const auto& flags = VerbRegistry::find(name)->taken();
+    const auto& flags = VerbRegistry::find(name)->run.flags();
     if (std::count(flags.begin(), flags.end(), flag)) verbs.push_back(name);
   }
   return verbs;
@@ -26,7 +26,7 @@ std::vector<std::string> takers_of(const std::string& flag) {
 
 // Flags that no verb lists are those of glog and gflags, and -quiet: every verb takes them.
 bool takes(const Verb& verb, const gflags::CommandLineFlagInfo& flag) {
-  return std::count(verb.taken().begin(), verb.taken().end(), flag.name) ||
+  return std::count(verb.run.flags().begin(), verb.run.flags().end(), flag.name) ||
          takers_of(flag.name).empty();
 }
 
@@ -249,7 +249,7 @@ std::string help_of(const std::string& name) {
                                      std::string(kIndent, ' ')));
   text += cat("\nexample:\n", commands_of(verb, width));
   text += "\nflags:\n";
-  std::vector<std::string> flags = verb.taken();
+  std::vector<std::string> flags = verb.run.flags();
   flags.emplace_back("quiet");
   for (const std::string& flag : flags) {
     const auto info = lookup_flag(flag);

@@ -4,7 +4,6 @@
 #include <optional>
 
 #include "base/error.h"
-#include "tools/flags/flags.h"
 
 namespace crema {
 
@@ -18,23 +17,23 @@ std::optional<float> number_in(std::string_view text) {
   return number;
 }
 
-void set_mean_of_flag(TransformationParameter* transform) {
+void set_mean_of_flag(const std::string& mean, TransformationParameter* transform) {
   transform->clear_mean_file();
   transform->clear_mean_value();
-  for (const std::string& part : split(FLAGS_mean, ',')) {
+  for (const std::string& part : split(mean, ',')) {
     if (const auto value = number_in(part)) transform->add_mean_value(*value);
   }
   const auto values = static_cast<size_t>(transform->mean_value_size());
-  if (values == split(FLAGS_mean, ',').size()) return;
-  require(values == 0, "-mean ", FLAGS_mean,
+  if (values == split(mean, ',').size()) return;
+  require(values == 0, "-mean ", mean,
           ": expected numbers, such as 104,117,123, or the name of a mean file");
-  transform->set_mean_file(FLAGS_mean);
+  transform->set_mean_file(mean);
 }
 
 }  // namespace
 
-ImageSize resize_of_flag() {
-  const std::vector<std::string> sides = split(FLAGS_resize, 'x');
+ImageSize resize_of_flag(const std::string& resize) {
+  const std::vector<std::string> sides = split(resize, 'x');
   int64_t numbers[2] = {0, 0};
   bool good = sides.size() == 2;
   for (size_t i = 0; good && i < 2; ++i) {
@@ -42,22 +41,21 @@ ImageSize resize_of_flag() {
     const auto [rest, problem] = std::from_chars(sides[i].data(), end, numbers[i]);
     good = problem == std::errc() && rest == end && numbers[i] > 0;
   }
-  require(good, "-resize ", FLAGS_resize, ": expected width x height in pixels, such as 256x256");
+  require(good, "-resize ", resize, ": expected width x height in pixels, such as 256x256");
   return {numbers[1], numbers[0]};
 }
 
-bool change_preparation_of_flags(InputPreparation* preparation) {
-  const bool scale = !gflags::GetCommandLineFlagInfoOrDie("scale").is_default,
-             mean = !FLAGS_mean.empty();
-  if (scale) preparation->mutable_transform_param()->set_scale(static_cast<float>(FLAGS_scale));
-  if (mean) set_mean_of_flag(preparation->mutable_transform_param());
-  if (!FLAGS_resize.empty()) {
-    const ImageSize size = resize_of_flag();
+bool change_preparation(const ImageFlags& flags, InputPreparation* preparation) {
+  const bool scale = flags.scale_given, mean = !flags.mean.empty();
+  if (scale) preparation->mutable_transform_param()->set_scale(static_cast<float>(flags.scale));
+  if (mean) set_mean_of_flag(flags.mean, preparation->mutable_transform_param());
+  if (!flags.resize.empty()) {
+    const ImageSize size = resize_of_flag(flags.resize);
     preparation->clear_short_side();
     preparation->set_resize_height(static_cast<uint32_t>(size.height));
     preparation->set_resize_width(static_cast<uint32_t>(size.width));
   }
-  if (FLAGS_rgb && preparation->has_channels() &&
+  if (flags.rgb && preparation->has_channels() &&
       preparation->channels() != InputPreparation::GRAY) {
     // If the data layer reverses the order, its records have the opposite one.
     const TransformationParameter& p = preparation->transform_param();
@@ -65,7 +63,7 @@ bool change_preparation_of_flags(InputPreparation* preparation) {
         p.bgr2rgb() || (p.has_color_order() && p.color_order() == TransformationParameter::RGB);
     preparation->set_channels(turned ? InputPreparation::BGR : InputPreparation::RGB);
   }
-  return scale || mean || !FLAGS_resize.empty() || FLAGS_rgb;
+  return scale || mean || !flags.resize.empty() || flags.rgb;
 }
 
 }  // namespace crema

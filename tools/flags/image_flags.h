@@ -5,6 +5,7 @@
 
 #include "proto/data.pb.h"
 #include "proto/preparation.pb.h"
+#include "tools/flags/flags_of.h"
 
 namespace crema {
 
@@ -13,9 +14,10 @@ struct ImageSize {
 };
 
 // "256x256", width first. Error for anything else.
-ImageSize resize_of_flag();
+ImageSize resize_of_flag(const std::string& resize);
 
 // The given ones override those of the message. Returns whether there are any.
-bool change_preparation_of_flags(InputPreparation* preparation);
+using ImageFlags = FlagsOf<"resize", "mean", "scale", "rgb">;
+bool change_preparation(const ImageFlags& flags, InputPreparation* preparation);
 
 }  // namespace crema

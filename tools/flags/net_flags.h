@@ -3,39 +3,33 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "net/prototxt/net_input.h"
 #include "net/weights/weights.h"
 #include "tools/console/program_log.h"
-#include "tools/flags/flag_reader.h"
+#include "tools/flags/flags_of.h"
 
 namespace crema {
 
-struct NetFlags {
-  std::string model;                  // the file
-  std::vector<std::string> settings;  // -set: in the order config file, environment, command line
-  int level = 0;
-  std::vector<std::string> stages;
-  std::string assume;
-  int batch = 0;
-};
-NetFlags net_flags(const FlagValues& given);
-
 // The file with its own data. Error when -model is missing.
+using NetFlags = FlagsOf<"model", "set", "level", "stage">;
 NetInput read_net(ProgramLog& log, const NetFlags& flags, Phase phase);
+
 // With -assume, -batch and the passes that -off leaves. Error when -model is missing.
-NetInput read_model(ProgramLog& log, const NetFlags& flags, Phase phase);
+using ModelFlags = FlagsOf<"model", "set", "level", "stage", "assume", "batch", "off", "recompute">;
+NetInput read_model(ProgramLog& log, const ModelFlags& flags, Phase phase);
 
 // Adds -level and -stage to a net's state. Caffe writes an empty stage when there is none, and its
 // logs show that.
-void add_level_and_stages(const NetFlags& flags, NetState* state);
+using StateFlags = FlagsOf<"level", "stage">;
+void add_level_and_stages(const StateFlags& flags, NetState* state);
 
 // -phase; `otherwise` when it is not given.
-Phase phase_of_flag(Phase otherwise);
+Phase phase_of_flag(const std::string& phase, Phase otherwise);
 
 // -precision, else what a file says (may be empty), else the device's default.
-Precision precision_of_flag(const Context& context, const std::string& of_file = "");
+Precision precision_of_flag(const Context& context, const std::string& precision,
+                            const std::string& of_file = "");
 
 // -off: what can be switched off, to see its effect or to isolate a problem.
 struct Switches {
@@ -45,14 +39,16 @@ struct Switches {
   bool capture = true;   // training iterations are replayed as CUDA graphs
 };
 // Error with the nearest name for an unknown one.
-Switches switches_of_flag();
-// -off and -recompute.
-void set_passes(NetOptions* options);
+Switches switches_of_flag(const std::string& off);
 
-WeightsMode weights_mode_of_flag();
-// Loads every file of the list, in turn, as -weights_mode says.
-void load_weights_of_list(Net& net, const std::string& files);
-// Those of -weights.
-void load_weights_of_flag(Net& net);
+using PassFlags = FlagsOf<"off", "recompute">;
+void set_passes(const PassFlags& flags, NetOptions* options);
+
+// -weights_mode.
+WeightsMode weights_mode_of_flag(const std::string& mode);
+
+// Loads every file of -weights, in turn, as -weights_mode says.
+using WeightFlags = FlagsOf<"weights", "weights_mode">;
+void load_weights_of_flags(const WeightFlags& flags, Net& net);
 
 }  // namespace crema

@@ -6,19 +6,23 @@
 #include "device/context.h"
 #include "net/prototxt/prototxt.h"
 #include "tools/console/program_log.h"
-#include "tools/flags/net_flags.h"
+#include "tools/devices.h"
 
 namespace crema {
 
 // The file with -set applied. Error when -solver is missing.
-SolverFile read_solver(ProgramLog& log, const NetFlags& flags);
+using SolverFlags = FlagsOf<"solver", "set">;
+SolverFile read_solver(ProgramLog& log, const SolverFlags& flags);
 
 // The same with -model in place of its nets; of -model alone SGD, as most solvers have it. Error, with
 // `needed`, when both are missing.
-SolverFile read_solver_or_model(ProgramLog& log, const NetFlags& flags, const char* needed);
+using SolverOrModelFlags = FlagsOf<"solver", "model", "set">;
+SolverFile read_solver_or_model(ProgramLog& log, const SolverOrModelFlags& flags,
+                                const char* needed);
 
 // For -gpu, otherwise the solver's solver_mode and device_id, of which the first counts.
-std::unique_ptr<Context> context_of(ProgramLog& log, const SolverFile& file);
+std::unique_ptr<Context> context_of(ProgramLog& log, const DeviceFlags& flags,
+                                    const SolverFile& file);
 
 // Reduces a solver to what affects the weights: no tests, no snapshots, no early stop.
 void train_only(SolverParameter* solver);

@@ -1,7 +1,5 @@
 #include "tools/measure/train_step.h"
 
-#include <gflags/gflags.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -9,7 +7,6 @@
 #include "net/records.h"
 #include "solver/iteration/iteration.h"
 #include "solver/iteration/optimizer.h"
-#include "tools/flags/flags.h"
 #include "tools/flags/net_flags.h"
 #include "tools/measure/memory_use.h"
 
@@ -48,10 +45,10 @@ SolverParameter at_small_rate(SolverParameter recipe) {
 
 class TrainStep {
  public:
-  TrainStep(Net& net, const SolverParameter& recipe)
+  TrainStep(const TrainStepFlags& flags, Net& net, const SolverParameter& recipe)
       : net_(net), recipe_(at_small_rate(recipe)), optimizer_(recipe_, net) {
     if (net.context().device() == Device::cpu) return;
-    gpu_ = make_iteration({net, optimizer_, rates_}, 1, switches_of_flag().capture);
+    gpu_ = make_iteration({net, optimizer_, rates_}, 1, switches_of_flag(flags.off).capture);
   }
 
   // Seconds per step, measured over `steps` of them.
@@ -99,10 +96,10 @@ double median(std::vector<double> times) {
   return times.size() % 2 ? times[half] : (times[half - 1] + times[half]) / 2;
 }
 
-std::vector<double> measure(TrainStep& step) {
+std::vector<double> measure(const TrainStepFlags& flags, TrainStep& step) {
   std::vector<double> times;
-  if (!gflags::GetCommandLineFlagInfoOrDie("iterations").is_default) {
-    for (int i = 0; i < FLAGS_iterations; ++i) times.push_back(step.run(1));
+  if (flags.iterations_given) {
+    for (int i = 0; i < flags.iterations; ++i) times.push_back(step.run(1));
     return times;
   }
   const int group = std::max(1, static_cast<int>(seconds_a_group / std::max(step.run(1), 1e-6)));
@@ -121,11 +118,12 @@ size_t peak_memory(Net& net) {
 
 }  // namespace
 
-TrainStepSeconds measure_train_step(Net& net, const SolverParameter& solver) {
-  TrainStep step(net, solver);
+TrainStepSeconds measure_train_step(const TrainStepFlags& flags, Net& net,
+                                    const SolverParameter& solver) {
+  TrainStep step(flags, net, solver);
   step.run(warm_up);
   TrainStepSeconds result;
-  result.step = median(measure(step));
+  result.step = median(measure(flags, step));
   step.update(1);
   std::vector<double> updates;
   while (updates.size() < 11) updates.push_back(step.update(5));
@@ -133,11 +131,11 @@ TrainStepSeconds measure_train_step(Net& net, const SolverParameter& solver) {
   return result;
 }
 
-void time_train_step(ProgramLog& log, Net& net) {
-  TrainStep step(net, plain_recipe());
+void time_train_step(ProgramLog& log, const TrainStepFlags& flags, Net& net) {
+  TrainStep step(flags, net, plain_recipe());
   log.info(cat("Train step: loss before: ", step.loss()));
   step.run(warm_up);
-  const std::vector<double> times = measure(step);
+  const std::vector<double> times = measure(flags, step);
   const double seconds = median(times);
   const int64_t batch = batch_of(net);
   char line[160];

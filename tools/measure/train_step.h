@@ -4,6 +4,7 @@
 #include "net/net.h"
 #include "proto/solver.pb.h"
 #include "tools/console/program_log.h"
+#include "tools/flags/flags_of.h"
 
 namespace crema {
 
@@ -13,12 +14,14 @@ struct TrainStepSeconds {
 };
 // With the solver's update rule, at a small learning rate. Takes about three seconds, or
 // -iterations steps when that flag is given. Changes the net's parameters.
-TrainStepSeconds measure_train_step(Net& net, const SolverParameter& solver);
+using TrainStepFlags = FlagsOf<"iterations", "off">;
+TrainStepSeconds measure_train_step(const TrainStepFlags& flags, Net& net,
+                                    const SolverParameter& solver);
 
 // SGD with momentum 0.9 and weight decay 5e-4. After a warm-up, steps are timed in groups of about
 // 50 ms for 2 seconds, or -iterations one by one when that flag is given. Logs the median, samples
 // per second, peak memory (CPU: growth of the resident set since the program began; GPU: bytes
 // reserved), and the loss before and after.
-void time_train_step(ProgramLog& log, Net& net);
+void time_train_step(ProgramLog& log, const TrainStepFlags& flags, Net& net);
 
 }  // namespace crema

@@ -14,7 +14,6 @@
 #include "device/host_limits.h"
 #include "tools/console/error_text.h"
 #include "tools/devices.h"
-#include "tools/flags/flags.h"
 #include "tools/flags/numbers_of.h"
 
 namespace crema {
@@ -24,16 +23,18 @@ bool names_several(const std::string& flag) {
   return flag == "all" || flag.find(',') != std::string::npos;
 }
 
-void check_flags() {
-  require(FLAGS_rank_timeout > 0, "-rank_timeout is ", FLAGS_rank_timeout,
+void check_flags(const RankFlags& flags) {
+  require(flags.rank_timeout > 0, "-rank_timeout is ", flags.rank_timeout,
           "; expected the seconds after which a rank that keeps the others waiting counts as lost");
-  require(FLAGS_batch_mode == "per_gpu" || FLAGS_batch_mode == "total", "-batch_mode ",
-          FLAGS_batch_mode,
+  require(flags.batch_mode == "per_gpu" || flags.batch_mode == "total", "-batch_mode ",
+          flags.batch_mode,
           ": expected per_gpu (batch_size is that of each rank) or total (of all ranks together)");
 }
 
 // Ranks connect before flags are checked, so that one of them tells the user what is wrong.
-double meeting_timeout() { return FLAGS_rank_timeout > 0 ? FLAGS_rank_timeout : 60; }
+double meeting_timeout(const RankFlags& flags) {
+  return flags.rank_timeout > 0 ? flags.rank_timeout : RankFlags().rank_timeout;
+}
 
 // If the launcher leaves all processors to each rank, the ranks of a machine would compete: this
 // one takes its part.
@@ -66,19 +67,18 @@ void warn_of_idle_processors(ProgramLog& log, const Launch& launch) {
 // the timeout and the time that the ranks need to report a missing one.
 class StartLimit {
  public:
-  StartLimit(ProgramLog& log, const Launch& launch)
-      : thread_([&log, &launch](const std::stop_token& over) {
+  StartLimit(ProgramLog& log, const Launch& launch, double timeout)
+      : thread_([&log, &launch, timeout](const std::stop_token& over) {
           std::mutex mutex;
           std::condition_variable_any changed;
           std::unique_lock<std::mutex> lock(mutex);
           // One rank tells the user, if it can.
-          const double seconds = meeting_timeout() + 3 + std::min(launch.rank, 10);
+          const double seconds = timeout + 3 + std::min(launch.rank, 10);
           changed.wait_for(lock, over, std::chrono::duration<double>(seconds),
                            [] { return false; });
           if (over.stop_requested()) return;
-          log.error(cat("the ", launch.ranks, " ranks have not connected within ",
-                        meeting_timeout(), " s, and ", launch.launcher,
-                        " does not say which of them hangs"));
+          log.error(cat("the ", launch.ranks, " ranks have not connected within ", timeout,
+                        " s, and ", launch.launcher, " does not say which of them hangs"));
           _exit(1);
         }) {}
 
@@ -88,11 +88,11 @@ class StartLimit {
 
 }  // namespace
 
-std::vector<int> gpus_of_ranks(ProgramLog& log, const SolverFile& file) {
+std::vector<int> gpus_of_ranks(ProgramLog& log, const std::string& gpu, const SolverFile& file) {
   std::vector<int> gpus;
-  if (names_several(FLAGS_gpu)) {
-    gpus = gpus_of(FLAGS_gpu);
-  } else if (FLAGS_gpu.empty() && file.solver.has_solver_mode() &&
+  if (names_several(gpu)) {
+    gpus = gpus_of(gpu);
+  } else if (gpu.empty() && file.solver.has_solver_mode() &&
              file.solver.solver_mode() == SolverParameter::GPU && gpu_count() > 0) {
     const int count = gpu_count();
     for (const int number : file.solver.device_id()) {
@@ -108,23 +108,24 @@ std::vector<int> gpus_of_ranks(ProgramLog& log, const SolverFile& file) {
   return gpus.size() > 1 ? gpus : std::vector<int>();
 }
 
-std::unique_ptr<World> meet_ranks(ProgramLog& log, const Launch& launch) {
+std::unique_ptr<World> meet_ranks(ProgramLog& log, const RankFlags& flags, const Launch& launch) {
   if (launch.rank > 0) log.only_errors();
   if (launch.launcher != "crema") log.no_status();
   share_processors(launch);
   warn_of_idle_processors(log, launch);
   std::unique_ptr<World> world;
   {
-    const StartLimit limit(log, launch);
-    world = meet(launch, meeting_timeout());
+    const double timeout = meeting_timeout(flags);
+    const StartLimit limit(log, launch, timeout);
+    world = meet(launch, timeout);
   }
-  world->divides_batches = FLAGS_batch_mode == "total";
+  world->divides_batches = flags.batch_mode == "total";
   return world;
 }
 
-std::string gpu_of_rank(const Launch& launch, bool wanted) {
-  if (FLAGS_gpu.empty() && (!wanted || gpu_count() == 0)) return "";
-  const std::string flag = FLAGS_gpu.empty() ? "all" : FLAGS_gpu;
+std::string gpu_of_rank(const Launch& launch, const std::string& gpu, bool wanted) {
+  if (gpu.empty() && (!wanted || gpu_count() == 0)) return "";
+  const std::string flag = gpu.empty() ? "all" : gpu;
   const std::vector<int> gpus = gpus_of(flag);
   const auto local = static_cast<size_t>(launch.local_rank);
   // One that is named alone is for all ranks of the machine.
@@ -135,11 +136,11 @@ std::string gpu_of_rank(const Launch& launch, bool wanted) {
   return cat(shared ? gpus[0] : gpus[local]);
 }
 
-ExchangeOptions exchange_of_flags() {
+ExchangeOptions exchange_of_flags(const ExchangeFlags& flags) {
   ExchangeOptions options;
-  options.wire = wire_named(FLAGS_wire);
-  if (FLAGS_buckets.empty()) return options;
-  const std::vector<double> sizes = numbers_of("buckets", FLAGS_buckets, 3, 0.001);
+  options.wire = wire_named(flags.wire);
+  if (flags.buckets.empty()) return options;
+  const std::vector<double> sizes = numbers_of("buckets", flags.buckets, 3, 0.001);
   const auto bytes = [](double mebibytes) { return std::llround(mebibytes * (1 << 20)); };
   BucketSizes& buckets = options.buckets.emplace();
   buckets.others = bytes(sizes[sizes.size() > 1 ? 1 : 0]);
@@ -149,9 +150,10 @@ ExchangeOptions exchange_of_flags() {
   return options;
 }
 
-int run_on_rank(ProgramLog& log, World& world, const std::function<int()>& work) {
+int run_on_rank(ProgramLog& log, const RankFlags& flags, World& world,
+                const std::function<int()>& work) {
   try {
-    check_flags();
+    check_flags(flags);
     return work();
   } catch (const RankLost& lost) {
     if (!lost.told()) log.error(lost.what());

@@ -13,7 +13,6 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/temporary.h"
-#include "tools/flags/flags.h"
 #include "tools/runs/expanded_solver.h"
 #include "tools/runs/run_record.h"
 #include "tools/runs/run_record_file.h"
@@ -169,14 +168,14 @@ void RunFolder::take_snapshots(SolverParameter* solver) {
   solver->set_snapshot_prefix(file("snapshots/" + prefix_.substr(prefix_.rfind('/') + 1)));
 }
 
-void RunFolder::begin(SolverFile given, Solver& solver) {
+void RunFolder::begin(SolverFile given, const SavedFlags& flags, Solver& solver) {
   SolverParameter& text = given.solver;
   const Context& context = solver.net().context();
-  if (!FLAGS_weights.empty()) {
+  if (!flags.weights.empty()) {
     text.clear_weights();
-    text.add_weights(FLAGS_weights);
+    text.add_weights(flags.weights);
   }
-  if (FLAGS_level != 0 || !FLAGS_stage.empty())
+  if (flags.level != 0 || !flags.stage.empty())
     *text.mutable_train_state() = solver.parameter().train_state();
   // Training from this file must not overwrite the snapshots of this folder.
   text.set_snapshot_prefix(prefix_);
@@ -185,7 +184,7 @@ void RunFolder::begin(SolverFile given, Solver& solver) {
   text.set_solver_mode(gpu ? SolverParameter::GPU : SolverParameter::CPU);
   text.clear_device_id();
   if (gpu) text.add_device_id(context.ordinal());
-  if (!FLAGS_precision.empty()) text.set_precision(FLAGS_precision);
+  if (!flags.precision.empty()) text.set_precision(flags.precision);
   const ExpandedSolver expanded = expanded_solver(given, path_);
   if (is_new_) {
     written_.push_back("solver.prototxt");

@@ -14,7 +14,7 @@
 
 #include "solver/solver.h"
 #include "tools/console/program_log.h"
-#include "tools/flags/flag_reader.h"
+#include "tools/flags/flags_of.h"
 
 namespace crema {
 
@@ -39,7 +39,8 @@ class RunFolder {
   void take_snapshots(SolverParameter* solver);
 
   // The training is about to start from what `file` says: writes its net, its solver and run.json.
-  void begin(SolverFile file, Solver& solver);
+  using SavedFlags = FlagsOf<"weights", "level", "stage", "precision">;
+  void begin(SolverFile file, const SavedFlags& flags, Solver& solver);
 
   // snapshot_stop once the file `stop` is there, which it removes. Looks once a second.
   Action action();

@@ -21,7 +21,7 @@ using Record = RunRecordJson;
 // In the order in which the verb lists them.
 Record record_of(const FlagValues& flags) {
   Record record = Record::object();
-  for (const std::string& name : VerbRegistry::find("train")->taken()) {
+  for (const std::string& name : VerbRegistry::find("train")->run.flags()) {
     const auto given = flags.find(name);
     if (given == flags.end()) continue;
     if (name == "set") {

@@ -32,14 +32,14 @@ void keep_layers_of(NetFile* net, const NetState& state, Log& log) {
 
 }  // namespace
 
-void take_model_flag(const NetFlags& flags, SolverFile* file) {
-  if (flags.model.empty()) return;
-  require(file_exists(find_file(flags.model, folder_of(file->path))), "-model ", flags.model,
+void take_model_flag(const std::string& model, SolverFile* file) {
+  if (model.empty()) return;
+  require(file_exists(find_file(model, folder_of(file->path))), "-model ", model,
           ": there is no such file");
-  replace_net(flags.model, &file->solver);
+  replace_net(model, &file->solver);
 }
 
-void take_assume_flag(Log& log, const NetFlags& flags, SolverFile* file) {
+void take_assume_flag(Log& log, const AssumeFlags& flags, SolverFile* file) {
   if (flags.assume.empty() && flags.batch == 0) return;
   SourceReplacer replacer(log, flags.assume, flags.batch);
   const auto rewritten = [&](const NetSource& source, Phase phase) {

@@ -3,16 +3,17 @@
 
 #include "base/log.h"
 #include "net/prototxt/prototxt.h"
-#include "tools/flags/net_flags.h"
+#include "tools/flags/flags_of.h"
 
 namespace crema {
 
 // Replaces every net that the solver names by -model, if that is given. Error if there is no such
 // file.
-void take_model_flag(const NetFlags& flags, SolverFile* file);
+void take_model_flag(const std::string& model, SolverFile* file);
 
 // Writes the solver's nets, with their sources replaced, inside the solver, if -assume or -batch is
 // given.
-void take_assume_flag(Log& log, const NetFlags& flags, SolverFile* file);
+using AssumeFlags = FlagsOf<"model", "assume", "batch", "level", "stage">;
+void take_assume_flag(Log& log, const AssumeFlags& flags, SolverFile* file);
 
 }  // namespace crema

@@ -2,7 +2,6 @@
 
 #include "net/records.h"
 #include "tools/measure/step_times.h"
-#include "tools/measure/train_step.h"
 
 namespace crema {
 
@@ -31,7 +30,8 @@ void measure_steps(Net& net, StepProfile* profile) {
 
 }  // namespace
 
-StepProfile measure_profile(Net& net, const SolverParameter& solver, const std::string& device) {
+StepProfile measure_profile(const TrainStepFlags& flags, Net& net, const SolverParameter& solver,
+                            const std::string& device) {
   StepProfile profile;
   profile.net = net.name();
   profile.device = device;
@@ -39,7 +39,7 @@ StepProfile measure_profile(Net& net, const SolverParameter& solver, const std::
   profile.iter_size = solver.iter_size();
   profile.element_size = static_cast<int64_t>(size_of(net.options().dtype));
   measure_steps(net, &profile);
-  const TrainStepSeconds whole = measure_train_step(net, solver);
+  const TrainStepSeconds whole = measure_train_step(flags, net, solver);
   profile.update = whole.update;
   const double sum = profile.forward + profile.backward_seconds();
   const double passes = whole.step - whole.update;

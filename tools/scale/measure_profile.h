@@ -3,14 +3,14 @@
 
 #include <string>
 
-#include "net/net.h"
-#include "proto/solver.pb.h"
+#include "tools/measure/train_step.h"
 #include "tools/scale/step_profile.h"
 
 namespace crema {
 
 // Measures a net for some seconds: its steps one by one, and whole training steps. The times of the
 // steps are scaled to the latter, because overlapping steps take less time together.
-StepProfile measure_profile(Net& net, const SolverParameter& solver, const std::string& device);
+StepProfile measure_profile(const TrainStepFlags& flags, Net& net, const SolverParameter& solver,
+                            const std::string& device);
 
 }  // namespace crema

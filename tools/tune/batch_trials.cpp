@@ -13,7 +13,6 @@
 #include "net/sources/batch_size.h"
 #include "solver/fields/solver_nets.h"
 #include "solver/solver.h"
-#include "tools/flags/flags.h"
 #include "tools/flags/net_flags.h"
 #include "tools/inputs/random_inputs.h"
 #include "tools/measure/memory_use.h"
@@ -54,7 +53,7 @@ std::string batch_field(LayerParameter layer) {
 
 }  // namespace
 
-BatchTrials::BatchTrials(ProgramLog& log, Context& context, const NetFlags& flags,
+BatchTrials::BatchTrials(ProgramLog& log, Context& context, const BatchTrialFlags& flags,
                          const SolverFile& file)
     : log_(log), context_(context), flags_(flags), file_(file) {
   available_ = free_memory(context);
@@ -85,16 +84,16 @@ void BatchTrials::find_sources() {
 
 void BatchTrials::run_iterations(int64_t batch, bool timed, BatchTrial* trial) {
   SolverFile file = file_;
-  NetFlags flags = flags_;
+  BatchTrialFlags flags = flags_;
   flags.batch = static_cast<int>(batch);
   take_assume_flag(silent_log(), flags, &file);
   SolverOptions options;
   options.level = flags.level;
-  options.stages = flags.stages;
+  options.stages = split(flags.stage, ',');
   options.fills_inputs = true;
-  set_passes(&options.net);
-  options.net.precision = precision_of_flag(context_, file.solver.precision());
-  options.capture = switches_of_flag().capture;
+  set_passes(flags, &options.net);
+  options.net.precision = precision_of_flag(context_, flags.precision, file.solver.precision());
+  options.capture = switches_of_flag(flags.off).capture;
   Solver solver(context_, file, options);
   fill_random_inputs(solver.net());
   trial->memory = solver.memory();
@@ -106,9 +105,9 @@ void BatchTrials::run_iterations(int64_t batch, bool timed, BatchTrial* trial) {
   const double waited = solver.net().waited();
   const auto begin = Clock::now();
   int iterations = 0;
-  const bool counted = !gflags::GetCommandLineFlagInfoOrDie("iterations").is_default;
-  while (counted ? iterations < FLAGS_iterations
-                 : iterations < fewest_iterations || seconds_from(begin) < seconds_timed) {
+  while (flags.iterations_given
+             ? iterations < flags.iterations
+             : iterations < fewest_iterations || seconds_from(begin) < seconds_timed) {
     solver.step(2);
     iterations += 2;
   }

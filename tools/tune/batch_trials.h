@@ -9,7 +9,7 @@
 #include "net/plan/memory_use.h"
 #include "net/prototxt/prototxt.h"
 #include "tools/console/program_log.h"
-#include "tools/flags/net_flags.h"
+#include "tools/flags/flags_of.h"
 
 namespace crema {
 
@@ -24,10 +24,14 @@ struct BatchTrial {
   double speed() const { return seconds > 0 ? static_cast<double>(samples) / seconds : 0; }
 };
 
+using BatchTrialFlags = FlagsOf<"model", "assume", "batch", "level", "stage", "off", "recompute",
+                                "precision", "iterations">;
+
 class BatchTrials {
  public:
   // `file`: the solver, without tests and snapshots; `flags.assume` applies.
-  BatchTrials(ProgramLog& log, Context& context, const NetFlags& flags, const SolverFile& file);
+  BatchTrials(ProgramLog& log, Context& context, const BatchTrialFlags& flags,
+              const SolverFile& file);
 
   // The batch that the net has, and the settings that change it, "layer[data].data_param.batch_size";
   // a source that no setting of one number changes is only named.
@@ -47,7 +51,7 @@ class BatchTrials {
 
   ProgramLog& log_;
   Context& context_;
-  const NetFlags flags_;
+  const BatchTrialFlags flags_;
   const SolverFile& file_;
   size_t available_ = 0;
   int64_t own_ = 1;

@@ -8,7 +8,6 @@
 #include "net/plan/plan.h"
 #include "tools/console/table.h"
 #include "tools/devices.h"
-#include "tools/flags/flags.h"
 #include "tools/flags/net_flags.h"
 #include "tools/inputs/random_inputs.h"
 #include "tools/tune/differences.h"
@@ -47,13 +46,14 @@ void keep_tops(Net& net, const PlanNode& node, NetPass* pass) {
 }
 
 // Shares those of the first net, unless it is the first.
-void give_parameters(const std::vector<std::vector<float>>& values, Net& net) {
+void give_parameters(const std::vector<std::vector<float>>& values, const std::string& with,
+                     Net& net) {
   if (values.empty()) return;
   const std::vector<Parameter>& parameters = net.parameters();
   bool fit = parameters.size() == values.size();
   for (size_t i = 0; fit && i < values.size(); ++i)
     fit = static_cast<size_t>(parameters[i].shape.count()) == values[i].size();
-  require(fit, "-with ", FLAGS_with, ": the second net has different parameters");
+  require(fit, "-with ", with, ": the second net has different parameters");
   for (size_t i = 0; i < values.size(); ++i)
     from_floats(net.context(), values[i].data(), parameters[i].data);
   net.parameters_changed();
@@ -115,19 +115,19 @@ void print_first(const char* what, const std::vector<Row>& rows, double rounding
 
 }  // namespace
 
-NetPass run_pass(ProgramLog& log, const NetFlags& flags,
+NetPass run_pass(ProgramLog& log, const CompareFlags& flags,
                  const std::vector<std::vector<float>>& parameters) {
-  const std::unique_ptr<Context> context = make_context(log, FLAGS_gpu);
-  const Precision precision = precision_of_flag(*context);
-  log_device(log, *context, precision);
-  NetInput input = read_model(log, flags, phase_of_flag(TRAIN));
+  const std::unique_ptr<Context> context = make_context(log, flags);
+  const Precision precision = precision_of_flag(*context, flags.precision);
+  log_device(log, flags, *context, precision);
+  NetInput input = read_model(log, ModelFlags::found_in(flags), phase_of_flag(flags.phase, TRAIN));
   input.options.precision = precision;
   WarningsOnly warnings(log);
   context->set_log(warnings);
   Net net(*context, input.net, input.options);
-  if (!FLAGS_weights.empty()) load_weights_of_flag(net);
+  if (!flags.weights.empty()) load_weights_of_flags(flags, net);
   fill_random_inputs(net);
-  give_parameters(parameters, net);
+  give_parameters(parameters, flags.with, net);
 
   NetPass pass;
   pass.rounding = rounding_of(precision);
@@ -149,11 +149,11 @@ NetPass run_pass(ProgramLog& log, const NetFlags& flags,
   return pass;
 }
 
-void print_differences(const NetPass& a, const NetPass& b) {
+void print_differences(const NetPass& a, const NetPass& b, const std::string& with) {
   const double rounding = std::max(a.rounding, b.rounding);
   const std::vector<Row> tops = rows_of(a.tops, b.tops);
   std::vector<Row> gradients = rows_of(a.gradients, b.gradients);
-  require(!tops.empty(), "-with ", FLAGS_with, ": the two nets have no blob in common");
+  require(!tops.empty(), "-with ", with, ": the two nets have no blob in common");
   print_rows("top", tops, rounding);
   if (!gradients.empty()) {
     std::cout << "\n";

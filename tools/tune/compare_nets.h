@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "tools/console/program_log.h"
-#include "tools/flags/net_flags.h"
+#include "tools/flags/flags_of.h"
 
 namespace crema {
 
@@ -23,13 +23,18 @@ struct NetPass {
   std::vector<std::vector<float>> parameters;
 };
 
+// In the order of -help.
+using CompareFlags = FlagsOf<"with", "model", "weights", "weights_mode", "phase", "level", "stage",
+                             "assume", "batch", "gpu", "implementation", "off", "precision", "tune",
+                             "deterministic", "gpu_memory", "set">;
+
 // Makes the net of `flags`, gives it `parameters` unless they are empty, and runs
 // one forward and, in phase TRAIN, one backward pass.
-NetPass run_pass(ProgramLog& log, const NetFlags& flags,
+NetPass run_pass(ProgramLog& log, const CompareFlags& flags,
                  const std::vector<std::vector<float>>& parameters);
 
 // Prints both, layer by layer, and which layer is the first that differs, and the first beyond
-// rounding.
-void print_differences(const NetPass& a, const NetPass& b);
+// rounding. `with`: the value of -with, for errors.
+void print_differences(const NetPass& a, const NetPass& b, const std::string& with);
 
 }  // namespace crema

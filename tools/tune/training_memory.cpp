@@ -8,7 +8,8 @@
 
 namespace crema {
 
-std::pair<MemoryKinds, int64_t> memory_of_training(Context& context, const SolverFile& file,
+std::pair<MemoryKinds, int64_t> memory_of_training(Context& context, const std::string& precision,
+                                                   const SolverFile& file,
                                                    const NetSource& source) {
   const auto net = std::make_shared<const NetFile>(open_net(file, source));
   NetOptions options;
@@ -16,7 +17,7 @@ std::pair<MemoryKinds, int64_t> memory_of_training(Context& context, const Solve
   options.folder = folder_of(net->path);
   options.where = [net](int layer) { return net->where(layer); };
   options.histories = kept_arenas(file.solver);
-  options.precision = precision_of_flag(context, file.solver.precision());
+  options.precision = precision_of_flag(context, precision, file.solver.precision());
   refuse_unfed_inputs(net->net, options.state, options.where);
   Net made(context, net->net, options);
   MemoryKinds kinds = made.memory();

@@ -1,6 +1,7 @@
 // The memory of a run, before it begins.
 #pragma once
 
+#include <string>
 #include <utility>
 
 #include "net/plan/memory_use.h"
@@ -9,9 +10,8 @@
 namespace crema {
 
 // Makes the training net without allocating memory: throws the Error that training would. Returns
-// the memory of net and update in the precision of -precision, otherwise the solver's, and the
-// net's batch.
-std::pair<MemoryKinds, int64_t> memory_of_training(Context& context, const SolverFile& file,
-                                                   const NetSource& source);
+// the memory of net and update in `precision`, the value of -precision, and the net's batch.
+std::pair<MemoryKinds, int64_t> memory_of_training(Context& context, const std::string& precision,
+                                                   const SolverFile& file, const NetSource& source);
 
 }  // namespace crema

@@ -8,8 +8,6 @@
 #include "base/visible.h"
 #include "solver/check/check.h"
 #include "tools/console/table.h"
-#include "tools/devices.h"
-#include "tools/flags/flags.h"
 #include "tools/flags/net_flags.h"
 #include "tools/flags/solver_flags.h"
 #include "tools/tune/batch_trials.h"
@@ -19,6 +17,10 @@
 namespace crema {
 
 namespace {
+
+using BatchFindFlags =
+    FlagsOf<"solver", "model", "assume", "iterations", "level", "stage", "gpu", "implementation",
+            "precision", "gpu_memory", "tune", "deterministic", "off", "recompute", "set">;
 
 constexpr int64_t largest_tried = int64_t{1} << 24;
 constexpr double longest_iteration = 1;  // seconds; no larger batch is timed
@@ -141,18 +143,18 @@ void print_use(const BatchTrials& trials, int64_t batch) {
   }
 }
 
-int run_batch_find(const VerbCall& call) {
+int run_batch_find(const VerbCall& call, const BatchFindFlags& flags) {
   ProgramLog& log = call.log;
-  require(FLAGS_iterations > 0, "-iterations ", FLAGS_iterations, ": expected a positive number");
-  const NetFlags flags = net_flags(call.flags);
+  require(flags.iterations > 0, "-iterations ", flags.iterations, ": expected a positive number");
   SolverFile file = read_solver_or_model(
       log, flags, "nothing to train: give -solver SOLVER.prototxt or -model NET.prototxt");
   never_stop(&file.solver);
-  const std::unique_ptr<Context> context = context_of(log, file);
-  log_device(log, *context, precision_of_flag(*context, file.solver.precision()));
+  const std::unique_ptr<Context> context = context_of(log, flags, file);
+  log_device(log, flags, *context,
+             precision_of_flag(*context, flags.precision, file.solver.precision()));
   WarningsOnly warnings(log);
   context->set_log(warnings);
-  BatchTrials trials(log, *context, flags, file);
+  BatchTrials trials(log, *context, BatchTrialFlags::found_in(flags), file);
   trials.run(0, false);  // as it is: errors are those of the training
   context->set_log(silent_log());
 
@@ -180,8 +182,6 @@ REGISTER_VERB(
     {.summary = "finds the largest batch that fits, and the fastest one",
      .usage = "-solver SOLVER.prototxt | -model NET.prototxt [flags]",
      .example = "crema batch_find -solver models/lenet/digits_solver.prototxt",
-     .flags = {"solver", "model", "assume", "iterations", "level", "stage", "gpu", "implementation",
-               "precision", "gpu_memory", "tune", "deterministic", "off", "recompute", "set"},
      .meanings =
          {{"model",
            "The net to measure with a default solver, instead of -solver: a prototxt file."},

@@ -14,7 +14,6 @@
 #include "solver/snapshot/training_copy.h"
 #include "tools/console/terminal.h"
 #include "tools/devices.h"
-#include "tools/flags/flags.h"
 #include "tools/flags/net_flags.h"
 #include "tools/flags/solver_flags.h"
 #include "tools/tune/training_memory.h"
@@ -23,6 +22,9 @@
 namespace crema {
 
 namespace {
+
+using CheckFlags =
+    FlagsOf<"solver", "weights", "level", "stage", "gpu", "gpu_memory", "precision", "tune", "set">;
 
 bool has_errors(const Findings& findings) {
   return std::any_of(findings.begin(), findings.end(),
@@ -64,11 +66,11 @@ void add_notes(const std::vector<Note>& notes, const std::string& path, Findings
 
 // Makes the training net without allocating memory: refuses what training would, and reports the
 // memory it needs.
-std::string memory_line(ProgramLog& log, Log& warnings, const SolverFile& file,
-                        const NetSource& source) {
-  const std::unique_ptr<Context> context = context_of(log, file);
+std::string memory_line(ProgramLog& log, const CheckFlags& flags, Log& warnings,
+                        const SolverFile& file, const NetSource& source) {
+  const std::unique_ptr<Context> context = context_of(log, DeviceFlags::found_in(flags), file);
   context->set_log(warnings);
-  const auto [kinds, batch] = memory_of_training(*context, file, source);
+  const auto [kinds, batch] = memory_of_training(*context, flags.precision, file, source);
   check_snapshot_size(file, kinds.parameters + (file.solver.snapshot_diff() ? kinds.diffs : 0),
                       kinds.history);
   const int64_t largest = largest_batch_in(kinds, batch, free_memory(*context));
@@ -77,13 +79,11 @@ std::string memory_line(ProgramLog& log, Log& warnings, const SolverFile& file,
              largest > 0 ? cat("; a batch of about ", largest, " would fit") : "");
 }
 
-int run_check(const VerbCall& call) {
-  require(!FLAGS_solver.empty(), "a solver is needed: -solver SOLVER.prototxt");
-  const NetFlags flags = net_flags(call.flags);
-  const SolverFile file =
-      read_solver_file(FLAGS_solver, std::make_shared<Settings>(flags.settings));
+int run_check(const VerbCall& call, const CheckFlags& flags) {
+  require(!flags.solver.empty(), "a solver is needed: -solver SOLVER.prototxt");
+  const SolverFile file = read_solver_file(flags.solver, std::make_shared<Settings>(flags.set));
   CheckOptions options;
-  if (!FLAGS_weights.empty()) options.weights = {FLAGS_weights};
+  if (!flags.weights.empty()) options.weights = {flags.weights};
   add_level_and_stages(flags, &options.state);
   Findings findings = check_training(file, options);
   NetSource source = train_source(file);
@@ -97,7 +97,7 @@ int run_check(const VerbCall& call) {
   if (!has_errors(findings)) {
     try {
       check_momentum(file, warnings);
-      memory = memory_line(call.log, warnings, file, source);
+      memory = memory_line(call.log, flags, warnings, file, source);
     } catch (const Error& error) {
       findings.push_back(finding_of(Severity::error, error.what(), file.path));
     }
@@ -114,8 +114,6 @@ int run_check(const VerbCall& call) {
 REGISTER_VERB(check, {.summary = "finds the problems of a training run before it begins",
                       .usage = "-solver SOLVER.prototxt [-weights FILES] [flags]",
                       .example = "crema check -solver models/lenet/digits_solver.prototxt",
-                      .flags = {"solver", "weights", "level", "stage", "gpu", "gpu_memory",
-                                "precision", "tune", "set"},
                       .log = LogStyle::brief,
                       .run = run_check});
 

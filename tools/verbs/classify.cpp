@@ -10,18 +10,22 @@
 #include "tools/classify/deployed_model.h"
 #include "tools/classify/image_preparation.h"
 #include "tools/devices.h"
-#include "tools/flags/flags.h"
 #include "tools/flags/net_flags.h"
 #include "tools/verb.h"
 
 namespace crema {
 namespace {
 
+using ClassifyFlags =
+    FlagsOf<"model", "weights", "weights_mode", "labels", "top", "output", "blob", "batch",
+            "resize", "mean", "scale", "rgb", "gpu", "phase", "level", "stage", "assume", "set",
+            "precision", "implementation", "gpu_memory", "tune", "deterministic", "off">;
+
 constexpr int64_t kUsualBatch = 32;
 
-int batch_for(int64_t images) {
-  require(FLAGS_batch >= 0, "-batch ", FLAGS_batch, ": expected a positive number");
-  return FLAGS_batch > 0 ? FLAGS_batch : static_cast<int>(std::min(images, kUsualBatch));
+int batch_for(int batch, int64_t images) {
+  require(batch >= 0, "-batch ", batch, ": expected a positive number");
+  return batch > 0 ? batch : static_cast<int>(std::min(images, kUsualBatch));
 }
 
 // The root_folder of the net's lists of images.
@@ -34,7 +38,7 @@ std::string root_of(const NetParameter& net) {
 }
 
 // The index of the net's only Input layer, which takes images.
-int find_input(const DeployedNet& deployed) {
+int find_input(const DeployedNet& deployed, const std::string& model) {
   std::vector<std::string> names;
   int found = -1;
   for (int i = 0; i < deployed.net.layer_size(); ++i) {
@@ -43,19 +47,20 @@ int find_input(const DeployedNet& deployed) {
     found = i;
     for (const std::string& top : layer.top()) names.push_back(top);
   }
-  require(names.size() == 1, FLAGS_model, ": the net has ",
+  require(names.size() == 1, model, ": the net has ",
           names.empty() ? "no input" : "several inputs: " + join(names, ", "),
           "; classify fills one, with images");
   return found;
 }
 
 // Reports assumed defaults if neither a data layer nor the file defines the image preparation.
-void say_assumed(const InputPreparation& preparation, const Shape& shape, ProgramLog& log) {
+void say_assumed(const std::string& model, const InputPreparation& preparation, const Shape& shape,
+                 ProgramLog& log) {
   const TransformationParameter& p = preparation.transform_param();
   const bool plain = p.scale() == 1 && p.mean_value_size() == 0 && !p.has_mean_file();
   const std::string text =
-      cat(FLAGS_model, ": does not say how to prepare images; assuming ",
-          describe(preparation, shape), plain ? "; values from 0 to 255" : "",
+      cat(model, ": does not say how to prepare images; assuming ", describe(preparation, shape),
+          plain ? "; values from 0 to 255" : "",
           ". -mean, -scale, -rgb and -resize change that, and `crema deploy` with these flags "
           "writes it into the file");
   if (plain) {
@@ -65,13 +70,13 @@ void say_assumed(const InputPreparation& preparation, const Shape& shape, Progra
   }
 }
 
-int run_classify(const VerbCall& call) {
-  require(!FLAGS_weights.empty(), "weights are needed: -weights FILE.caffemodel");
-  require(FLAGS_top > 0, "-top ", FLAGS_top, ": expected a positive number");
-  const std::unique_ptr<Context> context = make_context(call.log, FLAGS_gpu);
-  const Precision precision = precision_of_flag(*context);
-  log_device(call.log, *context, precision);
-  NetInput input = read_net(call.log, net_flags(call.flags), phase_of_flag(TEST));
+int run_classify(const VerbCall& call, const ClassifyFlags& flags) {
+  require(!flags.weights.empty(), "weights are needed: -weights FILE.caffemodel");
+  require(flags.top > 0, "-top ", flags.top, ": expected a positive number");
+  const std::unique_ptr<Context> context = make_context(call.log, flags);
+  const Precision precision = precision_of_flag(*context, flags.precision);
+  log_device(call.log, flags, *context, precision);
+  NetInput input = read_net(call.log, flags, phase_of_flag(flags.phase, TEST));
   const std::string& folder = input.options.folder;
   const std::vector<ImageSource> sources = sources_of(call.arguments, root_of(input.net), folder);
   int64_t images = 0;
@@ -82,16 +87,16 @@ int run_classify(const VerbCall& call) {
       width = std::max(width, source.name(i).size());
   }
 
-  const DeployedNet deployed = deploy_model(call.log, input, batch_for(images));
-  const int layer = find_input(deployed);
+  const DeployedNet deployed = deploy_model(call.log, flags, input, batch_for(flags.batch, images));
+  const int layer = find_input(deployed, flags.model);
   const std::string blob = deployed.net.layer(layer).top(0);
   const LayerParameter source = input.net.layer(deployed.origins[layer]);
   input.options.where = [&deployed, where = input.options.where](int i) {
     return where(deployed.origins[i]);
   };
   input.options.precision = precision;
-  input.options.keep_blobs = !FLAGS_blob.empty();
-  set_passes(&input.options);
+  input.options.keep_blobs = !flags.blob.empty();
+  set_passes(PassFlags::found_in(flags), &input.options);
   Net net(*context, deployed.net, input.options);
   const Shape shape = net.input(blob).shape();
   require(shape.axes() == 4, input.options.where(layer), ": the input \"", blob, "\" is ",
@@ -99,14 +104,15 @@ int run_classify(const VerbCall& call) {
   const InputPreparation* known = find_preparation(deployed.preparation, blob);
   const InputPreparation how = known ? *known : assumed_preparation(blob, shape);
   if (!find_preparation(input.preparation, blob) && (!known || source.type() == "Input"))
-    say_assumed(how, shape, call.log);
+    say_assumed(flags.model, how, shape, call.log);
   const ImagePreparation preparation =
-      prepare_images(how, folder, {shape[1], shape[2], shape[3]}, call.log);
-  const ScoreBlob scores = find_scores(net, shape[0]);
-  ClassReport report(scores.classes,
-                     class_names(deployed.preparation.labels(), scores.classes, call.log),
-                     FLAGS_top, FLAGS_output);
-  load_weights_of_flag(net);
+      prepare_images(how, folder, {shape[1], shape[2], shape[3]}, !flags.resize.empty(), call.log);
+  const ScoreBlob scores = find_scores(net, flags.blob, shape[0]);
+  ClassReport report(
+      scores.classes,
+      class_names(deployed.preparation.labels(), !flags.labels.empty(), scores.classes, call.log),
+      flags.top, flags.output);
+  load_weights_of_flags(flags, net);
 
   report.begin(width);
   Classifier classifier(net, blob, scores, report, call.log);
@@ -123,10 +129,6 @@ REGISTER_VERB(
      .usage = "-model NET.prototxt -weights FILE [flags] IMAGE|LIST.txt|FOLDER|DATABASE ...",
      .example = "crema classify -model models/lenet/digits_train_val.prototxt -weights "
                 "models/lenet/lenet_digits_iter_1500.caffemodel -top 3 digit.png",
-     .flags = {"model",     "weights",        "weights_mode", "labels", "top",           "output",
-               "blob",      "batch",          "resize",       "mean",   "scale",         "rgb",
-               "gpu",       "phase",          "level",        "stage",  "assume",        "set",
-               "precision", "implementation", "gpu_memory",   "tune",   "deterministic", "off"},
      .meanings =
          {{"gpu", "The number of the GPU to run on. Empty: the CPU."},
           {"precision",

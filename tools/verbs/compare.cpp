@@ -2,7 +2,6 @@
 // "-precision fp16"`: one net computed in two ways.
 #include "base/files.h"
 #include "tools/flags/command_line.h"
-#include "tools/flags/flags.h"
 #include "tools/tune/compare_nets.h"
 #include "tools/tune/compare_runs.h"
 #include "tools/tune/compare_weights.h"
@@ -14,20 +13,21 @@ namespace {
 
 bool is_run(const std::string& path) { return folder_exists(path) || ends_with(path, ".jsonl"); }
 
-int run_compare(const VerbCall& call) {
+int run_compare(const VerbCall& call, const CompareFlags& flags) {
   const std::vector<std::string>& paths = call.arguments;
   if (paths.empty()) {
-    require(!FLAGS_model.empty() && !FLAGS_with.empty(),
+    require(!flags.model.empty() && !flags.with.empty(),
             "expected two runs or two weights files, or one net and flags for the second "
             "computation: -model NET.prototxt -with \"-precision fp16\"");
-    FlagValues flags = call.flags;
-    const NetPass first = run_pass(call.log, net_flags(flags), {});
-    set_more_flags(FLAGS_with, "-with", "compare", &flags);
-    print_differences(first, run_pass(call.log, net_flags(flags), first.parameters));
+    const NetPass first = run_pass(call.log, flags, {});
+    FlagValues values = call.flags;
+    set_more_flags(flags.with, "-with", "compare", &values);
+    print_differences(first, run_pass(call.log, CompareFlags(values), first.parameters),
+                      flags.with);
     return 0;
   }
   require(paths.size() == 2, "give a second one to compare ", paths[0], " with");
-  require(FLAGS_model.empty() && FLAGS_with.empty(), "-model and -with compare a net with itself; ",
+  require(flags.model.empty() && flags.with.empty(), "-model and -with compare a net with itself; ",
           paths[0], " and ", paths[1], " are compared without them");
   for (const std::string& path : paths)
     require(folder_exists(path) || file_exists(path), path, ": there is no such file or folder");
@@ -44,9 +44,6 @@ REGISTER_VERB(
      .usage = "A B | -model NET.prototxt [-weights FILES] -with \"FLAGS\" [flags]",
      .example = "crema compare runs/lenet-1 runs/lenet-2\ncrema compare -model "
                 "models/lenet/digits_train_val.prototxt -with \"-implementation plain\"",
-     .flags = {"with", "model", "weights", "weights_mode", "phase", "level", "stage", "assume",
-               "batch", "gpu", "implementation", "off", "precision", "tune", "deterministic",
-               "gpu_memory", "set"},
      .meanings =
          {{"gpu", "The number of the GPU to run on. Empty: the CPU."},
           {"precision",

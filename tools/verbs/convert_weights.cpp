@@ -10,32 +10,34 @@
 #include "tools/classify/deployed_model.h"
 #include "tools/console/table.h"
 #include "tools/devices.h"
-#include "tools/flags/flags.h"
 #include "tools/flags/net_flags.h"
 #include "tools/verb.h"
 
 namespace crema {
 namespace {
 
+using ConvertWeightsFlags =
+    FlagsOf<"model", "from", "names", "output", "assume", "phase", "level", "stage", "set">;
+
 // -names, else torchvision.names next to the net, else "".
-std::string names_file(const std::string& folder) {
-  if (!FLAGS_names.empty()) return FLAGS_names;
+std::string names_file(const ConvertWeightsFlags& flags, const std::string& folder) {
+  if (!flags.names.empty()) return flags.names;
   const std::string usual = folder + "/torchvision.names";
   return file_exists(usual) ? usual : "";
 }
 
 // -output, else the name of -from with another suffix.
-std::string output_file() {
-  if (!FLAGS_output.empty()) return FLAGS_output;
-  std::string stem = FLAGS_from;
+std::string output_file(const ConvertWeightsFlags& flags) {
+  if (!flags.output.empty()) return flags.output;
+  std::string stem = flags.from;
   for (const std::string suffix : {".safetensors", ".pth", ".pt"}) {
-    if (ends_with(FLAGS_from, suffix)) stem.resize(FLAGS_from.size() - suffix.size());
+    if (ends_with(flags.from, suffix)) stem.resize(flags.from.size() - suffix.size());
   }
   return stem + ".caffemodel";
 }
 
 // What the net's data layer does to three channels.
-TorchInput input_of(const NetInput& input) {
+TorchInput input_of(const NetInput& input, const std::string& model) {
   for (int i = 0; i < input.net.layer_size(); ++i) {
     const LayerParameter& layer = input.net.layer(i);
     if (!layer.has_transform_param() || layer.top_size() == 0) continue;
@@ -52,7 +54,7 @@ TorchInput input_of(const NetInput& input) {
             found.mean.size(), " mean_value; expected one, or three for B, G, R");
     return found;
   }
-  fail(FLAGS_model,
+  fail(model,
        ": no data layer with transform_param says what the net does to pixels; give the training "
        "net (train_val.prototxt), or a map (-names) without mean and std, which takes weights as "
        "they are");
@@ -65,24 +67,24 @@ void print_report(const TorchReport& report) {
   std::cout << std::flush;
 }
 
-int run_convert_weights(const VerbCall& call) {
-  require(!FLAGS_from.empty(), "weights are needed: -from WEIGHTS.safetensors or WEIGHTS.pth");
-  const std::unique_ptr<Context> context = make_context(call.log, FLAGS_gpu);
-  NetInput input = read_net(call.log, net_flags(call.flags), phase_of_flag(TEST));
-  const std::string map = names_file(input.options.folder);
-  const std::unique_ptr<TensorFile> file = open_tensor_file(FLAGS_from);
-  const DeployedNet deployed = deploy_model(call.log, input, 1);
+int run_convert_weights(const VerbCall& call, const ConvertWeightsFlags& flags) {
+  require(!flags.from.empty(), "weights are needed: -from WEIGHTS.safetensors or WEIGHTS.pth");
+  const std::unique_ptr<Context> context = make_context(call.log, {});
+  NetInput input = read_net(call.log, flags, phase_of_flag(flags.phase, TEST));
+  const std::string map = names_file(flags, input.options.folder);
+  const std::unique_ptr<TensorFile> file = open_tensor_file(flags.from);
+  const DeployedNet deployed = deploy_model(call.log, DeployFlags::found_in(flags), input, 1);
   NetOptions options = input.options;
   options.where = [&](int i) { return input.options.where(deployed.origins[i]); };
   Net net(*context, deployed.net, options);
-  const Settings settings(net_flags(call.flags).settings);
+  const Settings settings(flags.set);
   const WeightNames names =
       map.empty() ? own_names(net) : read_weight_names(map, settings.variables());
   std::optional<TorchInput> images;
-  if (!names.mean.empty()) images = input_of(input);
+  if (!names.mean.empty()) images = input_of(input, flags.model);
   const TorchReport report = load_torch_weights(net, *file, names, images);
 
-  const std::string output = output_file();
+  const std::string output = output_file(flags);
   save_caffemodel(net, output);
   print_report(report);
   call.log.info(map.empty() ? "Names are those of the net's layers" : "Names are from " + map);
@@ -101,7 +103,6 @@ REGISTER_VERB(
      .usage = "-model NET.prototxt -from WEIGHTS [-names MAP] [flags]",
      .example =
          "crema convert_weights -model models/vgg/train_val.prototxt -from vgg16-397923af.pth",
-     .flags = {"model", "from", "names", "output", "assume", "phase", "level", "stage", "set"},
      .meanings = {{"output",
                    "The file to write. Empty: the name of -from with the suffix .caffemodel."}},
      .log = LogStyle::brief,

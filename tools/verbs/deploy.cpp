@@ -7,7 +7,6 @@
 #include "base/visible.h"
 #include "data/databases/class_names.h"
 #include "tools/classify/deployed_model.h"
-#include "tools/flags/flags.h"
 #include "tools/flags/net_flags.h"
 #include "tools/verb.h"
 
@@ -15,19 +14,22 @@ namespace crema {
 
 namespace {
 
-int run_deploy(const VerbCall& call) {
-  require(FLAGS_batch >= 0, "-batch ", FLAGS_batch, ": expected a positive number");
-  const NetInput input = read_net(call.log, net_flags(call.flags), phase_of_flag(TEST));
-  const DeployedNet deployed = deploy_model(call.log, input, FLAGS_batch);
-  if (!FLAGS_labels.empty()) read_class_names(FLAGS_labels);  // refuses what is no such file
+using DeployFlags = FlagsOf<"model", "output", "batch", "assume", "phase", "level", "stage", "set",
+                            "resize", "mean", "scale", "rgb", "labels", "weights">;
+
+int run_deploy(const VerbCall& call, const DeployFlags& flags) {
+  require(flags.batch >= 0, "-batch ", flags.batch, ": expected a positive number");
+  const NetInput input = read_net(call.log, flags, phase_of_flag(flags.phase, TEST));
+  const DeployedNet deployed = deploy_model(call.log, flags, input, flags.batch);
+  if (!flags.labels.empty()) read_class_names(flags.labels);  // refuses what is no such file
   const std::string text =
-      cat("# The net of ", visible(FLAGS_model), " for inference, written by crema deploy.\n") +
-      text_of(deployed, FLAGS_output.empty() ? "." : folder_of(FLAGS_output));
-  if (FLAGS_output.empty()) {
+      cat("# The net of ", visible(flags.model), " for inference, written by crema deploy.\n") +
+      text_of(deployed, flags.output.empty() ? "." : folder_of(flags.output));
+  if (flags.output.empty()) {
     std::cout << text << std::flush;
   } else {
-    write_file_atomically(FLAGS_output, text);
-    call.log.info("Wrote " + FLAGS_output);
+    write_file_atomically(flags.output, text);
+    call.log.info("Wrote " + flags.output);
   }
   return 0;
 }
@@ -38,8 +40,6 @@ REGISTER_VERB(
      .usage = "-model NET.prototxt [-output DEPLOY.prototxt] [flags]",
      .example =
          "crema deploy -model models/lenet/digits_train_val.prototxt -output deploy.prototxt",
-     .flags = {"model", "output", "batch", "assume", "phase", "level", "stage", "set", "resize",
-               "mean", "scale", "rgb", "labels", "weights"},
      .meanings = {{"output", "The file to write. Empty: the standard output."},
                   {"batch", "The batch size of the input. 0: one."},
                   {"scale",

@@ -6,16 +6,17 @@
 
 #include "base/files.h"
 #include "net/prototxt/settings.h"
-#include "tools/flags/net_flags.h"
 #include "tools/verb.h"
 
 namespace crema {
 
 namespace {
 
-int run_expand(const VerbCall& call) {
+using ExpandFlags = FlagsOf<"set">;
+
+int run_expand(const VerbCall& call, const ExpandFlags& flags) {
   const std::string& path = call.arguments[0];
-  Settings settings(net_flags(call.flags).settings);
+  Settings settings(flags.set);
   std::vector<std::string> used;
   const std::string text = expand(path, read_text(path), settings.variables(), &used).text();
   settings.note_used(used);
@@ -31,7 +32,6 @@ int run_expand(const VerbCall& call) {
 REGISTER_VERB(expand, {.summary = "writes a net or solver without includes, variables and repeats",
                        .usage = "FILE.prototxt [OUT] [-set NAME=VALUE]",
                        .example = "crema expand models/resnet/train_val.prototxt -set depth=18",
-                       .flags = {"set"},
                        .meanings = {{"set",
                                      "Sets a variable or a field of the file, such as depth=18; "
                                      "may be given several times."}},

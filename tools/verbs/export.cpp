@@ -4,13 +4,13 @@
 #include <iostream>
 
 #include "base/files.h"
+#include "base/strings.h"
 #include "base/visible.h"
+#include "exchange/cut.h"
 #include "tools/classify/deployed_model.h"
 #include "tools/console/table.h"
 #include "tools/console/terminal.h"
-#include "tools/devices.h"
 #include "tools/exchange/verification.h"
-#include "tools/flags/flags.h"
 #include "tools/flags/net_flags.h"
 #include "tools/tune/differences.h"
 #include "tools/verb.h"
@@ -23,16 +23,20 @@ constexpr int kDraws = 3;
 // The format of a file ends here: lengths in it are signed 32-bit numbers.
 constexpr size_t kMaxModel = (size_t{1} << 31) - 1;
 
-OnnxOptions options_of_flags() {
+using ExportFlags = FlagsOf<"model", "weights", "weights_mode", "output", "opset", "fold", "cut",
+                            "batch", "verify", "python", "tolerance", "assume", "phase", "level",
+                            "stage", "set", "resize", "mean", "scale", "rgb", "labels">;
+
+OnnxOptions options_of(const ExportFlags& flags) {
   OnnxOptions options;
-  options.opset = FLAGS_opset;
-  options.fold = FLAGS_fold;
-  options.any_batch = FLAGS_batch == 0;
+  options.opset = flags.opset;
+  options.fold = flags.fold;
+  options.any_batch = flags.batch == 0;
   return options;
 }
 
 // Prints the blobs that differ most and all results; returns whether these agree.
-bool report(const Verification& one, ProgramLog& log) {
+bool report(const Verification& one, double tolerance, ProgramLog& log) {
   const std::string runtime = cat(one.runtime, " ", one.version);
   if (!one.problem.empty()) {
     log.warning(cat(runtime, " cannot run the model: ", one.problem));
@@ -44,7 +48,7 @@ bool report(const Verification& one, ProgramLog& log) {
   std::vector<std::vector<std::string>> rows = {
       {"layer", "blob", "shape", "largest difference", "relative"}};
   for (const VerifiedBlob& blob : one.blobs) {
-    const bool within = blob.relative <= FLAGS_tolerance;
+    const bool within = blob.relative <= tolerance;
     agree = agree && (within || !blob.output);
     if (!(blob.relative <= worst)) worst = blob.relative;
     const std::string relative = shown_difference(blob.relative, blob.largest == 0);
@@ -59,9 +63,9 @@ bool report(const Verification& one, ProgramLog& log) {
   return agree;
 }
 
-void verify(Net& net, const OnnxModel& exported, ProgramLog& log) {
+void verify(Net& net, const OnnxModel& exported, const ExportFlags& flags, ProgramLog& log) {
   std::string problem;
-  const std::string python = FLAGS_python.empty() ? "python3" : FLAGS_python;
+  const std::string python = flags.python.empty() ? "python3" : flags.python;
   const std::vector<Verification> all = verify_onnx(net, exported, python, kDraws, &problem);
   if (all.empty()) {
     log.warning(cat("Not verified: ", python,
@@ -70,37 +74,48 @@ void verify(Net& net, const OnnxModel& exported, ProgramLog& log) {
     return;
   }
   for (const Verification& one : all) {
-    require(report(one, log), one.runtime,
+    require(report(one, flags.tolerance, log), one.runtime,
             " computes other results than Crema: "
             "results in the table above are beyond -tolerance ",
-            FLAGS_tolerance, ". The model was written");
+            flags.tolerance, ". The model was written");
   }
 }
 
-int run_export(const VerbCall& call) {
-  require(!FLAGS_output.empty(), "-output NET.onnx is needed: the file to write");
-  require(!FLAGS_weights.empty(), "weights are needed: -weights FILE.caffemodel");
-  require(FLAGS_batch >= 0, "-batch ", FLAGS_batch, ": expected a positive number");
-  ir_version_of(FLAGS_opset);
-  const std::unique_ptr<Context> context = make_context(call.log, "");
-  NetInput input = read_net(call.log, net_flags(call.flags), phase_of_flag(TEST));
-  const DeployedNet deployed = deploy_model(call.log, input, FLAGS_batch);
+void cut(const std::string& before, DeployedNet* deployed) {
+  const std::vector<int> left =
+      cut_before(&deployed->net,
+                 before == "before_nms" ? layers_that_select(deployed->net) : split(before, ','));
+  std::vector<int> origins;
+  for (const int layer : left) origins.push_back(deployed->origins[layer]);
+  deployed->origins = std::move(origins);
+}
+
+int run_export(const VerbCall& call, const ExportFlags& flags) {
+  require(!flags.output.empty(), "-output NET.onnx is needed: the file to write");
+  require(!flags.weights.empty(), "weights are needed: -weights FILE.caffemodel");
+  require(flags.batch >= 0, "-batch ", flags.batch, ": expected a positive number");
+  ir_version_of(flags.opset);
+  Context context(Device::cpu);
+  context.set_log(call.log.library());
+  NetInput input = read_net(call.log, flags, phase_of_flag(flags.phase, TEST));
+  DeployedNet deployed = deploy_model(call.log, flags, input, flags.batch);
+  if (!flags.cut.empty()) cut(flags.cut, &deployed);
   input.options.where = [&deployed, where = input.options.where](int i) {
     return where(deployed.origins[i]);
   };
   input.options.keep_blobs = input.options.row_major = true;
   input.options.fuse = false;
-  Net net(*context, deployed.net, input.options);
-  load_weights_of_flag(net);
-  OnnxModel exported = export_onnx(net, options_of_flags());
+  Net net(context, deployed.net, input.options);
+  load_weights_of_flags(flags, net);
+  OnnxModel exported = export_onnx(net, options_of(flags));
   exported.model.set_producer_version(CREMA_VERSION);
   for (const std::string& note : exported.notes) call.log.warning(note);
-  require(exported.model.ByteSizeLong() <= kMaxModel, FLAGS_output, ": the model has ",
+  require(exported.model.ByteSizeLong() <= kMaxModel, flags.output, ": the model has ",
           exported.model.ByteSizeLong(), " bytes, and a file of this format ends at 2 GiB");
-  write_file_atomically(FLAGS_output, exported.model.SerializeAsString());
-  call.log.info(cat("Wrote ", visible(FLAGS_output), ": opset ", FLAGS_opset, ", ",
+  write_file_atomically(flags.output, exported.model.SerializeAsString());
+  call.log.info(cat("Wrote ", visible(flags.output), ": opset ", flags.opset, ", ",
                     exported.model.graph().node_size(), " operators"));
-  if (FLAGS_verify) verify(net, exported, call.log);
+  if (flags.verify) verify(net, exported, flags, call.log);
   return 0;
 }
 
@@ -110,9 +125,6 @@ REGISTER_VERB(
      .usage = "-model NET.prototxt -weights FILES -output NET.onnx [flags]",
      .example = "crema export -model models/lenet/digits_train_val.prototxt -weights "
                 "models/lenet/lenet_digits_iter_1500.caffemodel -output lenet.onnx",
-     .flags = {"model",  "weights", "weights_mode", "output", "opset", "fold",  "batch",
-               "verify", "python",  "tolerance",    "assume", "phase", "level", "stage",
-               "set",    "resize",  "mean",         "scale",  "rgb",   "labels"},
      .meanings = {{"output", "The file to write."},
                   {"batch", "The batch size of the model. 0: any."},
                   {"scale",

@@ -9,13 +9,16 @@
 #include "net/records.h"
 #include "tools/db/feature_writer.h"
 #include "tools/devices.h"
-#include "tools/flags/flags.h"
 #include "tools/flags/net_flags.h"
 #include "tools/inputs/random_inputs.h"
 #include "tools/verb.h"
 
 namespace crema {
 namespace {
+
+using ExtractFeaturesFlags =
+    FlagsOf<"weights_mode", "gpu", "phase", "level", "stage", "batch", "assume", "implementation",
+            "precision", "gpu_memory", "tune", "deterministic", "overwrite">;
 
 struct Feature {
   std::string blob;
@@ -34,10 +37,11 @@ int number_in(const std::string& text, const std::string& what, int minimum) {
 // The value of -gpu for Caffe's last arguments: CPU or GPU, and the number of the GPU, N or
 // DEVICE_ID=N. They override a -gpu of the environment; together with one on the command line
 // (`both`) they are refused.
-std::string gpu_of_words(const std::vector<std::string>& words, bool both) {
-  if (words.empty()) return FLAGS_gpu;
+std::string gpu_of_words(const std::vector<std::string>& words, const std::string& flag,
+                         bool both) {
+  if (words.empty()) return flag;
   require(words[0] == "CPU" || words[0] == "GPU", "\"", words[0], "\": expected CPU or GPU");
-  require(!both, words[0], " and -gpu ", FLAGS_gpu, ": give one of them");
+  require(!both, words[0], " and -gpu ", flag, ": give one of them");
   int id = 0;
   if (words.size() > 1) {
     const std::string name = "DEVICE_ID=";
@@ -98,29 +102,32 @@ void put_samples(Net& net, const Feature& feature, Log& log) {
   }
 }
 
-int run_extract_features(const VerbCall& call) {
+int run_extract_features(const VerbCall& call, const ExtractFeaturesFlags& flags) {
   const std::vector<std::string>& words = call.arguments;
-  NetFlags flags = net_flags(call.flags);
-  flags.model = words[1];
+  ModelFlags model = ModelFlags::found_in(flags);
+  model.model = words[1];
+  WeightFlags weights = WeightFlags::found_in(flags);
+  weights.weights = words[0];
+  DeviceFlags device = DeviceFlags::found_in(flags);
   const int batches = number_in(words[4], "number of batches", 1);
   // Caffe of 2014 wrote LevelDBs and took no kind.
   const bool has_kind = words.size() > 5 && words[5] != "CPU" && words[5] != "GPU";
-  const FeatureFormat format = feature_format(has_kind ? words[5] : "leveldb", FLAGS_overwrite);
-  const std::string gpu =
-      gpu_of_words({words.begin() + (has_kind ? 6 : 5), words.end()}, call.given.count("gpu") > 0);
+  const FeatureFormat format = feature_format(has_kind ? words[5] : "leveldb", flags.overwrite);
+  device.gpu = gpu_of_words({words.begin() + (has_kind ? 6 : 5), words.end()}, flags.gpu,
+                            call.given.count("gpu") > 0);
 
-  const std::unique_ptr<Context> context = make_context(call.log, gpu);
+  const std::unique_ptr<Context> context = make_context(call.log, device);
   call.log.info(context->device() == Device::gpu ? cat("Using GPU ", context->ordinal())
                                                  : "Using CPU");
-  const Precision precision = precision_of_flag(*context);
-  log_device(call.log, *context, precision);
-  NetInput input = read_model(call.log, flags, phase_of_flag(TEST));
+  const Precision precision = precision_of_flag(*context, flags.precision);
+  log_device(call.log, device, *context, precision);
+  NetInput input = read_model(call.log, model, phase_of_flag(flags.phase, TEST));
   input.options.keep_blobs = true;
   input.options.precision = precision;
   Net net(*context, input.net, input.options);
   if (flags.assume.empty())
     refuse_unfed_inputs(input.net, input.options.state, input.options.where);
-  load_weights_of_list(net, words[0]);
+  load_weights_of_flags(weights, net);
   fill_random_inputs(net);
   const std::vector<Feature> features = features_of(net, words[2], words[3], format, call.log);
   const int64_t records = records_of(net), samples = batches * batch_of(net);
@@ -152,8 +159,6 @@ REGISTER_VERB(
               "[lmdb|leveldb|hdf5|npy] [CPU|GPU [N|DEVICE_ID=N]]",
      .example = "crema extract_features lenet.caffemodel "
                 "models/lenet/digits_train_val.prototxt ip1 features_lmdb 10 lmdb",
-     .flags = {"weights_mode", "gpu", "phase", "level", "stage", "batch", "assume",
-               "implementation", "precision", "gpu_memory", "tune", "deterministic", "overwrite"},
      .meanings =
          {{"gpu", "The number of the GPU to run on. Empty: the CPU."},
           {"precision",

@@ -8,8 +8,6 @@
 #include "net/records.h"
 #include "solver/readers/rate_search.h"
 #include "solver/solver.h"
-#include "tools/devices.h"
-#include "tools/flags/flags.h"
 #include "tools/flags/net_flags.h"
 #include "tools/flags/shell_words.h"
 #include "tools/flags/solver_flags.h"
@@ -22,21 +20,25 @@ namespace crema {
 
 namespace {
 
+using LrFindFlags = FlagsOf<"solver", "start_lr", "end_lr", "iterations", "output", "gpu",
+                            "weights", "weights_mode", "level", "stage", "implementation",
+                            "precision", "gpu_memory", "tune", "deterministic", "off", "set">;
+
 constexpr int kIterations = 100;
 
-int iterations_of_search() {
-  if (gflags::GetCommandLineFlagInfoOrDie("iterations").is_default) return kIterations;
-  require(FLAGS_iterations >= 20, "-iterations ", FLAGS_iterations,
+int iterations_of_search(const LrFindFlags& flags) {
+  if (!flags.iterations_given) return kIterations;
+  require(flags.iterations >= 20, "-iterations ", flags.iterations,
           ": expected at least 20, so that there is a curve");
-  return FLAGS_iterations;
+  return flags.iterations;
 }
 
 // The same training, with a rate that rises by a constant factor, and nothing tested or kept.
-void raise_rate(int iterations, SolverParameter* solver) {
+void raise_rate(const LrFindFlags& flags, int iterations, SolverParameter* solver) {
   solver->set_lr_policy("exp");
-  solver->set_base_lr(static_cast<float>(FLAGS_start_lr));
+  solver->set_base_lr(static_cast<float>(flags.start_lr));
   solver->set_gamma(static_cast<float>(
-      std::pow(FLAGS_end_lr / FLAGS_start_lr, 1.0 / static_cast<double>(iterations - 1))));
+      std::pow(flags.end_lr / flags.start_lr, 1.0 / static_cast<double>(iterations - 1))));
   solver->set_max_iter(iterations);
   solver->clear_max_epoch();
   solver->set_display(1);
@@ -65,8 +67,8 @@ std::string loss_text(double loss) {
 }
 
 // "NAME.svg" and "NAME.csv".
-std::string name_of_output() {
-  const std::string given = FLAGS_output.empty() ? "lr_find.svg" : FLAGS_output;
+std::string name_of_output(const std::string& output) {
+  const std::string given = output.empty() ? "lr_find.svg" : output;
   require(ends_with(given, ".svg") && given.size() > 4, "-output ", given,
           ": expected NAME.svg, for the plot; the values go next to it, as NAME.csv");
   return given.substr(0, given.size() - 4);
@@ -104,13 +106,13 @@ std::string plot_of(const std::string& net, const std::vector<RatePoint>& points
   return standalone_chart(chart);
 }
 
-std::string command_with(const NetFlags& flags, double rate) {
-  std::string command = "crema train -solver " + shell_quoted(FLAGS_solver);
-  for (const std::string& setting : flags.settings) command += " -set " + shell_quoted(setting);
+std::string command_with(const LrFindFlags& flags, double rate) {
+  std::string command = "crema train -solver " + shell_quoted(flags.solver);
+  for (const std::string& setting : flags.set) command += " -set " + shell_quoted(setting);
   return cat(command, " -set base_lr=", rate_text(rate));
 }
 
-void print_findings(const NetFlags& flags, const RateSearch& search, const RateProposal& found) {
+void print_findings(const LrFindFlags& flags, const RateSearch& search, const RateProposal& found) {
   const std::vector<RatePoint>& points = search.points();
   std::cout << "The loss was " << loss_text(points[0].loss) << " at a rate of "
             << rate_text(points[0].rate);
@@ -129,38 +131,37 @@ void print_findings(const NetFlags& flags, const RateSearch& search, const RateP
                "usually learns.\n";
   if (found.at_end && !search.diverged())
     std::cout << "The loss was still falling at the end: a larger -end_lr may show more.\n";
-  if (found.proposed < FLAGS_start_lr)
+  if (found.proposed < flags.start_lr)
     std::cout << "It is smaller than every rate tried: use a smaller -start_lr to test it.\n";
   std::cout << "Use it: " << command_with(flags, found.proposed) << "\n";
 }
 
-int run_lr_find(const VerbCall& call) {
+int run_lr_find(const VerbCall& call, const LrFindFlags& flags) {
   ProgramLog& log = call.log;
-  require(FLAGS_start_lr > 0 && FLAGS_start_lr < FLAGS_end_lr && std::isfinite(FLAGS_end_lr),
-          "-start_lr ", FLAGS_start_lr, " -end_lr ", FLAGS_end_lr,
+  require(flags.start_lr > 0 && flags.start_lr < flags.end_lr && std::isfinite(flags.end_lr),
+          "-start_lr ", flags.start_lr, " -end_lr ", flags.end_lr,
           ": expected two positive rates, the first smaller than the second");
-  const int iterations = iterations_of_search();
-  const std::string name = name_of_output();
-  const NetFlags flags = net_flags(call.flags);
+  const int iterations = iterations_of_search(flags);
+  const std::string name = name_of_output(flags.output);
   SolverFile file = read_solver(log, flags);
-  raise_rate(iterations, &file.solver);
-  const std::unique_ptr<Context> context = context_of(log, file);
+  raise_rate(flags, iterations, &file.solver);
+  const std::unique_ptr<Context> context = context_of(log, flags, file);
   SolverOptions options;
-  if (!FLAGS_weights.empty()) options.weights = {FLAGS_weights};
-  options.weights_mode = weights_mode_of_flag();
+  if (!flags.weights.empty()) options.weights = {flags.weights};
+  options.weights_mode = weights_mode_of_flag(flags.weights_mode);
   options.level = flags.level;
-  options.stages = flags.stages;
-  set_passes(&options.net);
-  options.net.precision = precision_of_flag(*context, file.solver.precision());
-  options.capture = switches_of_flag().capture;
-  log_device(log, *context, options.net.precision);
+  options.stages = split(flags.stage, ',');
+  set_passes(PassFlags::found_in(flags), &options.net);
+  options.net.precision = precision_of_flag(*context, flags.precision, file.solver.precision());
+  options.capture = switches_of_flag(flags.off).capture;
+  log_device(log, flags, *context, options.net.precision);
 
   RateSearch search;
   StatusReader status(log);
   options.readers = {&search};
   if (log.has_terminal()) options.readers.push_back(&status);
   options.action = [&search] { return search.diverged() ? Action::stop : Action::none; };
-  log.info(cat("Raising the learning rate from ", FLAGS_start_lr, " to ", FLAGS_end_lr, " in ",
+  log.info(cat("Raising the learning rate from ", flags.start_lr, " to ", flags.end_lr, " in ",
                iterations, " iterations; this run keeps no files."));
   WarningsOnly warnings(log);
   context->set_log(warnings);
@@ -183,9 +184,6 @@ REGISTER_VERB(
     {.summary = "proposes a learning rate: raises it until the loss diverges",
      .usage = "-solver SOLVER.prototxt [-output PLOT.svg] [flags]",
      .example = "crema lr_find -solver models/lenet/digits_solver.prototxt -output plot.svg",
-     .flags = {"solver", "start_lr", "end_lr", "iterations", "output", "gpu", "weights",
-               "weights_mode", "level", "stage", "implementation", "precision", "gpu_memory",
-               "tune", "deterministic", "off", "set"},
      .meanings = {{"iterations", "The number of iterations from -start_lr to -end_lr."},
                   {"output",
                    "The plot to write; a CSV table goes next to it. Empty: lr_find.svg."}},

@@ -15,7 +15,6 @@
 #include "solver/iteration/optimizer.h"
 #include "tools/console/table.h"
 #include "tools/devices.h"
-#include "tools/flags/flags.h"
 #include "tools/flags/net_flags.h"
 #include "tools/flags/numbers_of.h"
 #include "tools/flags/solver_flags.h"
@@ -31,12 +30,17 @@ namespace crema {
 
 namespace {
 
+using ScaleFlags =
+    FlagsOf<"solver", "model", "times", "gpus", "bandwidth", "latency", "per_host", "wire", "shard",
+            "buckets", "output", "iterations", "batch", "assume", "level", "stage", "gpu",
+            "implementation", "precision", "gpu_memory", "tune", "deterministic", "off", "set">;
+
 constexpr double good_efficiency = 0.9;  // where scaling is said to bend
 
-Network network_of_flags(const std::vector<int>& sizes) {
+Network network_of_flags(const ScaleFlags& flags, const std::vector<int>& sizes) {
   Network network;
-  require(FLAGS_per_host > 0, "-per_host ", FLAGS_per_host, ": expected a positive number");
-  network.per_host = FLAGS_per_host;
+  require(flags.per_host > 0, "-per_host ", flags.per_host, ": expected a positive number");
+  network.per_host = flags.per_host;
   bool several_hosts = false;
   for (const int ranks : sizes) {
     several_hosts |= ranks > network.per_host;
@@ -44,39 +48,39 @@ Network network_of_flags(const std::vector<int>& sizes) {
             ": expected full hosts, multiples of -per_host ", network.per_host);
   }
   require(
-      !FLAGS_bandwidth.empty(),
+      !flags.bandwidth.empty(),
       "the network's bandwidth is needed: -bandwidth GB/s inside a host, and between hosts, such "
       "as -bandwidth 400,50 (each in one direction; 100 Gbit/s are 12.5 GB/s)");
-  const auto bandwidths = numbers_of("bandwidth", FLAGS_bandwidth, 2, 1e-6);
-  require(!several_hosts || bandwidths.size() == 2, "-bandwidth ", FLAGS_bandwidth,
+  const auto bandwidths = numbers_of("bandwidth", flags.bandwidth, 2, 1e-6);
+  require(!several_hosts || bandwidths.size() == 2, "-bandwidth ", flags.bandwidth,
           ": -gpus names more than the ", network.per_host,
           " of a host (-per_host): give the bandwidth between hosts, too, such as -bandwidth ",
-          FLAGS_bandwidth, ",12.5");
+          flags.bandwidth, ",12.5");
   network.inside = 1e9 * bandwidths[0];
   network.between = 1e9 * bandwidths.back();
   network.start = kStart;
   network.inside_latency = kInsideLatency;
   network.between_latency = kBetweenLatency;
-  if (!FLAGS_latency.empty()) {
-    const auto latencies = numbers_of("latency", FLAGS_latency, 2, 0.0);
+  if (!flags.latency.empty()) {
+    const auto latencies = numbers_of("latency", flags.latency, 2, 0.0);
     network.inside_latency = 1e-6 * latencies[0];
     network.between_latency = 1e-6 * latencies.back();
   }
   return network;
 }
 
-Exchange predicted_exchange() {
-  const ExchangeOptions options = exchange_of_flags();
+Exchange predicted_exchange(const ScaleFlags& flags) {
+  const ExchangeOptions options = exchange_of_flags(flags);
   Exchange exchange;
   exchange.wire = options.wire == Wire::fp32 ? 4 : 2;
-  exchange.shards = FLAGS_shard;
-  require(!FLAGS_shard || options.wire == Wire::fp32,
+  exchange.shards = flags.shard;
+  require(!flags.shard || options.wire == Wire::fp32,
           "-shard sends gradients in fp32: leave out -wire");
   if (options.buckets) exchange.buckets = *options.buckets;
   return exchange;
 }
 
-NetInput training_net(ProgramLog& log, const NetFlags& flags, const SolverFile& file) {
+NetInput training_net(ProgramLog& log, const ScaleFlags& flags, const SolverFile& file) {
   const NetSource source = train_source(file);
   const auto net = std::make_shared<const NetFile>(open_net(file, source));
   write_notes(log.library(), net->upgrade.notes);
@@ -94,29 +98,28 @@ NetInput training_net(ProgramLog& log, const NetFlags& flags, const SolverFile& 
   SourceReplacer replacer(log, flags.assume, flags.batch);
   replacer.replace(input.net, input.options.where);
   replacer.finish();
-  set_passes(&input.options);
+  set_passes(PassFlags::found_in(flags), &input.options);
   if (file.settings) file.settings->require_used();
   return input;
 }
 
-StepProfile profile_of_flags(const VerbCall& call) {
-  if (!FLAGS_times.empty()) {
+StepProfile profile_of_flags(const VerbCall& call, const ScaleFlags& flags) {
+  if (!flags.times.empty()) {
     for (const char* flag : {"model", "solver", "assume", "batch", "gpu", "precision", "set"}) {
-      require(call.given.count(flag) == 0, "-", flag, " and -times ", FLAGS_times,
+      require(call.given.count(flag) == 0, "-", flag, " and -times ", flags.times,
               ": the times belong to another run; measure this one without -times");
     }
-    return profile_of_json(read_text(FLAGS_times), FLAGS_times);
+    return profile_of_json(read_text(flags.times), flags.times);
   }
-  const NetFlags flags = net_flags(call.flags);
   SolverFile file = read_solver_or_model(call.log, flags,
                                          "nothing to measure: give -solver SOLVER.prototxt, -model "
                                          "NET.prototxt, or -times FILE with the "
                                          "times that an earlier run wrote");
   train_only(&file.solver);
-  const std::unique_ptr<Context> context = context_of(call.log, file);
+  const std::unique_ptr<Context> context = context_of(call.log, flags, file);
   NetInput input = training_net(call.log, flags, file);
-  input.options.precision = precision_of_flag(*context, file.solver.precision());
-  log_device(call.log, *context, input.options.precision);
+  input.options.precision = precision_of_flag(*context, flags.precision, file.solver.precision());
+  log_device(call.log, flags, *context, input.options.precision);
   const std::string device =
       cat(context->device() == Device::gpu ? gpu_name(context->ordinal()) : std::string("CPU"),
           ", ", name_of(input.options.precision));
@@ -124,7 +127,7 @@ StepProfile profile_of_flags(const VerbCall& call) {
   Net net(*context, input.net, input.options);
   check_frozen_layers(file, net);
   fill_random_inputs(net);
-  return measure_profile(net, file.solver, device);
+  return measure_profile(flags, net, file.solver, device);
 }
 
 std::string digits(double number) {
@@ -201,22 +204,22 @@ const Prediction& bend_of(const std::vector<Prediction>& all) {
   return all.back();
 }
 
-void write_output(ProgramLog& log, const StepProfile& profile, const std::vector<Prediction>& all) {
-  if (FLAGS_output.empty()) return;
-  write_file_atomically(FLAGS_output,
-                        ends_with(FLAGS_output, ".csv") ? csv_of(all) : json_of(profile));
-  log.info(cat("Wrote ", FLAGS_output));
+void write_output(ProgramLog& log, const std::string& output, const StepProfile& profile,
+                  const std::vector<Prediction>& all) {
+  if (output.empty()) return;
+  write_file_atomically(output, ends_with(output, ".csv") ? csv_of(all) : json_of(profile));
+  log.info(cat("Wrote ", output));
 }
 
-int run_scale(const VerbCall& call) {
-  const std::vector<int> sizes = numbers_of("gpus", FLAGS_gpus, 1000, 1);
-  const Network network = network_of_flags(sizes);
-  const Exchange exchange = predicted_exchange();
+int run_scale(const VerbCall& call, const ScaleFlags& flags) {
+  const std::vector<int> sizes = numbers_of("gpus", flags.gpus, 1000, 1);
+  const Network network = network_of_flags(flags, sizes);
+  const Exchange exchange = predicted_exchange(flags);
   require(
-      FLAGS_output.empty() || ends_with(FLAGS_output, ".csv") || ends_with(FLAGS_output, ".json"),
-      "-output ", FLAGS_output,
+      flags.output.empty() || ends_with(flags.output, ".csv") || ends_with(flags.output, ".json"),
+      "-output ", flags.output,
       ": expected NAME.json, for the times (-times reads them), or NAME.csv, for the table");
-  const StepProfile profile = profile_of_flags(call);
+  const StepProfile profile = profile_of_flags(call, flags);
 
   std::vector<Prediction> all;
   for (const int ranks : sizes) all.push_back(predict(profile, network, exchange, ranks));
@@ -236,7 +239,7 @@ int run_scale(const VerbCall& call) {
   std::cout
       << "\nA prediction (tools/cluster/README.md): without waiting for the slowest rank, for "
          "data or for a shared network.\n";
-  write_output(call.log, profile, all);
+  write_output(call.log, flags.output, profile, all);
   return 0;
 }
 
@@ -247,10 +250,6 @@ REGISTER_VERB(
               "-bandwidth GB/s[,GB/s] [-gpus N,N,...] [flags]",
      .example =
          "crema scale -solver models/lenet/digits_solver.prototxt -bandwidth 450,50 -gpus 8,64",
-     .flags = {"solver",    "model",      "times", "gpus",          "bandwidth", "latency",
-               "per_host",  "wire",       "shard", "buckets",       "output",    "iterations",
-               "batch",     "assume",     "level", "stage",         "gpu",       "implementation",
-               "precision", "gpu_memory", "tune",  "deterministic", "off",       "set"},
      .meanings = {{"output",
                    "Writes the prediction as a table (.csv), or the measured times (.json) for "
                    "-times. Empty: neither."},

@@ -9,13 +9,16 @@
 #include "net/plan/plan.h"
 #include "tools/console/table.h"
 #include "tools/devices.h"
-#include "tools/flags/flags.h"
 #include "tools/flags/net_flags.h"
 #include "tools/verb.h"
 
 namespace crema {
 
 namespace {
+
+using SummaryFlags =
+    FlagsOf<"model", "phase", "level", "stage", "assume", "batch", "memory", "gpu", "precision",
+            "gpu_memory", "tune", "off", "recompute", "dump_plan", "set">;
 
 // "1,234,567".
 std::string grouped(int64_t number) {
@@ -97,10 +100,10 @@ void print_peak(const MemoryPeak& peak) {
   print_table(rows, 1);
 }
 
-int print_memory(const VerbCall& call, NetInput& input) {
-  const std::unique_ptr<Context> context = make_context(call.log, FLAGS_gpu);
+int print_memory(const VerbCall& call, const SummaryFlags& flags, NetInput& input) {
+  const std::unique_ptr<Context> context = make_context(call.log, DeviceFlags::found_in(flags));
   context->set_log(silent_log());
-  input.options.precision = precision_of_flag(*context);
+  input.options.precision = precision_of_flag(*context, flags.precision);
   Net net(*context, input.net, input.options);
 
   std::vector<std::vector<std::string>> rows = {
@@ -120,7 +123,7 @@ int print_memory(const VerbCall& call, NetInput& input) {
   rows.push_back({"sum", "", cell(sum.blobs), cell(sum.kept), cell(sum.recomputed),
                   cell(sum.gradients), cell(sum.parameters), cell(sum.workspace)});
   const MemoryKinds kinds = net.memory();
-  std::cout << visible(net.name().empty() ? FLAGS_model : net.name()) << ", phase "
+  std::cout << visible(net.name().empty() ? flags.model : net.name()) << ", phase "
             << Phase_Name(input.options.state.phase()) << ", on the " << name_of(context->device())
             << " in " << name_of(input.options.precision) << "\n\n";
   print_table(rows, 2);
@@ -136,10 +139,10 @@ int print_memory(const VerbCall& call, NetInput& input) {
   return 0;
 }
 
-int run_summary(const VerbCall& call) {
-  const Phase phase = phase_of_flag(TRAIN);
-  NetInput input = read_model(call.log, net_flags(call.flags), phase);
-  if (FLAGS_memory) return print_memory(call, input);
+int run_summary(const VerbCall& call, const SummaryFlags& flags) {
+  const Phase phase = phase_of_flag(flags.phase, TRAIN);
+  NetInput input = read_model(call.log, flags, phase);
+  if (flags.memory) return print_memory(call, flags, input);
   Context context(Device::cpu);
   GraphOptions options;
   options.training = phase == TRAIN;
@@ -157,7 +160,7 @@ int run_summary(const VerbCall& call) {
 
   Totals totals;
   const auto rows = rows_of(graph, &totals);
-  std::cout << visible(graph.net.name().empty() ? FLAGS_model : graph.net.name()) << ", phase "
+  std::cout << visible(graph.net.name().empty() ? flags.model : graph.net.name()) << ", phase "
             << Phase_Name(phase) << "\n\n";
   print_table(rows, 3);
   const size_t parameter_bytes = 4 * static_cast<size_t>(totals.parameters);
@@ -173,7 +176,7 @@ int run_summary(const VerbCall& call) {
             << (phase == TRAIN ? " for activations and gradients, " : " for activations, ")
             << size_text(plan.persistent_bytes) << " that stays between passes, "
             << size_text(plan.workspace_bytes) << " of workspace\n";
-  if (FLAGS_dump_plan) std::cout << "\n" << plan.dump(graph);
+  if (flags.dump_plan) std::cout << "\n" << plan.dump(graph);
   return 0;
 }
 
@@ -182,8 +185,6 @@ REGISTER_VERB(
     {.summary = "prints each layer of a net with shapes, parameters and memory",
      .usage = "-model NET.prototxt [flags]",
      .example = "crema summary -model models/lenet/digits_train_val.prototxt",
-     .flags = {"model", "phase", "level", "stage", "assume", "batch", "memory", "gpu", "precision",
-               "gpu_memory", "tune", "off", "recompute", "dump_plan", "set"},
      .meanings =
          {{"gpu", "The number of the GPU to run on. Empty: the CPU."},
           {"precision",

@@ -10,7 +10,6 @@
 #include "net/weights/weights.h"
 #include "tools/classify/deployed_model.h"
 #include "tools/devices.h"
-#include "tools/flags/flags.h"
 #include "tools/flags/image_flags.h"
 #include "tools/flags/net_flags.h"
 #include "tools/verb.h"
@@ -19,19 +18,22 @@ namespace crema {
 
 namespace {
 
-void check_surgery_flags() {
-  require(FLAGS_batch >= 0, "-batch ", FLAGS_batch, ": expected a positive number");
-  require(FLAGS_weights.empty() || !FLAGS_output_weights.empty(), "-weights ", FLAGS_weights,
+using SurgeryFlags = FlagsOf<"model", "output", "weights", "output_weights", "weights_mode",
+                             "resize", "batch", "assume", "phase", "level", "stage", "set">;
+
+void check_surgery_flags(const SurgeryFlags& flags) {
+  require(flags.batch >= 0, "-batch ", flags.batch, ": expected a positive number");
+  require(flags.weights.empty() || !flags.output_weights.empty(), "-weights ", flags.weights,
           ": -output_weights FILE.caffemodel is missing, for the reshaped weights");
-  require(FLAGS_output_weights.empty() || !FLAGS_weights.empty(), "-output_weights ",
-          FLAGS_output_weights, ": -weights FILE.caffemodel is missing");
-  require(FLAGS_output.empty() || FLAGS_output != FLAGS_output_weights,
-          "-output and -output_weights are both ", FLAGS_output);
+  require(flags.output_weights.empty() || !flags.weights.empty(), "-output_weights ",
+          flags.output_weights, ": -weights FILE.caffemodel is missing");
+  require(flags.output.empty() || flags.output != flags.output_weights,
+          "-output and -output_weights are both ", flags.output);
 }
 
 // The size of -resize for each input that takes images, of which nothing is cropped any more.
-void set_image_size(Surgery* surgery, NetPreparation* preparation) {
-  const ImageSize size = resize_of_flag();
+void set_image_size(const std::string& resize, Surgery* surgery, NetPreparation* preparation) {
+  const ImageSize size = resize_of_flag(resize);
   for (LayerParameter& layer : *surgery->net.mutable_layer()) {
     if (layer.type() != "Input") continue;
     for (BlobShape& shape : *layer.mutable_input_param()->mutable_shape()) {
@@ -58,24 +60,24 @@ void set_image_size(Surgery* surgery, NetPreparation* preparation) {
   }
 }
 
-int run_surgery(const VerbCall& call) {
-  check_surgery_flags();
-  const std::unique_ptr<Context> context = make_context(call.log, FLAGS_gpu);
-  const NetInput input = read_net(call.log, net_flags(call.flags), phase_of_flag(TEST));
-  DeployedNet deployed = deploy_model(call.log, input, FLAGS_batch);
+int run_surgery(const VerbCall& call, const SurgeryFlags& flags) {
+  check_surgery_flags(flags);
+  const std::unique_ptr<Context> context = make_context(call.log, {});
+  const NetInput input = read_net(call.log, flags, phase_of_flag(flags.phase, TEST));
+  DeployedNet deployed = deploy_model(call.log, DeployFlags::found_in(flags), input, flags.batch);
   NetOptions options = input.options;
   options.where = [&](int i) { return input.options.where(deployed.origins[i]); };
   Net given(*context, deployed.net, options);
   Surgery surgery = make_fully_convolutional(deployed.net, given.graph(), options.where);
-  if (!FLAGS_resize.empty()) set_image_size(&surgery, &deployed.preparation);
+  if (!flags.resize.empty()) set_image_size(flags.resize, &surgery, &deployed.preparation);
 
   options.where = [&](int i) { return input.options.where(deployed.origins[surgery.origins[i]]); };
   // Fails here, before anything is written, when a layer cannot take the new shapes.
   Net made(*context, surgery.net, options);
-  if (!FLAGS_weights.empty()) {
-    load_weights_of_flag(given);
+  if (!flags.weights.empty()) {
+    load_weights_of_flags(flags, given);
     copy_weights(given, made, surgery.transposed);
-    save_caffemodel(made, FLAGS_output_weights);
+    save_caffemodel(made, flags.output_weights);
   }
   for (const std::string& change : surgery.changes) call.log.info(change);
   for (const std::string& warning : surgery.warnings) call.log.warning(warning);
@@ -84,23 +86,23 @@ int run_surgery(const VerbCall& call) {
 
   deployed.notes.insert(deployed.notes.end(), surgery.changes.begin(), surgery.changes.end());
   const std::string text =
-      cat("# The net of ", visible(FLAGS_model), " as convolutions, written by crema surgery.\n") +
+      cat("# The net of ", visible(flags.model), " as convolutions, written by crema surgery.\n") +
       text_of({surgery.net, {}, deployed.preparation, {}, deployed.notes},
-              FLAGS_output.empty() ? "." : folder_of(FLAGS_output));
-  if (FLAGS_output.empty()) {
+              flags.output.empty() ? "." : folder_of(flags.output));
+  if (flags.output.empty()) {
     std::cout << text << std::flush;
   } else {
     try {
-      write_file_atomically(FLAGS_output, text);
+      write_file_atomically(flags.output, text);
     } catch (...) {
       // The weights belong to a net that is not there.
       std::error_code ignored;
-      if (!FLAGS_output_weights.empty()) std::filesystem::remove(FLAGS_output_weights, ignored);
+      if (!flags.output_weights.empty()) std::filesystem::remove(flags.output_weights, ignored);
       throw;
     }
-    call.log.info("Wrote " + FLAGS_output);
+    call.log.info("Wrote " + flags.output);
   }
-  if (!FLAGS_output_weights.empty()) call.log.info("Wrote " + FLAGS_output_weights);
+  if (!flags.output_weights.empty()) call.log.info("Wrote " + flags.output_weights);
   return 0;
 }
 
@@ -111,8 +113,6 @@ REGISTER_VERB(surgery,
                .example = "crema surgery -model models/lenet/digits_train_val.prototxt -weights "
                           "models/lenet/lenet_digits_iter_1500.caffemodel -output full.prototxt "
                           "-output_weights full.caffemodel -resize 64x64",
-               .flags = {"model", "output", "weights", "output_weights", "weights_mode", "resize",
-                         "batch", "assume", "phase", "level", "stage", "set"},
                .meanings = {{"weights", "The trained weights to reshape."},
                             {"output", "The net to write. Empty: the standard output."},
                             {"resize",

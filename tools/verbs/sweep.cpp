@@ -10,7 +10,6 @@
 #include "solver/fields/solver_nets.h"
 #include "tools/console/table.h"
 #include "tools/devices.h"
-#include "tools/flags/flags.h"
 #include "tools/flags/net_flags.h"
 #include "tools/measure/memory_use.h"
 #include "tools/runs/train_nets.h"
@@ -21,6 +20,11 @@
 namespace crema {
 
 namespace {
+
+using SweepFlags =
+    FlagsOf<"solver", "sweep", "run", "random", "seed", "jobs", "gpu", "model", "weights",
+            "weights_mode", "level", "stage", "assume", "batch", "implementation", "precision",
+            "tune", "deterministic", "off", "metrics", "gpu_memory", "set">;
 
 constexpr auto pause_between_looks = std::chrono::milliseconds(20);
 constexpr size_t checked_combinations = 200;
@@ -40,17 +44,18 @@ std::vector<std::string> flags_of_trainings(const FlagValues& given) {
     if (const auto flag = given.find(name); flag != given.end())
       words.push_back(cat("-", name, "=", flag->second[0]));
   }
-  for (const std::string& setting : net_flags(given).settings) words.push_back("-set=" + setting);
+  if (const auto settings = given.find("set"); settings != given.end())
+    for (const std::string& setting : settings->second) words.push_back("-set=" + setting);
   return words;
 }
 
 // A mistake in a path or a value is told before anything is trained.
-void check_combinations(const NetFlags& flags,
+void check_combinations(const SweepFlags& flags,
                         const std::vector<std::vector<std::string>>& combinations) {
   for (size_t i = 0; i < std::min(combinations.size(), checked_combinations); ++i) {
-    std::vector<std::string> settings = flags.settings;
+    std::vector<std::string> settings = flags.set;
     settings.insert(settings.end(), combinations[i].begin(), combinations[i].end());
-    SolverFile file = read_solver_file(FLAGS_solver, std::make_shared<Settings>(settings));
+    SolverFile file = read_solver_file(flags.solver, std::make_shared<Settings>(settings));
     if (!flags.model.empty()) continue;  // which replaces the nets that the settings may be of
     open_net(file, train_source(file));
     for (const NetSource& source : test_sources(file)) open_net(file, source);
@@ -60,23 +65,24 @@ void check_combinations(const NetFlags& flags,
 
 // How many of the runs fit into memory at the same time: at least one, at most `jobs`. Only the
 // first combinations are measured, because the others hardly differ.
-int jobs_in_memory(ProgramLog& log, const NetFlags& flags, int jobs,
+int jobs_in_memory(ProgramLog& log, const SweepFlags& flags, int jobs,
                    const std::vector<std::vector<std::string>>& combinations) {
   constexpr size_t counted_combinations = 16;
   // Random inputs are made by the training itself.
   if (jobs == 1 || !flags.assume.empty() || flags.batch != 0) return jobs;
   size_t most = 1;
-  const std::unique_ptr<Context> context = make_context(log, FLAGS_gpu);
+  const std::unique_ptr<Context> context = make_context(log, flags);
   context->set_log(silent_log());
   for (size_t i = 0; i < std::min(combinations.size(), counted_combinations); ++i) {
-    std::vector<std::string> settings = flags.settings;
+    std::vector<std::string> settings = flags.set;
     settings.insert(settings.end(), combinations[i].begin(), combinations[i].end());
-    SolverFile file = read_solver_file(FLAGS_solver, std::make_shared<Settings>(settings));
-    take_model_flag(flags, &file);
+    SolverFile file = read_solver_file(flags.solver, std::make_shared<Settings>(settings));
+    take_model_flag(flags.model, &file);
     try {
       NetSource source = train_source(file);
       add_level_and_stages(flags, &source.state);
-      most = std::max(most, memory_of_training(*context, file, source).first.total());
+      most =
+          std::max(most, memory_of_training(*context, flags.precision, file, source).first.total());
     } catch (const Error&) {
       // Its own training says so, in its row.
     }
@@ -99,26 +105,26 @@ SweepScore score_of(const SolverParameter& solver) {
   return score;
 }
 
-SweepPlaces places_of_flags() {
-  require(FLAGS_jobs >= 0, "-jobs ", FLAGS_jobs,
+SweepPlaces places_of(const SweepFlags& flags) {
+  require(flags.jobs >= 0, "-jobs ", flags.jobs,
           ": expected the number of runs to train at the same time");
   SweepPlaces places;
-  if (!FLAGS_gpu.empty()) places.gpus = gpus_of(FLAGS_gpu);
+  if (!flags.gpu.empty()) places.gpus = gpus_of(flags.gpu);
   places.jobs =
-      FLAGS_jobs > 0 ? FLAGS_jobs : std::max<int>(1, static_cast<int>(places.gpus.size()));
+      flags.jobs > 0 ? flags.jobs : std::max<int>(1, static_cast<int>(places.gpus.size()));
   return places;
 }
 
 // The result of an earlier sweep in the folder, if it belongs to the same run.
-SweepRecord record_for(const std::string& folder, const std::vector<std::string>& flags) {
-  const std::string path = folder + "/sweep.json";
+SweepRecord record_for(const SweepFlags& flags, const std::vector<std::string>& passed) {
+  const std::string path = flags.run + "/sweep.json";
   SweepRecord record = read_sweep(path);
   if (record.runs.empty()) {
-    record.solver = FLAGS_solver;
-    record.flags = flags;
+    record.solver = flags.solver;
+    record.flags = passed;
     return record;
   }
-  require(record.solver == FLAGS_solver && record.flags == flags, path,
+  require(record.solver == flags.solver && record.flags == passed, path,
           ": the runs there belong to -solver ", record.solver, " ", join(record.flags, " "),
           "; continue with these flags, or give another -run");
   return record;
@@ -136,31 +142,29 @@ void write_report(ProgramLog& log, const std::string& folder) {
   }
 }
 
-int run_sweep(const VerbCall& call) {
-  require(!FLAGS_solver.empty(), "a solver is needed: -solver SOLVER.prototxt");
-  require(call.flags.count("sweep") > 0,
+int run_sweep(const VerbCall& call, const SweepFlags& flags) {
+  require(!flags.solver.empty(), "a solver is needed: -solver SOLVER.prototxt");
+  require(flags.sweep_given,
           "-sweep is missing: the values to try, such as -sweep base_lr=0.1,0.01");
-  require(!FLAGS_run.empty() && FLAGS_run != "auto", "a folder for the runs is needed: -run DIR");
-  require(FLAGS_random >= 0, "-random ", FLAGS_random, ": expected how many combinations to train");
-  SweepPlaces places = places_of_flags();
-  const auto combinations =
-      combinations_of(parse_sweep(call.flags.at("sweep")), FLAGS_random, FLAGS_seed);
-  const NetFlags flags = net_flags(call.flags);
+  require(!flags.run.empty() && flags.run != "auto", "a folder for the runs is needed: -run DIR");
+  require(flags.random >= 0, "-random ", flags.random, ": expected how many combinations to train");
+  SweepPlaces places = places_of(flags);
+  const auto combinations = combinations_of(parse_sweep(flags.sweep), flags.random, flags.seed);
   check_combinations(flags, combinations);
   const SweepScore score =
-      score_of(read_solver_file(FLAGS_solver, std::make_shared<Settings>(flags.settings)).solver);
-  SweepRecord record = record_for(FLAGS_run, flags_of_trainings(call.flags));
+      score_of(read_solver_file(flags.solver, std::make_shared<Settings>(flags.set)).solver);
+  SweepRecord record = record_for(flags, flags_of_trainings(call.flags));
   const std::vector<size_t> chosen = record.take(combinations);
   if (places.gpus.empty()) places.jobs = jobs_in_memory(call.log, flags, places.jobs, combinations);
-  std::filesystem::create_directories(FLAGS_run);
+  std::filesystem::create_directories(flags.run);
 
-  SweepRuns sweep(call.log, places, FLAGS_run, record, chosen, score);
+  SweepRuns sweep(call.log, places, flags.run, record, chosen, score);
   sweep.run();
   std::vector<SweepResult> results = sweep.results();
   sort_results(&results);
-  write_file_atomically(FLAGS_run + "/sweep.csv", csv_of(results));
-  call.log.info(cat("Wrote ", FLAGS_run, "/sweep.csv"));
-  if (!results[0].values.empty()) write_report(call.log, FLAGS_run);
+  write_file_atomically(flags.run + "/sweep.csv", csv_of(results));
+  call.log.info(cat("Wrote ", flags.run, "/sweep.csv"));
+  if (!results[0].values.empty()) write_report(call.log, flags.run);
   print_table(table_of(results), 1);
   for (const SweepResult& result : results) {
     if (result.run.state == SweepRun::State::failed)
@@ -179,11 +183,6 @@ REGISTER_VERB(
      .usage = "-solver SOLVER.prototxt -sweep PATH=VALUE,VALUE... -run DIR [flags]",
      .example = "crema sweep -solver models/lenet/digits_solver.prototxt -run runs/rates -sweep "
                 "base_lr=0.05,0.01 -sweep type=SGD,Adam",
-     .flags = {"solver",     "sweep", "run",           "random",  "seed",
-               "jobs",       "gpu",   "model",         "weights", "weights_mode",
-               "level",      "stage", "assume",        "batch",   "implementation",
-               "precision",  "tune",  "deterministic", "off",     "metrics",
-               "gpu_memory", "set"},
      .meanings = {{"run", "The folder of the sweep, with one run folder per combination."},
                   {"seed", "The seed of -random: the same one chooses the same combinations."},
                   {"gpu",

@@ -17,7 +17,6 @@
 #include "solver/test/test_batches.h"
 #include "solver/test/test_scores.h"
 #include "tools/devices.h"
-#include "tools/flags/flags.h"
 #include "tools/flags/net_flags.h"
 #include "tools/inputs/random_inputs.h"
 #include "tools/ranks/start_ranks.h"
@@ -28,6 +27,12 @@
 namespace crema {
 
 namespace {
+
+using TestFlags =
+    FlagsOf<"model", "weights", "weights_mode", "iterations", "epoch", "gpu", "phase", "level",
+            "stage", "batch", "assume", "implementation", "precision", "gpu_memory", "tune",
+            "deterministic", "off", "dump_plan", "set", "metrics", "json", "detection",
+            "ap_version", "show_per_class_result", "rank_timeout", "engine">;
 
 // The results of the single batches, in order.
 struct BatchResults {
@@ -58,21 +63,22 @@ struct BatchResults {
     }
   }
 
-  float mean_loss() const {
+  // Of all records if `epoch`, of the batches otherwise.
+  float mean_loss(bool epoch) const {
     double sum = 0;
     int64_t tested = 0;
     for (size_t i = 0; i < losses.size(); ++i) {
       // Otherwise summed in float as in Caffe, so that the printed digits agree.
-      sum = FLAGS_epoch ? sum + static_cast<double>(records[i]) * losses[i]
-                        : static_cast<float>(sum) + static_cast<float>(losses[i]);
+      sum = epoch ? sum + static_cast<double>(records[i]) * losses[i]
+                  : static_cast<float>(sum) + static_cast<float>(losses[i]);
       tested += records[i];
     }
     return static_cast<float>(sum) / static_cast<float>(tested);
   }
 };
 
-void look_for_not_finite(Net& net, int64_t batch, const std::vector<OutputValue>& values,
-                         BatchResults* results) {
+void look_for_not_finite(Net& net, const std::string& weights, int64_t batch,
+                         const std::vector<OutputValue>& values, BatchResults* results) {
   const auto finite = [](const OutputValue& output) { return std::isfinite(output.value); };
   if (!results->not_finite.empty() ||
       (std::isfinite(results->losses.back()) && std::all_of(values.begin(), values.end(), finite)))
@@ -81,13 +87,13 @@ void look_for_not_finite(Net& net, int64_t batch, const std::vector<OutputValue>
   results->not_finite =
       cat("the results of batch ", batch, " are not finite. ",
           found ? cat("It begins in ", found->text(), "; ",
-                      advice_on(net, found, {.weights = FLAGS_weights, .trains = false}))
+                      advice_on(net, found, {.weights = weights, .trains = false}))
                 : "With the same data again all blobs are finite");
 }
 
 // The number of batches to run.
-int batches_of_flags(Net& net) {
-  if (!FLAGS_epoch) return FLAGS_iterations;
+int batches_of_flags(const TestFlags& flags, Net& net) {
+  if (!flags.epoch) return flags.iterations;
   try {
     return static_cast<int>(check_whole_epochs(net).batches);
   } catch (const DeviceLost&) {
@@ -178,22 +184,22 @@ void log_metrics(ProgramLog& log, const ClassMetrics& metrics, const ClassNames&
 }
 
 // -detection and what goes with it, as a solver says it.
-SolverParameter evaluation_of_flags() {
+SolverParameter evaluation_of_flags(const TestFlags& flags) {
   SolverParameter solver;
-  if (FLAGS_detection) solver.set_eval_type("detection");
-  solver.set_ap_version(FLAGS_ap_version);
+  if (flags.detection) solver.set_eval_type("detection");
+  solver.set_ap_version(flags.ap_version);
   check_evaluation(solver);
   return solver;
 }
 
-void test(ProgramLog& log, Net& net, const std::vector<std::string>& asked,
+void test(ProgramLog& log, const TestFlags& flags, Net& net, const std::vector<std::string>& asked,
           const ClassNames& names) {
   Context& context = net.context();
-  const int iterations = batches_of_flags(net);
+  const int iterations = batches_of_flags(flags, net);
   log.info(cat("Running for ", iterations, " iterations."));
   const auto begin = std::chrono::steady_clock::now();
   const TestBatches mine = test_batches(net, iterations);
-  TestScores scores(evaluation_of_flags(), net);
+  TestScores scores(evaluation_of_flags(flags), net);
   std::optional<ClassMetrics> metrics;
   const bool by_default = asked.empty() && random_inputs_of(net).empty() &&
                           !ClassMetrics::unasked_values(net.graph()).empty();
@@ -204,7 +210,7 @@ void test(ProgramLog& log, Net& net, const std::vector<std::string>& asked,
   std::optional<RankPause> pause(context);  // the other ranks may have fewer batches
   for (int64_t i = mine.first; i < mine.end; ++i) {
     if (Communicator* const world = context.world()) world->at_iteration(i);
-    const int64_t records = FLAGS_epoch ? records_in(net, i) : 1;
+    const int64_t records = flags.epoch ? records_in(net, i) : 1;
     net.forward(i);
     results.losses.push_back(net.loss());
     results.records.push_back(records);
@@ -212,11 +218,11 @@ void test(ProgramLog& log, Net& net, const std::vector<std::string>& asked,
     if (metrics) metrics->add();
     const std::vector<OutputValue> values = values_of(net);
     for (const OutputValue& output : values) {
-      if (FLAGS_detection) break;  // rows of boxes
+      if (flags.detection) break;  // rows of boxes
       results.lines.push_back(cat("Batch ", i, ", ", output.name, " = ", output.value));
       log.info(results.lines.back());
     }
-    look_for_not_finite(net, i, values, &results);
+    look_for_not_finite(net, flags.weights, i, values, &results);
   }
   pause.reset();
   const size_t logged = results.lines.size();
@@ -228,17 +234,18 @@ void test(ProgramLog& log, Net& net, const std::vector<std::string>& asked,
   if (first) {
     for (size_t i = logged; i < results.lines.size(); ++i) log.info(results.lines[i]);
   }
-  log.answer(cat("Loss: ", results.mean_loss()));
+  log.answer(cat("Loss: ", results.mean_loss(flags.epoch)));
   log_means(log, scores);
-  if (FLAGS_show_per_class_result) {
+  if (flags.show_per_class_result) {
     for (const event::ClassPrecision& found : scores.classes())
       log.answer(cat("class", found.label, ": ", found.precision));
   }
   if (by_default && first) log_classes(log, *metrics, names);
   if (!by_default && metrics) log_metrics(log, *metrics, names, first);
-  if (FLAGS_json && first) {
+  if (flags.json && first) {
     const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
-    TestAnswer answer{iterations, taken.count(), results.mean_loss(), scores.outputs(), {}, {}};
+    TestAnswer answer{
+        iterations, taken.count(), results.mean_loss(flags.epoch), scores.outputs(), {}, {}};
     if (metrics) {
       answer.metrics = metrics->outputs();
       answer.confusion = metrics->confusion("");
@@ -250,20 +257,21 @@ void test(ProgramLog& log, Net& net, const std::vector<std::string>& asked,
 }
 
 // On one rank of several, or alone: `world` is null then. `gpu`: as -gpu names it.
-int test(const VerbCall& call, const std::string& gpu, World* world) {
-  const std::vector<std::string> asked = parse_class_metrics(FLAGS_metrics);
-  const std::unique_ptr<Context> context = make_context(call.log, gpu);
+int test(const VerbCall& call, const TestFlags& flags, World* world) {
+  const std::vector<std::string> asked = parse_class_metrics(flags.metrics);
+  const std::unique_ptr<Context> context = make_context(call.log, flags);
   if (context->device() == Device::gpu) {
     call.log.info(cat("Use GPU with device ID ", context->ordinal()));
     call.log.info(cat("GPU device name: ", gpu_name(context->ordinal())));
   } else {
     call.log.info("Use CPU.");
   }
-  const Precision precision = precision_of_flag(*context);
-  log_device(call.log, *context, precision);
+  const Precision precision = precision_of_flag(*context, flags.precision);
+  log_device(call.log, flags, *context, precision);
   if (world) world->connect(*context);
   std::optional<RankPause> pause(*context);  // reading and tuning take what they take
-  NetInput input = read_model(call.log, net_flags(call.flags), phase_of_flag(TEST));
+  NetInput input =
+      read_model(call.log, ModelFlags::found_in(flags), phase_of_flag(flags.phase, TEST));
   require(!world || input.options.state.phase() == TEST,
           "-phase TRAIN: each rank would have different data; several ranks can test in phase TEST "
           "only");
@@ -272,9 +280,9 @@ int test(const VerbCall& call, const std::string& gpu, World* world) {
   if (asked.empty()) {
     input.options.kept = ClassMetrics::unasked_values;
   }
-  input.options.whole_epochs = FLAGS_epoch;
+  input.options.whole_epochs = flags.epoch;
   Net net(*context, input.net, input.options);
-  load_weights_of_flag(net);
+  load_weights_of_flags(flags, net);
   fill_random_inputs(net);
   const std::vector<std::string> inputs = random_inputs_of(net);
   if (!inputs.empty()) {
@@ -282,31 +290,36 @@ int test(const VerbCall& call, const std::string& gpu, World* world) {
         cat("Random numbers as ", join(inputs, ", "),
             ": the net reads no data there, so the results show that it runs, not how good it is"));
   }
-  if (FLAGS_dump_plan && context->rank() == 0) std::cout << net.dump_plan();
+  if (flags.dump_plan && context->rank() == 0) std::cout << net.dump_plan();
   pause.reset();
-  test(call.log, net, asked, class_names_of(input.net, input.options.folder));
+  test(call.log, flags, net, asked, class_names_of(input.net, input.options.folder));
   return 0;
 }
 
-int run_test(const VerbCall& call) {
-  require(FLAGS_iterations > 0, "-iterations ", FLAGS_iterations, ": expected a positive number");
-  require(!FLAGS_epoch || call.given.count("iterations") == 0, "-epoch and -iterations ",
-          FLAGS_iterations,
+int run_test(const VerbCall& call, const TestFlags& flags) {
+  require(flags.iterations > 0, "-iterations ", flags.iterations, ": expected a positive number");
+  require(!flags.epoch || call.given.count("iterations") == 0, "-epoch and -iterations ",
+          flags.iterations,
           ": a test is one pass over the data or a number of batches; give one of them");
-  require(!FLAGS_json || !FLAGS_dump_plan,
+  require(!flags.json || !flags.dump_plan,
           "-json and -dump_plan: both print on the standard output; give one of them");
-  require(!FLAGS_weights.empty(), "weights are needed: -weights FILE.caffemodel");
+  require(!flags.weights.empty(), "weights are needed: -weights FILE.caffemodel");
   require(
-      FLAGS_detection || !FLAGS_show_per_class_result,
+      flags.detection || !flags.show_per_class_result,
       "-show_per_class_result works with -detection; -metrics per_class is for classes of images");
+  if (flags.json) call.log.print_no_answers();
   const std::optional<Launch> launch = launch_of_environment();
   if (!launch) {
-    const std::vector<int> gpus = gpus_of_ranks(call.log, SolverFile());
-    return gpus.empty() ? test(call, FLAGS_gpu, nullptr) : start_ranks(gpus, call.words);
+    const std::vector<int> gpus = gpus_of_ranks(call.log, flags.gpu, SolverFile());
+    return gpus.empty() ? test(call, flags, nullptr) : start_ranks(gpus, call.words);
   }
-  const std::unique_ptr<World> world = meet_ranks(call.log, *launch);
-  return run_on_rank(call.log, *world,
-                     [&] { return test(call, gpu_of_rank(*launch, false), world.get()); });
+  const RankFlags ranks = RankFlags::found_in(flags);
+  const std::unique_ptr<World> world = meet_ranks(call.log, ranks, *launch);
+  return run_on_rank(call.log, ranks, *world, [&] {
+    TestFlags of_rank = flags;
+    of_rank.gpu = gpu_of_rank(*launch, flags.gpu, false);
+    return test(call, of_rank, world.get());
+  });
 }
 
 REGISTER_VERB(
@@ -317,13 +330,6 @@ REGISTER_VERB(
                 "models/lenet/lenet_digits_iter_1500.caffemodel -iterations 20\ncrema test -model "
                 "models/lenet/digits_train_val.prototxt -weights "
                 "models/lenet/lenet_digits_iter_1500.caffemodel -json > result.json",
-     .flags = {"model",        "weights",    "weights_mode", "iterations",
-               "epoch",        "gpu",        "phase",        "level",
-               "stage",        "batch",      "assume",       "implementation",
-               "precision",    "gpu_memory", "tune",         "deterministic",
-               "off",          "dump_plan",  "set",          "metrics",
-               "json",         "detection",  "ap_version",   "show_per_class_result",
-               "rank_timeout", "engine"},
      .meanings =
          {{"precision",
            "The precision: fp32, tf32, bf16 or fp16. Empty: tf32 on a GPU, fp32 on a CPU."},

@@ -6,7 +6,6 @@
 
 #include "tools/console/table.h"
 #include "tools/devices.h"
-#include "tools/flags/flags.h"
 #include "tools/flags/net_flags.h"
 #include "tools/inputs/random_inputs.h"
 #include "tools/measure/limits.h"
@@ -18,9 +17,14 @@ namespace crema {
 
 namespace {
 
+using TimeFlags =
+    FlagsOf<"engine", "model", "iterations", "train_step", "forward_only", "batch", "assume", "gpu",
+            "phase", "level", "stage", "weights", "implementation", "precision", "gpu_memory",
+            "tune", "deterministic", "off", "recompute", "dump_plan", "set">;
+
 // Sums Caffe's times for each layer. A step of several layers counts for the first of them; a
 // layout conversion counts for the layer that needs it.
-void print_layers(ProgramLog& log, const Net& net, const StepTimes& times) {
+void print_layers(ProgramLog& log, const TimeFlags& flags, const Net& net, const StepTimes& times) {
   std::vector<double> forward(net.graph().net.layer_size()), backward(forward.size());
   double waiting = 0;
   for (const StepTimes::Step& step : times.steps()) {
@@ -39,9 +43,9 @@ void print_layers(ProgramLog& log, const Net& net, const StepTimes& times) {
   for (int i = 0; i < net.graph().net.layer_size(); ++i) {
     const std::string& name = net.graph().net.layer(i).name();
     const std::string padded = std::string(name.size() < 10 ? 10 - name.size() : 0, ' ') + name;
-    log.answer(cat(padded, "\tforward: ", forward[i] / FLAGS_iterations, " ms."));
-    if (!FLAGS_forward_only)
-      log.answer(cat(padded, "\tbackward: ", backward[i] / FLAGS_iterations, " ms."));
+    log.answer(cat(padded, "\tforward: ", forward[i] / flags.iterations, " ms."));
+    if (!flags.forward_only)
+      log.answer(cat(padded, "\tbackward: ", backward[i] / flags.iterations, " ms."));
   }
 }
 
@@ -66,8 +70,9 @@ std::string shown_number(double number) {
 }
 
 // Time, operations and bytes per second, and their shares of the device's peak.
-void add_cells(const StepTimes::Side& side, const Limits& limits, std::vector<std::string>* row) {
-  const double seconds = 1e-3 * side.milliseconds / FLAGS_iterations;
+void add_cells(const StepTimes::Side& side, int iterations, const Limits& limits,
+               std::vector<std::string>* row) {
+  const double seconds = 1e-3 * side.milliseconds / iterations;
   const auto add_rate = [&](double amount, double unit, double maximum) {
     const bool shown = side.runs && amount > 0 && seconds > 0;
     row->push_back(shown ? shown_number(amount / seconds / unit) : "");
@@ -78,7 +83,7 @@ void add_cells(const StepTimes::Side& side, const Limits& limits, std::vector<st
   add_rate(side.work.bytes, 1e9, limits.bytes);
 }
 
-void print_steps(Net& net, const StepTimes& times) {
+void print_steps(Net& net, int iterations, const StepTimes& times) {
   const Precision precision = net.options().precision;
   const Limits limits = measure_limits(net.context(), precision);
   std::cout << "\nThe steps of the plan, and their percentage of this device's measured peak: "
@@ -95,8 +100,8 @@ void print_steps(Net& net, const StepTimes& times) {
   };
   const auto add_row = [&](const StepTimes::Step& step) {
     rows.push_back({step.name});
-    add_cells(step.forward, limits, &rows.back());
-    add_cells(step.backward, limits, &rows.back());
+    add_cells(step.forward, iterations, limits, &rows.back());
+    add_cells(step.backward, iterations, limits, &rows.back());
   };
   StepTimes::Step all{"all", {}, {}, {}};
   for (const StepTimes::Step& step : times.steps()) {
@@ -108,65 +113,64 @@ void print_steps(Net& net, const StepTimes& times) {
   print_table(rows, 1);
 }
 
-void time_layers(const VerbCall& call, Net& net) {
-  ProgramLog& log = call.log;
+void time_layers(ProgramLog& log, const TimeFlags& flags, Net& net) {
   log.info("Performing Forward");
   net.forward(0);
   log.info(cat("Initial loss: ", static_cast<float>(net.loss())));
-  if (!FLAGS_forward_only) {
+  if (!flags.forward_only) {
     log.info("Performing Backward");
     net.backward();
   }
-  StepTimes times(net, !FLAGS_forward_only);
+  StepTimes times(net, !flags.forward_only);
   times.run(0);
   times.clear();
   tell_fused_layers(log, times);
 
   log.info("*** Benchmark begins ***");
-  log.info(cat("Testing for ", FLAGS_iterations, " iterations."));
+  log.info(cat("Testing for ", flags.iterations, " iterations."));
   StepTimes::Pass sums{0, 0};
-  for (int i = 0; i < FLAGS_iterations; ++i) {
+  for (int i = 0; i < flags.iterations; ++i) {
     const StepTimes::Pass pass = times.run(i + 1);
     sums.forward += pass.forward;
     sums.backward += pass.backward;
-    log.info(cat("Iteration: ", i + 1, FLAGS_forward_only ? " forward" : " forward-backward",
+    log.info(cat("Iteration: ", i + 1, flags.forward_only ? " forward" : " forward-backward",
                  " time: ", pass.forward + pass.backward, " ms."));
   }
   const double total = sums.forward + sums.backward;
-  print_layers(log, net, times);
-  log.answer(cat("Average Forward pass: ", sums.forward / FLAGS_iterations, " ms."));
-  if (!FLAGS_forward_only) {
-    log.answer(cat("Average Backward pass: ", sums.backward / FLAGS_iterations, " ms."));
-    log.answer(cat("Average Forward-Backward: ", total / FLAGS_iterations, " ms."));
+  print_layers(log, flags, net, times);
+  log.answer(cat("Average Forward pass: ", sums.forward / flags.iterations, " ms."));
+  if (!flags.forward_only) {
+    log.answer(cat("Average Backward pass: ", sums.backward / flags.iterations, " ms."));
+    log.answer(cat("Average Forward-Backward: ", total / flags.iterations, " ms."));
   }
   log.answer(cat("Total Time: ", total, " ms."));
   log.info("*** Benchmark ends ***");
-  print_steps(net, times);
+  print_steps(net, flags.iterations, times);
 }
 
-int run_time(const VerbCall& call) {
-  require(FLAGS_iterations > 0, "-iterations ", FLAGS_iterations, ": expected a positive number");
-  require(!FLAGS_forward_only || !FLAGS_train_step,
+int run_time(const VerbCall& call, const TimeFlags& flags) {
+  require(flags.iterations > 0, "-iterations ", flags.iterations, ": expected a positive number");
+  require(!flags.forward_only || !flags.train_step,
           "-forward_only and -train_step exclude each other: a training step has both passes");
-  const std::unique_ptr<Context> context = make_context(call.log, FLAGS_gpu);
+  const std::unique_ptr<Context> context = make_context(call.log, flags);
   if (context->device() == Device::gpu) {
     call.log.info(cat("Use GPU with device ID ", context->ordinal()));
   } else {
     call.log.info("Use CPU.");
   }
-  const Precision precision = precision_of_flag(*context);
-  log_device(call.log, *context, precision);
-  NetInput input = read_model(call.log, net_flags(call.flags), phase_of_flag(TRAIN));
-  input.options.backward = !FLAGS_forward_only;
-  input.options.histories = FLAGS_train_step ? 1 : 0;
+  const Precision precision = precision_of_flag(*context, flags.precision);
+  log_device(call.log, flags, *context, precision);
+  NetInput input = read_model(call.log, flags, phase_of_flag(flags.phase, TRAIN));
+  input.options.backward = !flags.forward_only;
+  input.options.histories = flags.train_step ? 1 : 0;
   input.options.precision = precision;
   Net net(*context, input.net, input.options);
   fill_random_inputs(net);
-  if (FLAGS_dump_plan) std::cout << net.dump_plan();
-  if (FLAGS_train_step) {
-    time_train_step(call.log, net);
+  if (flags.dump_plan) std::cout << net.dump_plan();
+  if (flags.train_step) {
+    time_train_step(call.log, flags, net);
   } else {
-    time_layers(call, net);
+    time_layers(call.log, flags, net);
   }
   return 0;
 }
@@ -177,11 +181,6 @@ REGISTER_VERB(
      .usage = "-model NET.prototxt [-train_step | -forward_only] [flags]",
      .example =
          "crema time -model models/lenet/digits_train_val.prototxt -iterations 20 -train_step",
-     .flags =
-         {"engine",         "model",     "iterations", "train_step", "forward_only",  "batch",
-          "assume",         "gpu",       "phase",      "level",      "stage",         "weights",
-          "implementation", "precision", "gpu_memory", "tune",       "deterministic", "off",
-          "recompute",      "dump_plan", "set"},
      .meanings =
          {{"gpu", "The number of the GPU to run on. Empty: the CPU."},
           {"precision",

@@ -16,7 +16,6 @@
 #include "solver/solver.h"
 #include "solver/test/class_metrics.h"
 #include "tools/devices.h"
-#include "tools/flags/flags.h"
 #include "tools/flags/net_flags.h"
 #include "tools/flags/shell_words.h"
 #include "tools/inputs/random_inputs.h"
@@ -35,6 +34,14 @@
 namespace crema {
 
 namespace {
+
+using TrainFlags =
+    FlagsOf<"solver", "model", "gpu", "batch_mode", "rank_timeout", "wire", "buckets", "shard",
+            "snapshot", "weights", "weights_mode", "level", "stage", "sigint_effect",
+            "sighup_effect", "sigterm_effect", "assume", "batch", "implementation", "precision",
+            "gpu_memory", "tune", "deterministic", "off", "recompute", "dump_plan", "set",
+            "metrics", "run", "resume_check", "tensorboard", "tensorboard_histograms", "rgb",
+            "engine", "param_server">;
 
 void say_device_as_caffe(ProgramLog& log, const Context& context) {
   if (context.device() == Device::cpu) {
@@ -56,7 +63,7 @@ std::string program_of(const VerbCall& call) {
 std::string resume_command(const std::string& program, const FlagValues& flags,
                            const std::string& state) {
   std::string command = program;
-  for (const std::string& name : VerbRegistry::find("train")->taken()) {
+  for (const std::string& name : VerbRegistry::find("train")->run.flags()) {
     const auto values = flags.find(name);
     if (values == flags.end() || name == "snapshot" || name == "weights" || name == "weights_mode")
       continue;
@@ -67,41 +74,42 @@ std::string resume_command(const std::string& program, const FlagValues& flags,
   return command + " -snapshot " + shell_quoted(state);
 }
 
-// For -run; null without it. From here on `flags` name the folder.
-std::unique_ptr<RunFolder> make_run_folder(ProgramLog& log, const SolverFile& file,
-                                           FlagValues* flags) {
-  if (FLAGS_run.empty()) return nullptr;
+// For -run; null without it. From here on `values` name the folder.
+std::unique_ptr<RunFolder> make_run_folder(ProgramLog& log, const TrainFlags& flags,
+                                           const SolverFile& file, FlagValues* values) {
+  if (flags.run.empty()) return nullptr;
   require_net_files(file);
   const std::string of_net = open_net(file, train_source(file)).net.name();
   const std::string of_file = std::filesystem::path(file.path).stem();
-  auto run = std::make_unique<RunFolder>(log, *flags, safe_name(of_net).empty() ? of_file : of_net,
-                                         FLAGS_snapshot);
-  (*flags)["run"] = {run->path()};
+  auto run = std::make_unique<RunFolder>(log, *values, safe_name(of_net).empty() ? of_file : of_net,
+                                         flags.snapshot);
+  (*values)["run"] = {run->path()};
   return run;
 }
 
-// `flags`: of the command that resumes, when it is asked for.
-SolverOptions options_of_flags(const std::string& program, const FlagValues& flags) {
+// `values`: of the command that resumes, when it is asked for.
+SolverOptions options_of_flags(const TrainFlags& flags, const std::string& program,
+                               const FlagValues& values) {
   SolverOptions options;
-  if (!FLAGS_weights.empty()) options.weights = {FLAGS_weights};
-  options.weights_mode = weights_mode_of_flag();
-  options.snapshot = FLAGS_snapshot;
-  options.metrics = parse_class_metrics(FLAGS_metrics);
+  if (!flags.weights.empty()) options.weights = {flags.weights};
+  options.weights_mode = weights_mode_of_flag(flags.weights_mode);
+  options.snapshot = flags.snapshot;
+  options.metrics = parse_class_metrics(flags.metrics);
   options.confusions = true;
   NetState state;
-  add_level_and_stages(net_flags(flags), &state);
+  add_level_and_stages(flags, &state);
   options.level = state.level();
   options.stages.assign(state.stage().begin(), state.stage().end());
-  set_passes(&options.net);
-  options.resume_command = [program, &flags](const std::string& state) {
-    return resume_command(program, flags, state);
+  set_passes(flags, &options.net);
+  options.resume_command = [program, &values](const std::string& state) {
+    return resume_command(program, values, state);
   };
   return options;
 }
 
 // The findings of `crema check`, without its notes. The solver has been created, so all errors were
 // reported.
-void log_findings(ProgramLog& log, const NetFlags& flags, const SolverFile& file,
+void log_findings(ProgramLog& log, const TrainFlags& flags, const SolverFile& file,
                   const SolverOptions& options) {
   CheckOptions check;
   check.weights = options.weights;
@@ -118,26 +126,25 @@ void log_findings(ProgramLog& log, const NetFlags& flags, const SolverFile& file
   }
 }
 
-Signals::Effects effects_of_flags() {
-  return {.interrupt = action_named("sigint_effect", FLAGS_sigint_effect),
-          .hangup = action_named("sighup_effect", FLAGS_sighup_effect),
-          .terminate = action_named("sigterm_effect", FLAGS_sigterm_effect)};
+Signals::Effects effects_of_flags(const TrainFlags& flags) {
+  return {.interrupt = action_named("sigint_effect", flags.sigint_effect),
+          .hangup = action_named("sighup_effect", flags.sighup_effect),
+          .terminate = action_named("sigterm_effect", flags.sigterm_effect)};
 }
 
-std::string on_interrupt_text() {
-  const Action effect = effects_of_flags().interrupt;
+std::string on_interrupt_text(Action effect) {
   const std::string what = effect == Action::none       ? "-sigint_effect none: training continues"
                            : effect == Action::snapshot ? "a snapshot follows this iteration"
                                                         : "stopping after this iteration";
   return cat("Interrupted: ", what, ". Ctrl-C again before that ends the program at once.");
 }
 
-void check_resume_flags() {
-  require(FLAGS_resume_check >= 0, "-resume_check is ", FLAGS_resume_check,
+void check_resume_flags(const TrainFlags& flags) {
+  require(flags.resume_check >= 0, "-resume_check is ", flags.resume_check,
           "; expected the number of iterations before the snapshot, such as 50");
-  require(FLAGS_resume_check == 0 || (FLAGS_run.empty() && FLAGS_snapshot.empty()),
+  require(flags.resume_check == 0 || (flags.run.empty() && flags.snapshot.empty()),
           "-resume_check trains from the start and keeps nothing: leave out -",
-          FLAGS_run.empty() ? "snapshot" : "run");
+          flags.run.empty() ? "snapshot" : "run");
 }
 
 // For -snapshot auto. The others are a fallback in case the newest is incomplete.
@@ -147,8 +154,8 @@ void take_newest_snapshot(std::vector<std::string> found, SolverOptions* options
   options->older_snapshots = std::move(found);
 }
 
-void fill_inputs(Solver& solver) {
-  if (FLAGS_assume.empty()) return;
+void fill_inputs(const std::string& assume, Solver& solver) {
+  if (assume.empty()) return;
   fill_random_inputs(solver.net());
   for (const auto& net : solver.test_nets()) fill_random_inputs(*net);
 }
@@ -159,24 +166,24 @@ bool asks_for_gpu(const SolverFile& file) {
   return file.solver.has_solver_mode() && file.solver.solver_mode() == SolverParameter::GPU;
 }
 
-std::unique_ptr<Context> make_train_context(ProgramLog& log, const std::string& gpu,
+std::unique_ptr<Context> make_train_context(ProgramLog& log, const TrainFlags& flags,
                                             const SolverFile& file) {
   const auto& numbers = file.solver.device_id();
   const int number = numbers.empty() ? 0 : numbers[0];
-  std::unique_ptr<Context> context = make_context(log, gpu, asks_for_gpu(file) ? number : -1);
+  std::unique_ptr<Context> context = make_context(log, flags, asks_for_gpu(file) ? number : -1);
   say_device_as_caffe(log, *context);
   return context;
 }
 
 // The folder for event files: that of -tensorboard, or for "auto" the folder `tensorboard` in `beside`;
 // "": none is wanted.
-std::string tensorboard_folder(const std::string& beside) {
-  require(FLAGS_tensorboard_histograms >= 0, "-tensorboard_histograms is ",
-          FLAGS_tensorboard_histograms, ", it must be a number of iterations, or 0 for none");
-  require(FLAGS_tensorboard_histograms == 0 || !FLAGS_tensorboard.empty(),
+std::string tensorboard_folder(const TrainFlags& flags, const std::string& beside) {
+  require(flags.tensorboard_histograms >= 0, "-tensorboard_histograms is ",
+          flags.tensorboard_histograms, ", it must be a number of iterations, or 0 for none");
+  require(flags.tensorboard_histograms == 0 || !flags.tensorboard.empty(),
           "-tensorboard_histograms needs a folder to write to: -tensorboard DIR");
   const std::string folder =
-      FLAGS_tensorboard == "auto" ? beside + "/tensorboard" : FLAGS_tensorboard;
+      flags.tensorboard == "auto" ? beside + "/tensorboard" : flags.tensorboard;
   require(folder.empty() || folder_exists(folder) || !file_exists(folder), "-tensorboard ", folder,
           ": is a file; expected a folder, or a new name for one");
   return folder;
@@ -184,8 +191,8 @@ std::string tensorboard_folder(const std::string& beside) {
 
 // The readers of the events, and their inputs.
 struct Readers {
-  Readers(ProgramLog& log, const SolverFile& file, const SolverOptions& options,
-          const RunFolder* run)
+  Readers(ProgramLog& log, const TrainFlags& flags, const SolverFile& file,
+          const SolverOptions& options, const RunFolder* run)
       : metrics(
             run ? MetricsReader(log, MetricsReader::OneRun{run->path()})
                 : MetricsReader(log, folder_of(file.solver.snapshot_prefix()) + "/metrics.jsonl")),
@@ -193,7 +200,7 @@ struct Readers {
         status(log) {
     all = {&metrics, &advice};
     const std::string folder =
-        tensorboard_folder(run ? run->path() : folder_of(file.solver.snapshot_prefix()));
+        tensorboard_folder(flags, run ? run->path() : folder_of(file.solver.snapshot_prefix()));
     if (!folder.empty()) all.push_back(&board.emplace(log, folder));
     if (run) all.push_back(&pictures.emplace(log, run->file("pictures")));
     if (log.has_terminal()) all.push_back(&status);
@@ -206,40 +213,41 @@ struct Readers {
   std::vector<EventReader*> all;
 };
 
-// On one rank of several, or alone. `world` is null then. `gpu`: as -gpu names it.
-int train(const VerbCall& call, FlagValues flags, const std::string& gpu, SolverFile file,
+// On one rank of several, or alone. `world` is null then. `values`: as the command gives them.
+int train(const VerbCall& call, const TrainFlags& flags, FlagValues values, SolverFile file,
           Signals& signals, World* world) {
   ProgramLog& log = call.log;
-  const NetFlags net = net_flags(flags);
-  SolverOptions options = options_of_flags(program_of(call), flags);
+  SolverOptions options = options_of_flags(flags, program_of(call), values);
   const bool first = !world || world->rank == 0;
-  const std::unique_ptr<RunFolder> run = first ? make_run_folder(log, file, &flags) : nullptr;
+  const std::unique_ptr<RunFolder> run =
+      first ? make_run_folder(log, flags, file, &values) : nullptr;
   write_notes(log, file.notes);
-  take_assume_flag(log, net, &file);
+  take_assume_flag(log, flags, &file);
   const SolverFile given = file;
   if (run) run->take_snapshots(&file.solver);
   // A run folder is rank 0's.
   const std::string prefix = from_rank_0(world, file.solver.snapshot_prefix());
   if (!prefix.empty()) file.solver.set_snapshot_prefix(prefix);
-  if (FLAGS_snapshot == "auto") {
+  if (flags.snapshot == "auto") {
     take_newest_snapshot(
         from_rank_0(world, first ? newest_snapshots(file.solver, log) : std::vector<std::string>()),
         &options);
   }
   if (!options.snapshot.empty()) options.weights.clear();  // those of a first start
 
-  const std::unique_ptr<Context> context = make_train_context(log, gpu, file);
-  options.net.precision = precision_of_flag(*context, file.solver.precision());
-  log_device(log, *context, options.net.precision);
+  const std::unique_ptr<Context> context = make_train_context(log, flags, file);
+  options.net.precision = precision_of_flag(*context, flags.precision, file.solver.precision());
+  log_device(log, flags, *context, options.net.precision);
   if (world) world->connect(*context);
-  options.capture = switches_of_flag().capture;
-  options.fills_inputs = !FLAGS_assume.empty();
-  options.exchange = exchange_of_flags();
-  options.shard = FLAGS_shard;
-  if (FLAGS_resume_check > 0) {
+  options.capture = switches_of_flag(flags.off).capture;
+  const auto fill = [&flags](Solver& solver) { fill_inputs(flags.assume, solver); };
+  options.fills_inputs = !flags.assume.empty();
+  options.exchange = exchange_of_flags(flags);
+  options.shard = flags.shard;
+  if (flags.resume_check > 0) {
     require(!world, "-resume_check works with one rank: start it alone, on one GPU");
     options.action = [&signals] { return signals.action(); };
-    check_resume(log, *context, file, options, FLAGS_resume_check, fill_inputs);
+    check_resume(log, *context, file, options, flags.resume_check, fill);
     return 0;
   }
 
@@ -249,13 +257,13 @@ int train(const VerbCall& call, FlagValues flags, const std::string& gpu, Solver
   };
   std::optional<Readers> readers;
   if (first) {
-    options.readers = readers.emplace(log, file, options, run.get()).all;
+    options.readers = readers.emplace(log, flags, file, options, run.get()).all;
     options.pictures = readers->board || readers->pictures;
   }
   // Mistakes in tests are those of all ranks.
   options.pictures = from_rank_0(world, options.pictures ? "yes" : "no") == "yes";
-  options.rgb = FLAGS_rgb;
-  options.histograms = FLAGS_tensorboard_histograms;
+  options.rgb = flags.rgb;
+  options.histograms = flags.tensorboard_histograms;
 
   Solver solver(*context, file, options);
   if (first) {
@@ -268,48 +276,50 @@ int train(const VerbCall& call, FlagValues flags, const std::string& gpu, Solver
       return context->device() == Device::gpu ? context->memory()->taken() : resident_set();
     });
   }
-  fill_inputs(solver);
-  if (FLAGS_dump_plan && first) std::cout << solver.net().dump_plan();
-  if (first) log_findings(log, net, file, options);
-  if (run) run->begin(given, solver);
+  fill(solver);
+  if (flags.dump_plan && first) std::cout << solver.net().dump_plan();
+  if (first) log_findings(log, flags, file, options);
+  if (run) run->begin(given, flags, solver);
   log.info("Starting Optimization");
   solver.solve();
   log.info("Optimization Done.");
   return 0;
 }
 
-int run_train(const VerbCall& call) {
+int run_train(const VerbCall& call, const TrainFlags& flags) {
   ProgramLog& log = call.log;
-  FlagValues flags = call.flags;
-  std::string solver = FLAGS_solver;
-  if (solver.empty() && !FLAGS_snapshot.empty() && file_exists(FLAGS_run + "/run.json")) {
-    solver = FLAGS_run + "/solver.prototxt";
-    flags["solver"] = {solver};
+  FlagValues values = call.flags;
+  std::string solver = flags.solver;
+  if (solver.empty() && !flags.snapshot.empty() && file_exists(flags.run + "/run.json")) {
+    solver = flags.run + "/solver.prototxt";
+    values["solver"] = {solver};
   }
   require(!solver.empty(), "a solver is needed: -solver SOLVER.prototxt");
-  require(FLAGS_snapshot.empty() || FLAGS_snapshot == "auto" || FLAGS_weights.empty(),
+  require(flags.snapshot.empty() || flags.snapshot == "auto" || flags.weights.empty(),
           "-snapshot resumes training, -weights starts a new run: give one of them");
-  check_resume_flags();
+  check_resume_flags(flags);
   const std::optional<Launch> launch = launch_of_environment();
-  const auto tell = [&log] { log.info(on_interrupt_text()); };
+  const Signals::Effects effects = effects_of_flags(flags);
+  const auto tell = [&log, &effects] { log.info(on_interrupt_text(effects.interrupt)); };
   const auto read = [&] {
-    const NetFlags net = net_flags(flags);
-    SolverFile file = read_solver_file(solver, std::make_shared<Settings>(net.settings));
-    take_model_flag(net, &file);
+    SolverFile file = read_solver_file(solver, std::make_shared<Settings>(flags.set));
+    take_model_flag(flags.model, &file);
     return file;
   };
   if (!launch) {
     const SolverFile file = read();
-    if (const std::vector<int> gpus = gpus_of_ranks(log, file); !gpus.empty())
+    if (const std::vector<int> gpus = gpus_of_ranks(log, flags.gpu, file); !gpus.empty())
       return start_ranks(gpus, call.words);
-    Signals signals(effects_of_flags(), tell);
-    return train(call, flags, FLAGS_gpu, file, signals, nullptr);
+    Signals signals(effects, tell);
+    return train(call, flags, values, file, signals, nullptr);
   }
-  Signals signals(effects_of_flags(), tell);  // before MPI starts threads
-  const std::unique_ptr<World> world = meet_ranks(log, *launch);
-  return run_on_rank(log, *world, [&] {
+  Signals signals(effects, tell);  // before MPI starts threads
+  const std::unique_ptr<World> world = meet_ranks(log, flags, *launch);
+  return run_on_rank(log, flags, *world, [&] {
     const SolverFile file = read();
-    return train(call, flags, gpu_of_rank(*launch, asks_for_gpu(file)), file, signals, world.get());
+    TrainFlags of_rank = flags;
+    of_rank.gpu = gpu_of_rank(*launch, flags.gpu, asks_for_gpu(file));
+    return train(call, of_rank, values, file, signals, world.get());
   });
 }
 
@@ -320,41 +330,6 @@ REGISTER_VERB(
               "FILES] [flags]",
      .example = "crema train -solver models/lenet/digits_solver.prototxt -run auto\ncrema train "
                 "-solver models/lenet/digits_solver.prototxt -set base_lr=0.02 -set type=Adam",
-     .flags = {"solver",
-               "model",
-               "gpu",
-               "batch_mode",
-               "rank_timeout",
-               "wire",
-               "buckets",
-               "shard",
-               "snapshot",
-               "weights",
-               "weights_mode",
-               "level",
-               "stage",
-               "sigint_effect",
-               "sighup_effect",
-               "sigterm_effect",
-               "assume",
-               "batch",
-               "implementation",
-               "precision",
-               "gpu_memory",
-               "tune",
-               "deterministic",
-               "off",
-               "recompute",
-               "dump_plan",
-               "set",
-               "metrics",
-               "run",
-               "resume_check",
-               "tensorboard",
-               "tensorboard_histograms",
-               "rgb",
-               "engine",
-               "param_server"},
      .meanings = {{"model", "The net to train instead of the solver's: a prototxt file."},
                   {"gpu",
                    "The number of the GPU to run on; several, separated by commas, or all: one "
