@@ -58,7 +58,7 @@ struct VerbTag {};
 using VerbRegistry = Registry<VerbTag, Verb>;
 
 // At the end of a verb's file:
-//   REGISTER_VERB(train, {.summary = "...", .usage = "...", .flags = {"solver"}, .run = run});
+//   REGISTER_VERB(train, {.summary = "...", .usage = "...", .run = run_train});
 #define REGISTER_VERB(name, ...)                              \
   [[maybe_unused]] static const bool registered_verb_##name = \
       crema::VerbRegistry::add(#name, crema::Verb __VA_ARGS__)

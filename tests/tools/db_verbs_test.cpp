@@ -89,6 +89,10 @@ TEST(DbVerbs, WriteWhatIsAskedFor) {
   EXPECT_EQ(run(folder, "crema db copy x_lmdb x_val_lmdb").code, 1);
   EXPECT_EQ(run(folder, "crema db copy -overwrite x_lmdb x_val_lmdb").code, 0);
   expect_part(run(folder, "crema db stat x_val_lmdb").out, "LMDB, 24 records");
+  // Flags of other actions have no effect.
+  EXPECT_EQ(run_shell(folder, "CREMA_FLAGS='-split 0.75' \"$TOOLS\"/crema db copy x_lmdb c").code,
+            0);
+  expect_part(run(folder, "crema db stat c").out, "LMDB, 24 records");
 #ifdef CREMA_LEVELDB
   EXPECT_EQ(run(folder, "crema db copy -backend leveldb x_lmdb v").code, 0);
   // Another one of its kind.

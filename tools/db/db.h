@@ -13,13 +13,14 @@ using DbFlags = FlagsOf<"channel_mean", "strict", "backend", "overwrite", "seed"
                         "hdf5_rows", "hdf5_compress", "scale", "model", "output", "batch", "phase",
                         "level", "stage", "set", "labels", "rgb", "threads">;
 
-// What an action does, and the flags out of DbFlags that it takes.
+template <typename Flags>
+concept PartOfDbFlags = std::convertible_to<DbFlags, Flags>;
+
+// What an action does, and the flags that it takes.
 class DbRun : public VerbRun {
  public:
-  template <typename Flags>
-  requires std::convertible_to<DbFlags, Flags> DbRun(int (*run)(const VerbCall& call,
-                                                                const Flags& flags))
-      : VerbRun(run) {}
+  template <PartOfDbFlags Flags>
+  DbRun(int (*run)(const VerbCall& call, const Flags& flags)) : VerbRun(run) {}
 };
 
 struct DbAction {

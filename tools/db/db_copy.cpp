@@ -9,8 +9,7 @@
 namespace crema {
 namespace {
 
-template <typename Flags>
-int write_database(const VerbCall& call, const Flags& flags, bool shuffle) {
+int write_database(const VerbCall& call, const DbSplitFlags& flags, bool shuffle) {
   std::vector<std::shared_ptr<const Source>> from;
   const size_t count = call.arguments.size() - 1;
   std::string backend = lower_case(flags.backend);
@@ -21,23 +20,23 @@ int write_database(const VerbCall& call, const Flags& flags, bool shuffle) {
       backend = name_of(database.backend);
     from.push_back(std::move(database.source));
   }
-  copy_records(from, call.arguments[count], shuffle,
-               convert_options(call, ConvertFlags::found_in(flags), backend), call.log);
+  copy_records(from, call.arguments[count], shuffle, convert_options(call, flags, backend),
+               call.log);
   return 0;
 }
 
 }  // namespace
 
 int run_db_copy(const VerbCall& call, const DbCopyFlags& flags) {
-  return write_database(call, flags, false);
+  return write_database(call, DbSplitFlags::without<"split", "seed">(flags), false);
 }
 
 int run_db_merge(const VerbCall& call, const DbCopyFlags& flags) {
-  return write_database(call, flags, false);
+  return write_database(call, DbSplitFlags::without<"split", "seed">(flags), false);
 }
 
 int run_db_shuffle(const VerbCall& call, const DbShuffleFlags& flags) {
-  return write_database(call, flags, true);
+  return write_database(call, DbSplitFlags::without<"split">(flags), true);
 }
 
 int run_db_split(const VerbCall& call, const DbSplitFlags& flags) {

@@ -172,7 +172,8 @@ void add_labels(Net& net, const LayerParameter& layer, const std::string& blob,
 std::vector<SheetCell> peek_batch(const std::string& database, const PeekOptions& options,
                                   const PeekFlags& flags, ProgramLog& log) {
   const NetInput input =
-      data_layer_of(read_model(log, ModelFlags::found_in(flags), phase_of_flag(flags.phase, TRAIN)),
+      data_layer_of(read_model(log, ModelFlags::without<"assume", "off", "recompute">(flags),
+                               phase_of_flag(flags.phase, TRAIN)),
                     flags.model, database);
   const LayerParameter& layer = input.net.layer(0);
   const std::unique_ptr<Context> context = make_context(log, {});

@@ -212,8 +212,8 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   return line;
 }
 
-void set_more_flags(const std::string& text, const std::string& place, const std::string& verb,
-                    FlagValues* flags) {
+void add_flags(const std::string& text, const std::string& place, const std::string& verb,
+               FlagValues* flags) {
   const FlagWords words = flags_of_text(text, place + ": ");
   for (const FlagUse& use : words.flags) set_flag(use, verb, flags);
   if (!words.arguments.empty()) {

@@ -1,4 +1,4 @@
-// The command line: the verb, its flags (set as gflags) and its arguments.
+// The command line: the verb, its flags and its arguments.
 #pragma once
 
 #include <set>
@@ -19,19 +19,18 @@ struct CommandLine {
   std::vector<std::string> warnings{};  // which flags have no effect
 };
 
-// Parses argv and sets the flags as gflags, but for -set and -sweep, whose values gflags cannot keep
-// apart. The verb is the program's own name (a link called `train`) or the
-// first argument that is not a flag. Flags are `-flag value`, `--flag=value`, `-switch`,
-// `-noswitch`; -flagfile reads more of them from a file. If a verb runs, the first flags are those
-// of the config file and of CREMA_FLAGS (tools/flags/flag_reader.h) that it takes; a later flag replaces
-// an earlier one, except for -set, which adds. Error for an unknown verb or flag (with the nearest
-// name), a flag of another verb, a value of the wrong type, too many arguments.
+// Parses argv. The verb is the program's own name (a link called `train`) or the first argument that
+// is not a flag. Flags are `-flag value`, `--flag=value`, `-switch`, `-noswitch`; -flagfile reads
+// more of them from a file. If a verb runs, the first flags are those of the config file and of
+// CREMA_FLAGS (tools/flags/flag_reader.h) that it takes; a later flag replaces an earlier one, except
+// for -set, which adds. Error for an unknown verb or flag (with the nearest name), a flag of another
+// verb, a value of the wrong type, too many arguments.
 CommandLine parse_command_line(int argc, const char* const* argv);
 
-// Sets the flags in `text`, which is what `place` says, "-with", as those of a command, and adds them
-// to `flags`. Error for a word that is no flag.
-void set_more_flags(const std::string& text, const std::string& place, const std::string& verb,
-                    FlagValues* flags);
+// Adds the flags in `text` to `flags`, as if they were on the command line. `place` begins the error
+// messages: "-with". Error for a word that is no flag.
+void add_flags(const std::string& text, const std::string& place, const std::string& verb,
+               FlagValues* flags);
 
 // The output of `crema` alone or `crema help`, and of `crema VERB -help` or `crema help VERB`.
 std::string list_of_verbs();

@@ -4,7 +4,8 @@
 //   int run_time(const VerbCall& call, const TimeFlags& flags) { ... flags.iterations ... }
 //
 // A flag that is not in the list is no member: code that reads it does not compile. Functions that
-// several verbs call take a smaller FlagsOf, which is made of any that has all of its flags.
+// several verbs call take a smaller FlagsOf, which is made of any that has all of its flags. A verb
+// that lacks some says so, with without().
 #pragma once
 
 #include <algorithm>
@@ -57,18 +58,25 @@ struct Flag;
 #include "tools/flags/flags.def"
 #undef FLAG
 
+template <typename Flags, typename... Parts>
+concept HasFlags = (std::derived_from<Flags, Parts> && ...);
+template <FlagName name, FlagName... list>
+constexpr bool is_among = (std::same_as<Flag<name>, Flag<list>> || ...);
+
 template <FlagName... names>
 class FlagsOf : public Flag<names>... {
  public:
   FlagsOf() = default;
   explicit FlagsOf(const FlagValues& given) { (Flag<names>::take(given), ...); }
-  template <typename Others>
-  requires(std::derived_from<Others, Flag<names>>&&...) FlagsOf(const Others& others)
-      : Flag<names>(others)... {}
+  template <HasFlags<Flag<names>...> Others>
+  FlagsOf(const Others& others) : Flag<names>(others)... {}
 
-  // Those that `others` has; the rest have their defaults.
-  template <typename Others>
-  static FlagsOf found_in(const Others& others) {
+  // Made of others that lack these flags and no more; the missing ones have their defaults.
+  template <FlagName... missing, typename Others>
+  static FlagsOf without(const Others& others) {
+    static_assert((is_among<missing, names...> && ...) &&
+                      ((HasFlags<Others, Flag<names>> != is_among<names, missing...>)&&...),
+                  "without() names the flags that the other list lacks, and no others");
     FlagsOf flags;
     (copy<Flag<names>>(others, &flags), ...);
     return flags;
@@ -80,7 +88,7 @@ class FlagsOf : public Flag<names>... {
  private:
   template <typename One, typename Others>
   static void copy(const Others& others, FlagsOf* flags) {
-    if constexpr (std::derived_from<Others, One>) static_cast<One&>(*flags) = others;
+    if constexpr (HasFlags<Others, One>) static_cast<One&>(*flags) = others;
   }
 };
 

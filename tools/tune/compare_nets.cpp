@@ -120,7 +120,8 @@ NetPass run_pass(ProgramLog& log, const CompareFlags& flags,
   const std::unique_ptr<Context> context = make_context(log, flags);
   const Precision precision = precision_of_flag(*context, flags.precision);
   log_device(log, flags, *context, precision);
-  NetInput input = read_model(log, ModelFlags::found_in(flags), phase_of_flag(flags.phase, TRAIN));
+  NetInput input =
+      read_model(log, ModelFlags::without<"recompute">(flags), phase_of_flag(flags.phase, TRAIN));
   input.options.precision = precision;
   WarningsOnly warnings(log);
   context->set_log(warnings);

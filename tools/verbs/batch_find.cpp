@@ -154,7 +154,7 @@ int run_batch_find(const VerbCall& call, const BatchFindFlags& flags) {
              precision_of_flag(*context, flags.precision, file.solver.precision()));
   WarningsOnly warnings(log);
   context->set_log(warnings);
-  BatchTrials trials(log, *context, BatchTrialFlags::found_in(flags), file);
+  BatchTrials trials(log, *context, BatchTrialFlags::without<"batch">(flags), file);
   trials.run(0, false);  // as it is: errors are those of the training
   context->set_log(silent_log());
 

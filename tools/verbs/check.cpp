@@ -68,7 +68,8 @@ void add_notes(const std::vector<Note>& notes, const std::string& path, Findings
 // memory it needs.
 std::string memory_line(ProgramLog& log, const CheckFlags& flags, Log& warnings,
                         const SolverFile& file, const NetSource& source) {
-  const std::unique_ptr<Context> context = context_of(log, DeviceFlags::found_in(flags), file);
+  const std::unique_ptr<Context> context =
+      context_of(log, DeviceFlags::without<"implementation", "deterministic", "off">(flags), file);
   context->set_log(warnings);
   const auto [kinds, batch] = memory_of_training(*context, flags.precision, file, source);
   check_snapshot_size(file, kinds.parameters + (file.solver.snapshot_diff() ? kinds.diffs : 0),

@@ -96,7 +96,7 @@ int run_classify(const VerbCall& call, const ClassifyFlags& flags) {
   };
   input.options.precision = precision;
   input.options.keep_blobs = !flags.blob.empty();
-  set_passes(PassFlags::found_in(flags), &input.options);
+  set_passes(PassFlags::without<"recompute">(flags), &input.options);
   Net net(*context, deployed.net, input.options);
   const Shape shape = net.input(blob).shape();
   require(shape.axes() == 4, input.options.where(layer), ": the input \"", blob, "\" is ",

@@ -21,7 +21,7 @@ int run_compare(const VerbCall& call, const CompareFlags& flags) {
             "computation: -model NET.prototxt -with \"-precision fp16\"");
     const NetPass first = run_pass(call.log, flags, {});
     FlagValues values = call.flags;
-    set_more_flags(flags.with, "-with", "compare", &values);
+    add_flags(flags.with, "-with", "compare", &values);
     print_differences(first, run_pass(call.log, CompareFlags(values), first.parameters),
                       flags.with);
     return 0;

@@ -33,7 +33,10 @@ int run_convert_annoset(const VerbCall& call, const ConvertAnnosetFlags& flags) 
   const std::string &root = call.arguments[0], &list = call.arguments[1],
                     &database = call.arguments[2];
   const ImagesetOptions options =
-      imageset_options(call, ImagesetFlags::found_in(flags), flags.backend);
+      imageset_options(call,
+                       ImagesetFlags::without<"split", "hdf5_rows", "hdf5_compress", "scale",
+                                              "scaled_decoding", "as_stored">(flags),
+                       flags.backend);
   if (flags.anno_type == "classification") {
     convert_annoset_of_classes(root, list, database, options, call.log);
     return 0;

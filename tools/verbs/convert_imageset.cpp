@@ -29,8 +29,9 @@ ImagesetOptions options_of(const VerbCall& call, const ConvertImagesetFlags& fla
   for (size_t i = 3; i < given.size(); ++i)
     require(call.given.count(settings[i - 3]) == 0, "-", settings[i - 3], " and the argument \"",
             given[i], "\" set the same value; keep one of them");
-  ImagesetOptions options = imageset_options(call, ImagesetFlags::found_in(flags),
-                                             given.size() > 4 ? given[4] : flags.backend);
+  ImagesetOptions options =
+      imageset_options(call, ImagesetFlags::without<"min_dim", "max_dim">(flags),
+                       given.size() > 4 ? given[4] : flags.backend);
   if (given.size() > 3)
     options.shuffle = number_of_word(given[3], "0 or 1: whether to shuffle") > 0;
   if (given.size() > 5) options.resize_height = number_of_word(given[5], "a height in pixels");

@@ -11,7 +11,7 @@ using ConvertMnistSiameseDataFlags =
 int run_convert_mnist_siamese_data(const VerbCall& call,
                                    const ConvertMnistSiameseDataFlags& flags) {
   convert_mnist_pairs(call.arguments[0], call.arguments[1], call.arguments[2],
-                      convert_options(call, ConvertFlags::found_in(flags),
+                      convert_options(call, ConvertFlags::without<"split", "seed">(flags),
                                       flags.backend_given ? flags.backend : "leveldb"),
                       call.log);
   return 0;

@@ -73,7 +73,9 @@ int run_convert_weights(const VerbCall& call, const ConvertWeightsFlags& flags) 
   NetInput input = read_net(call.log, flags, phase_of_flag(flags.phase, TEST));
   const std::string map = names_file(flags, input.options.folder);
   const std::unique_ptr<TensorFile> file = open_tensor_file(flags.from);
-  const DeployedNet deployed = deploy_model(call.log, DeployFlags::found_in(flags), input, 1);
+  const DeployedNet deployed = deploy_model(
+      call.log, DeployFlags::without<"weights", "labels", "resize", "mean", "scale", "rgb">(flags),
+      input, 1);
   NetOptions options = input.options;
   options.where = [&](int i) { return input.options.where(deployed.origins[i]); };
   Net net(*context, deployed.net, options);

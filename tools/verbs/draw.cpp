@@ -13,7 +13,7 @@ namespace {
 using DrawFlags = FlagsOf<"output", "phase", "level", "stage", "assume", "batch", "off", "set">;
 
 int run_draw(const VerbCall& call, const DrawFlags& flags) {
-  ModelFlags net = ModelFlags::found_in(flags);
+  ModelFlags net = ModelFlags::without<"model", "recompute">(flags);
   net.model = call.arguments[0];
   const NetInput input = read_model(call.log, net, phase_of_flag(flags.phase, TRAIN));
   const std::string svg = net_svg(input, net.model, call.log);

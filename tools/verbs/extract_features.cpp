@@ -104,11 +104,11 @@ void put_samples(Net& net, const Feature& feature, Log& log) {
 
 int run_extract_features(const VerbCall& call, const ExtractFeaturesFlags& flags) {
   const std::vector<std::string>& words = call.arguments;
-  ModelFlags model = ModelFlags::found_in(flags);
+  ModelFlags model = ModelFlags::without<"model", "set", "off", "recompute">(flags);
   model.model = words[1];
-  WeightFlags weights = WeightFlags::found_in(flags);
+  WeightFlags weights = WeightFlags::without<"weights">(flags);
   weights.weights = words[0];
-  DeviceFlags device = DeviceFlags::found_in(flags);
+  DeviceFlags device = DeviceFlags::without<"off">(flags);
   const int batches = number_in(words[4], "number of batches", 1);
   // Caffe of 2014 wrote LevelDBs and took no kind.
   const bool has_kind = words.size() > 5 && words[5] != "CPU" && words[5] != "GPU";

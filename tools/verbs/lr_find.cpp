@@ -151,7 +151,7 @@ int run_lr_find(const VerbCall& call, const LrFindFlags& flags) {
   options.weights_mode = weights_mode_of_flag(flags.weights_mode);
   options.level = flags.level;
   options.stages = split(flags.stage, ',');
-  set_passes(PassFlags::found_in(flags), &options.net);
+  set_passes(PassFlags::without<"recompute">(flags), &options.net);
   options.net.precision = precision_of_flag(*context, flags.precision, file.solver.precision());
   options.capture = switches_of_flag(flags.off).capture;
   log_device(log, flags, *context, options.net.precision);

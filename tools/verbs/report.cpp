@@ -60,11 +60,14 @@ void report_one(const VerbCall& call, const ReportFlags& flags, const FoundRuns&
                 const std::vector<Run>& runs) {
   Report report;
   report.title = file.name;
-  const std::unique_ptr<Context> context = make_context(call.log, DeviceFlags::found_in(flags));
+  const std::unique_ptr<Context> context = make_context(
+      call.log,
+      DeviceFlags::without<"implementation", "gpu_memory", "tune", "deterministic", "off">(flags));
   std::unique_ptr<Net> net;
   std::optional<Trained> trained;
   if (!flags.model.empty()) {
-    NetInput input = read_model(call.log, ModelFlags::found_in(flags), TEST);
+    NetInput input = read_model(
+        call.log, ModelFlags::without<"set", "assume", "batch", "off", "recompute">(flags), TEST);
     input.options.keep_blobs = true;
     context->set_log(silent_log());
     net = std::make_unique<Net>(*context, input.net, input.options);

@@ -98,7 +98,7 @@ NetInput training_net(ProgramLog& log, const ScaleFlags& flags, const SolverFile
   SourceReplacer replacer(log, flags.assume, flags.batch);
   replacer.replace(input.net, input.options.where);
   replacer.finish();
-  set_passes(PassFlags::found_in(flags), &input.options);
+  set_passes(PassFlags::without<"recompute">(flags), &input.options);
   if (file.settings) file.settings->require_used();
   return input;
 }

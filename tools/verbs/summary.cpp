@@ -101,7 +101,8 @@ void print_peak(const MemoryPeak& peak) {
 }
 
 int print_memory(const VerbCall& call, const SummaryFlags& flags, NetInput& input) {
-  const std::unique_ptr<Context> context = make_context(call.log, DeviceFlags::found_in(flags));
+  const std::unique_ptr<Context> context =
+      make_context(call.log, DeviceFlags::without<"implementation", "deterministic">(flags));
   context->set_log(silent_log());
   input.options.precision = precision_of_flag(*context, flags.precision);
   Net net(*context, input.net, input.options);

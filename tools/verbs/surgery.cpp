@@ -64,7 +64,8 @@ int run_surgery(const VerbCall& call, const SurgeryFlags& flags) {
   check_surgery_flags(flags);
   const std::unique_ptr<Context> context = make_context(call.log, {});
   const NetInput input = read_net(call.log, flags, phase_of_flag(flags.phase, TEST));
-  DeployedNet deployed = deploy_model(call.log, DeployFlags::found_in(flags), input, flags.batch);
+  DeployedNet deployed = deploy_model(
+      call.log, DeployFlags::without<"labels", "mean", "scale", "rgb">(flags), input, flags.batch);
   NetOptions options = input.options;
   options.where = [&](int i) { return input.options.where(deployed.origins[i]); };
   Net given(*context, deployed.net, options);

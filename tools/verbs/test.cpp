@@ -270,8 +270,8 @@ int test(const VerbCall& call, const TestFlags& flags, World* world) {
   log_device(call.log, flags, *context, precision);
   if (world) world->connect(*context);
   std::optional<RankPause> pause(*context);  // reading and tuning take what they take
-  NetInput input =
-      read_model(call.log, ModelFlags::found_in(flags), phase_of_flag(flags.phase, TEST));
+  NetInput input = read_model(call.log, ModelFlags::without<"recompute">(flags),
+                              phase_of_flag(flags.phase, TEST));
   require(!world || input.options.state.phase() == TEST,
           "-phase TRAIN: each rank would have different data; several ranks can test in phase TEST "
           "only");
@@ -313,7 +313,7 @@ int run_test(const VerbCall& call, const TestFlags& flags) {
     const std::vector<int> gpus = gpus_of_ranks(call.log, flags.gpu, SolverFile());
     return gpus.empty() ? test(call, flags, nullptr) : start_ranks(gpus, call.words);
   }
-  const RankFlags ranks = RankFlags::found_in(flags);
+  const RankFlags ranks = RankFlags::without<"batch_mode">(flags);
   const std::unique_ptr<World> world = meet_ranks(call.log, ranks, *launch);
   return run_on_rank(call.log, ranks, *world, [&] {
     TestFlags of_rank = flags;
