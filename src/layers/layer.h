@@ -11,6 +11,7 @@
 
 #include "base/registry.h"
 #include "device/context.h"
+#include "layers/layer_facts.h"
 #include "layers/layer_hooks.h"
 
 namespace google::protobuf {
@@ -119,6 +120,7 @@ class Layer : public LayerHooks {
 struct LayerMaker {
   std::unique_ptr<Layer> (*make)();
   const char* file;  // its source file: the opening comment is the documentation
+  LayerFacts facts;  // those that the class declares
 };
 struct LayerTag {};
 using LayerRegistry = Registry<LayerTag, LayerMaker>;
@@ -140,7 +142,7 @@ std::unique_ptr<Layer> make_layer(const LayerParameter& message, bool training,
   [[maybe_unused]] static const bool registered_##Type = crema::LayerRegistry::add(            \
       #Type,                                                                                   \
       {[]() -> std::unique_ptr<crema::Layer> { return std::make_unique<Class>(__VA_ARGS__); }, \
-       __FILE__})
+       __FILE__, crema::declared_facts<Class>()})
 
 // The same for fused types, whose names are not identifiers: inside the anonymous namespace,
 // REGISTER_FUSED(ConvolutionLayer, "Convolution+ReLU", ...).
@@ -149,7 +151,7 @@ std::unique_ptr<Layer> make_layer(const LayerParameter& message, bool training,
     for (const char* type : {__VA_ARGS__})                                                    \
       crema::LayerRegistry::add(                                                              \
           type, {[]() -> std::unique_ptr<crema::Layer> { return std::make_unique<Class>(); }, \
-                 __FILE__});                                                                  \
+                 __FILE__, crema::declared_facts<Class>()});                                  \
     return true;                                                                              \
   }()
 

@@ -16,6 +16,11 @@ namespace crema {
 namespace {
 
 class DummyDataLayer : public Layer, public DataSource, public DividedBatch {
+ public:
+  static constexpr LayerFacts facts = {.kind = LayerKind::source,
+                                       .content = SourceContent::generated};
+
+ private:
   const DummyDataParameter& p() const { return params<DummyDataParameter>(); }
   Arity bottoms() const override { return {0, 0}; }
   Arity tops() const override { return {1, -1}; }

@@ -33,6 +33,9 @@ namespace {
 
 class Hdf5DataLayer : public LoaderLayer {
  public:
+  static constexpr LayerFacts facts = {.kind = LayerKind::source,
+                                       .content = SourceContent::numbers};
+
   Arity tops() const override { return {1, -1}; }
 
   void setup(Context& context, const std::vector<Shape>&) override {

@@ -31,6 +31,8 @@ constexpr const char* kNames[] = {"data", "label"};
 
 class Hdf5OutputLayer : public Layer {
  public:
+  static constexpr LayerFacts facts = {.kind = LayerKind::sink};
+
   ~Hdf5OutputLayer() override {
     try {
       write_file();

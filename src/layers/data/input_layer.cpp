@@ -9,6 +9,10 @@ namespace crema {
 namespace {
 
 class InputLayer : public Layer {
+ public:
+  static constexpr LayerFacts facts = {.kind = LayerKind::source, .content = SourceContent::given};
+
+ private:
   Arity bottoms() const override { return {0, 0}; }
   Arity tops() const override { return {1, -1}; }
   LayerTraits traits() const override {

@@ -11,6 +11,9 @@ namespace crema {
 
 class LabelImageLayer : public LoaderLayer {
  public:
+  static constexpr LayerFacts facts = {.kind = LayerKind::source,
+                                       .content = SourceContent::image_pairs};
+
   int64_t records() const override { return images_->size(); }
 
  protected:

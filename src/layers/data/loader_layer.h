@@ -14,6 +14,8 @@ namespace crema {
 
 class LoaderLayer : public Layer, public DataSource {
  public:
+  static constexpr LayerFacts facts = {.kind = LayerKind::source, .content = SourceContent::images};
+
   Arity bottoms() const override { return {0, 0}; }
   Arity tops() const override { return {1, 2}; }
   DataSource* source() override { return this; }

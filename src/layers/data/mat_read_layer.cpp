@@ -26,6 +26,9 @@ namespace {
 
 class MatReadLayer : public LoaderLayer {
  public:
+  static constexpr LayerFacts facts = {.kind = LayerKind::source,
+                                       .content = SourceContent::numbers};
+
   Arity tops() const override { return {1, -1}; }
 
   void setup(Context& context, const std::vector<Shape>&) override {

@@ -34,6 +34,8 @@ constexpr int kMatAxes = 4;
 
 class MatWriteLayer : public Layer {
  public:
+  static constexpr LayerFacts facts = {.kind = LayerKind::sink};
+
   Arity bottoms() const override { return {1, -1}; }
   Arity tops() const override { return {0, 0}; }
   bool differentiable(int) const override { return false; }

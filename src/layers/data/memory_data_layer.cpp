@@ -18,6 +18,10 @@ namespace crema {
 namespace {
 
 class MemoryDataLayer : public LoaderLayer, public MemoryData {
+ public:
+  static constexpr LayerFacts facts = {.kind = LayerKind::source, .content = SourceContent::given};
+
+ private:
   const MemoryDataParameter& p() const { return params<MemoryDataParameter>(); }
   Shape shape() const {
     if (p().dim_size() > 0) return Shape(std::vector<int64_t>(p().dim().begin(), p().dim().end()));

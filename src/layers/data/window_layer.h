@@ -12,6 +12,9 @@ namespace crema {
 
 class WindowLayer : public LoaderLayer {
  public:
+  static constexpr LayerFacts facts = {.kind = LayerKind::source,
+                                       .content = SourceContent::regions};
+
   // Randomly sampled windows have no epoch.
   int64_t records() const override { return in_order_ ? windows_->size() : 0; }
 

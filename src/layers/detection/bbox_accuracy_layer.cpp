@@ -18,6 +18,10 @@ namespace {
 constexpr float kTheObjectItself = 0.975f;
 
 class BboxAccuracyLayer : public Layer {
+ public:
+  static constexpr LayerFacts facts = {.kind = LayerKind::metric};
+
+ private:
   const BBoxRegParameter& p() const { return params<BBoxRegParameter>(); }
   Arity bottoms() const override { return {3, 3}; }
   Arity tops() const override { return {1, 2}; }

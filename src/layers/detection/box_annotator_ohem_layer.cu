@@ -61,6 +61,10 @@ struct HardWeights {
 };
 
 class BoxAnnotatorOhemLayer : public Layer {
+ public:
+  static constexpr LayerFacts facts = {.kind = LayerKind::detection, .in_use = InUse::left_out};
+
+ private:
   const BoxAnnotatorOHEMParameter& p() const { return params<BoxAnnotatorOHEMParameter>(); }
   Arity bottoms() const override { return {4, 4}; }
   Arity tops() const override { return {2, 2}; }

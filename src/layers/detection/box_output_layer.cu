@@ -67,6 +67,10 @@ struct DecodePositions {
 };
 
 class BoxOutputLayer : public Layer {
+ public:
+  static constexpr LayerFacts facts = {.kind = LayerKind::detection};
+
+ private:
   const BoxOutputParameter& p() const { return params<BoxOutputParameter>(); }
   Arity bottoms() const override { return {1, -1}; }
   Arity tops() const override { return {1, 2}; }

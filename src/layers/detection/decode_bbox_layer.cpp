@@ -21,6 +21,10 @@ constexpr int kNumbers = 8, kRegion = 5;
 constexpr float kOwnOverlap = 0.95f;
 
 class DecodeBboxLayer : public Layer {
+ public:
+  static constexpr LayerFacts facts = {.kind = LayerKind::detection};
+
+ private:
   Arity bottoms() const override { return {2, 3}; }
   bool differentiable(int) const override { return false; }
   LayerTraits traits() const override {

@@ -71,6 +71,10 @@ struct FieldShares {
 };
 
 class DetectionAccuracyLayer : public Layer {
+ public:
+  static constexpr LayerFacts facts = {.kind = LayerKind::metric};
+
+ private:
   const DetectionAccuracyParameter& p() const { return params<DetectionAccuracyParameter>(); }
   Arity bottoms() const override { return {2, 2}; }
   Arity tops() const override { return {1, 2}; }

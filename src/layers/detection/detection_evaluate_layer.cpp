@@ -48,6 +48,10 @@ Box in_pixels(const Box& box, float height, float width, const ResizeParameter* 
 }
 
 class DetectionEvaluateLayer : public Layer {
+ public:
+  static constexpr LayerFacts facts = {.kind = LayerKind::metric};
+
+ private:
   const DetectionEvaluateParameter& p() const { return params<DetectionEvaluateParameter>(); }
   Arity bottoms() const override { return {2, 2}; }
   bool differentiable(int) const override { return false; }

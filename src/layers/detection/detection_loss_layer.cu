@@ -128,6 +128,10 @@ struct FieldLossGradient {
 };
 
 class DetectionLossLayer : public Layer {
+ public:
+  static constexpr LayerFacts facts = {.kind = LayerKind::loss};
+
+ private:
   const DetectionLossParameter& p() const { return params<DetectionLossParameter>(); }
   Arity bottoms() const override { return {2, 2}; }
   bool is_loss() const override { return true; }

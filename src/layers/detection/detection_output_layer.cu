@@ -61,6 +61,10 @@ struct InFloat {
 };
 
 class DetectionOutputLayer : public Layer {
+ public:
+  static constexpr LayerFacts facts = {.kind = LayerKind::detection};
+
+ private:
   const DetectionOutputParameter& p() const { return params<DetectionOutputParameter>(); }
   Arity bottoms() const override { return {3, 4}; }
   bool differentiable(int) const override { return false; }

@@ -26,6 +26,10 @@ namespace {
 constexpr float kMinScore = 0.005f;
 
 class EvalDetectionLayer : public Layer {
+ public:
+  static constexpr LayerFacts facts = {.kind = LayerKind::metric};
+
+ private:
   const EvalDetectionParameter& p() const { return params<EvalDetectionParameter>(); }
   Arity bottoms() const override { return {2, 3}; }
   bool differentiable(int) const override { return false; }

@@ -106,6 +106,8 @@ void to_device(Context& context, const std::vector<int32_t>& values, const Tenso
 
 class MultiBoxLossLayer : public Layer {
  public:
+  static constexpr LayerFacts facts = {.kind = LayerKind::loss};
+
   explicit MultiBoxLossLayer(bool focal = false) : focal_(focal) {}
 
  private:

@@ -59,6 +59,8 @@ struct PriorBody {
 
 class PriorBoxLayer : public Layer {
  public:
+  static constexpr LayerFacts facts = {.kind = LayerKind::detection};
+
   explicit PriorBoxLayer(bool clustered = false) : clustered_(clustered) {}
 
  private:

@@ -63,6 +63,10 @@ struct AnchorBoxes {
 };
 
 class ProposalLayer : public Layer {
+ public:
+  static constexpr LayerFacts facts = {.kind = LayerKind::detection};
+
+ private:
   const ProposalParameter& p() const { return params<ProposalParameter>(); }
   Arity bottoms() const override { return {3, 3}; }
   Arity tops() const override { return {1, 2}; }

@@ -40,6 +40,10 @@ struct Object {
 };
 
 class ProposalTargetLayer : public Layer {
+ public:
+  static constexpr LayerFacts facts = {.kind = LayerKind::detection, .in_use = InUse::bypassed};
+
+ private:
   const ProposalTargetParameter& p() const { return params<ProposalTargetParameter>(); }
   bool class_aware() const { return params<BBoxRegParameter>().cls_aware(); }
   int64_t numbers() const { return class_aware() ? 4 * p().cls_num() : 8; }

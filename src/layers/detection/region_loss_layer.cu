@@ -119,6 +119,10 @@ struct ShareOf {
 };
 
 class RegionLossLayer : public Layer {
+ public:
+  static constexpr LayerFacts facts = {.kind = LayerKind::loss};
+
+ private:
   const RegionLossParameter& p() const { return params<RegionLossParameter>(); }
   int64_t boxes() const { return p().num(); }
   Arity bottoms() const override { return {2, 2}; }

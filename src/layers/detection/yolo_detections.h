@@ -54,6 +54,8 @@ class YoloDetector {
 // derived layer sets detector_.
 class YoloOutputLayer : public Layer {
  public:
+  static constexpr LayerFacts facts = {.kind = LayerKind::detection};
+
   bool differentiable(int) const override { return false; }
   LayerTraits traits() const override {
     return {.dynamic = true, .reads = {false, false}, .works_on_host = true};

@@ -102,6 +102,10 @@ struct DeltaGradient {
 };
 
 class Yolov3Layer : public Layer {
+ public:
+  static constexpr LayerFacts facts = {.kind = LayerKind::loss};
+
+ private:
   const Yolov3Parameter& p() const { return params<Yolov3Parameter>(); }
   int64_t boxes() const { return p().num(); }
   int64_t values() const { return 5 + p().num_class(); }

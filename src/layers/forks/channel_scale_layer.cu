@@ -52,6 +52,11 @@ struct ChannelScaleTerm {
 };
 
 class ChannelScaleLayer : public Layer {
+ public:
+  static constexpr LayerFacts facts = {
+      .kind = LayerKind::affine, .along_channels = true, .keeps_channels = true};
+
+ private:
   const ChannelScaleParameter& p() const { return params<ChannelScaleParameter>(); }
   Arity bottoms() const override { return {2, 2}; }
   LayerTraits traits() const override { return {.reads = {true, false}}; }

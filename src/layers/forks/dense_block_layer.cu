@@ -49,6 +49,10 @@ struct DenseStep {
 constexpr int kMaxSteps = 1000;  // five or ten parameters each
 
 class DenseBlockLayer : public Layer {
+ public:
+  static constexpr LayerFacts facts = {.kind = LayerKind::convolution, .learned = 3};
+
+ private:
   const DenseBlockParameter& p() const { return params<DenseBlockParameter>(); }
   int steps() const { return p().numtransition(); }
   int factor() const { return (p().use_bc() ? 10 : 5) * steps(); }

@@ -34,6 +34,11 @@ struct GrnBody {
 };
 
 class GrnLayer : public Layer {
+ public:
+  static constexpr LayerFacts facts = {
+      .kind = LayerKind::norm, .along_channels = true, .keeps_channels = true};
+
+ private:
   float bias() const { return params<GRNParameter>().bias(); }
   LayerTraits traits() const override { return {.reads = {true, false}}; }
 

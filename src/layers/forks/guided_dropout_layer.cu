@@ -74,6 +74,10 @@ struct TimesFactor {
 };
 
 class GuidedDropoutLayer : public Layer {
+ public:
+  static constexpr LayerFacts facts = {.kind = LayerKind::dropout, .keeps_channels = true};
+
+ private:
   const GuidedDropoutParameter& p() const { return params<GuidedDropoutParameter>(); }
   bool stochastic() const { return p().type() == "stochastic"; }
 

@@ -38,6 +38,10 @@ struct Right {
 };
 
 class LabelsequenceAccuracyLayer : public Layer {
+ public:
+  static constexpr LayerFacts facts = {.kind = LayerKind::metric};
+
+ private:
   Arity bottoms() const override { return {2, 2}; }
   bool differentiable(int) const override { return false; }
   LayerTraits traits() const override { return {.reads = {false, false}}; }

@@ -17,6 +17,10 @@ namespace crema {
 namespace {
 
 class MergeCropLayer : public Layer {
+ public:
+  static constexpr LayerFacts facts = {.kind = LayerKind::join};
+
+ private:
   const MergeCropParameter& p() const { return params<MergeCropParameter>(); }
   bool stacks() const { return p().operation() == MergeCropParameter::STACK; }
   bool flows(int bottom) const { return p().forward_size() <= bottom || p().forward(bottom); }

@@ -36,6 +36,10 @@ std::vector<float> numbers_of(const std::string& text, const std::string& where,
 }
 
 class MultiStageMeanfieldLayer : public Layer {
+ public:
+  static constexpr LayerFacts facts = {.keeps_channels = true, .learned = 3};
+
+ private:
   using Param = MultiStageMeanfieldParameter;
   const Param& p() const { return params<Param>(); }
   Arity bottoms() const override { return {3, 3}; }

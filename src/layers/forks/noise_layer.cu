@@ -30,6 +30,10 @@ struct AddNoise {
 };
 
 class NoiseLayer : public PointwiseLayer {
+ public:
+  static constexpr LayerFacts facts = {.kind = LayerKind::dropout, .elementwise = true};
+
+ private:
   // Random numbers are those of the samples of axis 0.
   bool independent_along(int, int axis, const std::vector<Shape>&) const override {
     return axis == 0;

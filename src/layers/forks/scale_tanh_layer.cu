@@ -41,6 +41,11 @@ struct SteepTanhGradient {
 };
 
 class ScaleTanhLayer : public PointwiseLayer {
+ public:
+  static constexpr LayerFacts facts = {
+      .kind = LayerKind::activation, .elementwise = true, .least = -1, .most = 1};
+
+ private:
   const ScaleTanHParameter& p() const { return params<ScaleTanHParameter>(); }
   LayerTraits traits() const override {
     LayerTraits traits = PointwiseLayer::traits();

@@ -17,6 +17,10 @@ namespace crema {
 namespace {
 
 class SeluDropoutLayer : public Layer {
+ public:
+  static constexpr LayerFacts facts = {.kind = LayerKind::dropout, .elementwise = true};
+
+ private:
   const SeLuDropoutParameter& p() const { return params<SeLuDropoutParameter>(); }
   LayerTraits traits() const override {
     return {.is_view = !training(),

@@ -51,6 +51,10 @@ struct LargestShare {
 };
 
 class AccuracyLayer : public Layer {
+ public:
+  static constexpr LayerFacts facts = {.kind = LayerKind::metric, .labels = LabelKind::scored};
+
+ private:
   const AccuracyParameter& p() const { return params<AccuracyParameter>(); }
   Arity bottoms() const override { return {2, 2}; }
   Arity tops() const override { return {1, 2}; }

@@ -86,6 +86,10 @@ void largest_of_lists(const ArgMaxBody<T>& body, int64_t outer_count) {
 }
 
 class ArgMaxLayer : public Layer {
+ public:
+  static constexpr LayerFacts facts = {.kind = LayerKind::reduction};
+
+ private:
   const ArgMaxParameter& p() const { return params<ArgMaxParameter>(); }
   LayerTraits traits() const override { return {.reads = {false, false}}; }
   bool differentiable(int) const override { return false; }

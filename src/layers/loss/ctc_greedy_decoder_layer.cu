@@ -94,6 +94,10 @@ struct RightShare {
 };
 
 class CtcGreedyDecoderLayer : public Layer {
+ public:
+  static constexpr LayerFacts facts = {.kind = LayerKind::reduction};
+
+ private:
   const CTCDecoderParameter& p() const { return params<CTCDecoderParameter>(); }
   Arity bottoms() const override { return {1, 2}; }
   bool differentiable(int) const override { return false; }

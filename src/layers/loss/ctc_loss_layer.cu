@@ -92,6 +92,10 @@ struct CostOf {
 };
 
 class CtcLossLayer : public Layer {
+ public:
+  static constexpr LayerFacts facts = {.kind = LayerKind::loss};
+
+ private:
   bool independent_along(int bottom, int axis, const std::vector<Shape>&) const override {
     return bottom > 0 || axis == 1;
   }

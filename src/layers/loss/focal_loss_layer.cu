@@ -49,6 +49,9 @@ struct Focal {
 
 class FocalLossLayer : public LabelledSoftmaxLoss<FocalLossLayer> {
  public:
+  static constexpr LayerFacts facts = {
+      .kind = LayerKind::loss, .labels = LabelKind::scored, .activation = "Softmax"};
+
   void setup(Context&, const std::vector<Shape>& bottoms) override {
     axis_ = bottoms[0].canonical_axis(params<SoftmaxParameter>().axis());
     require(p().type() == FocalLossParameter::ORIGIN, "focal_loss_param.type is ",

@@ -57,6 +57,9 @@ struct RowsOf {
 
 class InfogainLossLayer : public LabelledSoftmaxLoss<InfogainLossLayer> {
  public:
+  static constexpr LayerFacts facts = {
+      .kind = LayerKind::loss, .labels = LabelKind::scored, .activation = "Softmax"};
+
   Arity bottoms() const override { return {2, 3}; }
 
   void setup(Context&, const std::vector<Shape>& bottoms) override {

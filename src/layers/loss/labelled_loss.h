@@ -36,6 +36,8 @@ struct LabelRange {
 // Also the base of losses that are no TermLoss: their forward() calls check_values().
 class LabelledLossLayer : public LossLayer {
  public:
+  static constexpr LayerFacts facts = {.kind = LayerKind::loss, .labels = LabelKind::scored};
+
   virtual Inference shapes(const std::vector<Shape>& bottoms) const = 0;
   // x: the shape of bottom 0.
   virtual LabelRange range(const Shape& x) const { return {x.count(1)}; }

@@ -52,6 +52,8 @@ LossInput loss_input(const Pass& pass, size_t of = 0) {
 
 class LossLayer : public Layer {
  public:
+  static constexpr LayerFacts facts = {.kind = LayerKind::loss};
+
   static constexpr bool kPair = false;  // see pair_loss.h
   Arity bottoms() const override { return {2, 2}; }
   bool is_loss() const override { return true; }

@@ -43,6 +43,10 @@ struct RightShares {
 };
 
 class MultiLabelAccuracyLayer : public Layer {
+ public:
+  static constexpr LayerFacts facts = {.kind = LayerKind::metric, .labels = LabelKind::answers};
+
+ private:
   Arity bottoms() const override { return {2, 2}; }
   bool differentiable(int) const override { return false; }
   LayerTraits traits() const override { return {.reads = {false, false}}; }

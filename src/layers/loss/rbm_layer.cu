@@ -135,12 +135,15 @@ struct UnitRows {
 };
 
 class RBMLayer : public Layer {
+ public:
+  static constexpr LayerFacts facts = {.kind = LayerKind::loss, .learned = 3};
+
+ private:
   const RBMParameter& p() const { return params<RBMParameter>(); }
   bool binary_visible() const { return p().visible() == RBMParameter::BINARY; }
   bool binary_hidden() const { return p().hidden() == RBMParameter::BINARY; }
   bool draws_hidden() const { return training() && p().sampling() != RBMParameter::NONE; }
   bool draws_visible() const { return training() && p().sampling() == RBMParameter::ALL; }
-
   Arity tops() const override { return {1, 2}; }
   bool is_loss() const override { return true; }
   LayerTraits traits() const override { return {.reads = {true, false}}; }
@@ -269,8 +272,7 @@ class RBMLayer : public Layer {
 
   void backward(Context& context, const Backward& pass) const override {
     if (!pass.top_diff[0]) return clear_gradients(context, pass);  // loss_weight: 0
-    const Tensor& x = pass.bottom[0];
-    const int64_t batch = x.shape()[0];
+    const int64_t batch = pass.bottom[0].shape()[0];
     const UnitRows model = chains_ > 0 ? run_chains(context, pass) : reconstruct(context, pass);
     // Each rank's gradients are weighted with its share of the samples, not of the chains.
     const double ranks = pass.share.all > 0 ? static_cast<double>(pass.share.all) /
@@ -278,7 +280,7 @@ class RBMLayer : public Layer {
                                             : 1;
     const double data_share = 1 / static_cast<double>(batch),
                  model_share = chains_ > 0 ? ranks / static_cast<double>(chains_) : data_share;
-    add_statistics(context, pass, {batch, x, pass.saved[0]}, -data_share, true);
+    add_statistics(context, pass, {batch, pass.bottom[0], pass.saved[0]}, -data_share, true);
     if (model.rows > 0) add_statistics(context, pass, model, model_share, false);
   }
 
@@ -313,8 +315,8 @@ class RBMLayer : public Layer {
     const BatchShare& samples = pass.share;
     const bool shared = samples.all > 0;
     const int64_t begin = shared ? chains_ * samples.first / samples.all : 0,
-                  end = shared ? chains_ * (samples.first + samples.count) / samples.all : chains_;
-    const int64_t rows = end - begin;
+                  end = shared ? chains_ * (samples.first + samples.count) / samples.all : chains_,
+                  rows = end - begin;
     const BatchShare part{begin, rows, chains_};
     const Tensor v = part_at(pass, kVisible, rows, dtype), h = part_at(pass, kMeans, rows, dtype),
                  drawn = part_at(pass, kDrawn, rows, dtype);
@@ -334,8 +336,7 @@ class RBMLayer : public Layer {
     return {rows, v, h};
   }
 
-  // Adds what these rows expect, times share and the loss weight, to the gradients. `first`: or
-  // overwrites these.
+  // Adds what these rows expect, times share and loss weight, to the gradients; `first` sets them.
   void add_statistics(Context& context, const Backward& pass, const UnitRows& units, double share,
                       bool first) const {
     const auto adds = [&](size_t k) { return !first || pass.accumulate[k]; };
@@ -376,9 +377,8 @@ class RBMLayer : public Layer {
     if (x.device() != Device::cpu || !binary_visible()) return;
     on(x, [&]<typename T>() {
       const T* const values = x.data<T>();
-      for (int64_t i = 0; i < x.count(); ++i) {
+      for (int64_t i = 0; i < x.count(); ++i)
         if (!is_probability(values[i])) fail_for_value(i, static_cast<double>(values[i]), "");
-      }
     });
   }
   void check(Context& context, const Forward& pass) const override {

@@ -133,6 +133,10 @@ struct Shares {
 };
 
 class SegAccuracyLayer : public Layer {
+ public:
+  static constexpr LayerFacts facts = {.kind = LayerKind::metric, .labels = LabelKind::classes};
+
+ private:
   const SegAccuracyParameter& p() const { return params<SegAccuracyParameter>(); }
   Arity bottoms() const override { return {2, 2}; }
   bool differentiable(int) const override { return false; }

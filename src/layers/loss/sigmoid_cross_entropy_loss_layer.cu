@@ -47,6 +47,9 @@ struct Probability {
 
 class SigmoidCrossEntropyLossLayer : public RangedLoss<SigmoidCrossEntropyLossLayer> {
  public:
+  static constexpr LayerFacts facts = {
+      .kind = LayerKind::loss, .labels = LabelKind::answers, .activation = "Sigmoid"};
+
   enum class Kind { plain, weighted, signs };
   explicit SigmoidCrossEntropyLossLayer(Kind kind = Kind::plain) : kind_(kind) {}
   Arity bottoms() const override { return kind_ == Kind::weighted ? Arity{3, 3} : Arity{2, 2}; }

@@ -72,6 +72,9 @@ struct ScoreGradient {
 
 class SoftmaxCrossEntropyLossLayer : public Layer {
  public:
+  static constexpr LayerFacts facts = {
+      .kind = LayerKind::loss, .labels = LabelKind::answers, .activation = "Softmax"};
+
   explicit SoftmaxCrossEntropyLossLayer(bool by_values = false) : by_values_(by_values) {}
 
  private:

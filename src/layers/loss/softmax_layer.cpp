@@ -11,6 +11,14 @@ namespace crema {
 namespace {
 
 class SoftmaxLayer : public Layer {
+ public:
+  static constexpr LayerFacts facts = {.kind = LayerKind::activation,
+                                       .along_channels = true,
+                                       .keeps_channels = true,
+                                       .least = 0,
+                                       .most = 1};
+
+ private:
   bool independent_along(int, int axis, const std::vector<Shape>&) const override {
     return axis != axis_;
   }

@@ -41,6 +41,9 @@ namespace {
 
 class SoftmaxWithLossLayer : public Layer {
  public:
+  static constexpr LayerFacts facts = {
+      .kind = LayerKind::loss, .labels = LabelKind::scored, .activation = "Softmax"};
+
   explicit SoftmaxWithLossLayer(bool weighted = false) : weighted_(weighted) {}
 
  private:

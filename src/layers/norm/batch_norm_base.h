@@ -10,6 +10,9 @@ namespace crema {
 
 class BatchNormBase : public Layer {
  public:
+  static constexpr LayerFacts facts = {
+      .kind = LayerKind::norm, .along_channels = true, .keeps_channels = true, .centres = true};
+
   Arity bottoms() const override { return fuses("Sum") ? Arity{2, 2} : Arity{1, 1}; }
   LayerTraits traits() const override {
     return {.in_place = true,

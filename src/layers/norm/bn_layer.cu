@@ -39,6 +39,14 @@ struct BnVariance {
 };
 
 class BnLayer : public BatchNormBase {
+ public:
+  static constexpr LayerFacts facts = {.kind = LayerKind::norm,
+                                       .along_channels = true,
+                                       .keeps_channels = true,
+                                       .centres = true,
+                                       .learned = 2};
+
+ private:
   const BNParameter& p() const { return params<BNParameter>(); }
   bool of_segnet() const {
     return p().has_bn_mode() || p().has_scale_filler() || p().has_shift_filler() ||

@@ -14,6 +14,10 @@ namespace crema {
 namespace {
 
 class LrnLayer : public Layer {
+ public:
+  static constexpr LayerFacts facts = {.kind = LayerKind::norm, .keeps_channels = true};
+
+ private:
   LayerTraits traits() const override {
     return {
         .order_rule = OrderRule::any_in_32_bits, .half_rule = half_rule(), .reads = {true, false}};

@@ -15,6 +15,11 @@ namespace crema {
 namespace {
 
 class MVNLayer : public Layer {
+ public:
+  static constexpr LayerFacts facts = {
+      .kind = LayerKind::norm, .keeps_channels = true, .centres = true};
+
+ private:
   const MVNParameter& p() const { return params<MVNParameter>(); }
   LayerTraits traits() const override {
     return {.in_place = true, .reads = {false, p().normalize_variance()}};

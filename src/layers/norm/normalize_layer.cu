@@ -158,6 +158,10 @@ struct CopyBody {
 };
 
 class NormalizeLayer : public Layer {
+ public:
+  static constexpr LayerFacts facts = {.kind = LayerKind::norm, .keeps_channels = true};
+
+ private:
   const NormalizeParameter& p() const { return params<NormalizeParameter>(); }
   const NormalizeVectorParameter& vector_p() const { return params<NormalizeVectorParameter>(); }
   bool scaled() const { return has_params<NormalizeParameter>(); }

@@ -9,6 +9,9 @@ namespace crema {
 
 class RowNormBase : public Layer {
  public:
+  static constexpr LayerFacts facts = {
+      .kind = LayerKind::norm, .keeps_channels = true, .centres = true, .learned = 2};
+
   LayerTraits traits() const override {
     return {.in_place = false, .half_rule = HalfRule::follows, .reads = {true, false}};
   }

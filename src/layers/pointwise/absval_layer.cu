@@ -9,6 +9,7 @@ namespace crema {
 namespace {
 
 struct Absolute {
+  static constexpr LayerFacts facts = {.kind = LayerKind::math, .elementwise = true, .least = 0};
   static constexpr bool from_top() { return false; }
   template <typename T>
   CREMA_HD T value(T x) const {

@@ -31,6 +31,10 @@ struct AxpyBody {
 };
 
 class AxpyLayer : public Layer {
+ public:
+  static constexpr LayerFacts facts = {.kind = LayerKind::join, .keeps_channels = true};
+
+ private:
   Arity bottoms() const override { return {3, 3}; }
   LayerTraits traits() const override {
     return {.order_rule = OrderRule::any, .half_rule = HalfRule::follows, .reads = {true, false}};

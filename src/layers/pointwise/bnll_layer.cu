@@ -10,6 +10,8 @@ namespace crema {
 namespace {
 
 struct Bnll {
+  static constexpr LayerFacts facts = {
+      .kind = LayerKind::activation, .elementwise = true, .least = 0};
   static constexpr bool from_top() { return false; }
   template <typename T>
   CREMA_HD T value(T x) const {

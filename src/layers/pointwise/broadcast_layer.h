@@ -60,6 +60,9 @@ struct BroadcastAxes {
 
 class BroadcastLayer : public Layer {
  public:
+  static constexpr LayerFacts facts = {
+      .kind = LayerKind::affine, .along_channels = true, .keeps_channels = true, .learned = 1};
+
   Arity bottoms() const override { return {1, 2}; }
   LayerTraits traits() const override {
     return {.in_place = true, .order_rule = axes_.order_rule, .half_rule = HalfRule::follows};

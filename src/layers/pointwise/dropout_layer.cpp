@@ -15,6 +15,10 @@ namespace crema {
 namespace {
 
 class DropoutLayer : public Layer {
+ public:
+  static constexpr LayerFacts facts = {.kind = LayerKind::dropout, .elementwise = true};
+
+ private:
   LayerTraits traits() const override {
     return {.is_view = !params_.changes(),
             .in_place = true,

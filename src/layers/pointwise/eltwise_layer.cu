@@ -70,6 +70,10 @@ struct MaxGradientBody {
 };
 
 class EltwiseLayer : public Layer {
+ public:
+  static constexpr LayerFacts facts = {.kind = LayerKind::join, .elementwise = true};
+
+ private:
   bool independent_along(int, int, const std::vector<Shape>&) const override { return true; }
   const EltwiseParameter& p() const { return params<EltwiseParameter>(); }
   EltwiseParameter::EltwiseOp operation() const { return p().operation(); }

@@ -13,6 +13,7 @@ namespace crema {
 namespace {
 
 struct Exponential {
+  static constexpr LayerFacts facts = {.kind = LayerKind::math, .elementwise = true};
   double inner, outer;  // y = outer * e ^ (inner * x)
   explicit Exponential(const ExpParameter& p) {
     require(p.base() == -1 || p.base() > 0, "base must be above 0, or -1 for e, but is ", p.base());

@@ -17,6 +17,8 @@ CREMA_HD T within(T x, T minimum, T maximum) {
 }
 
 struct HardSigmoid {
+  static constexpr LayerFacts facts = {
+      .kind = LayerKind::activation, .elementwise = true, .least = 0, .most = 1};
   float alpha, beta;
   explicit HardSigmoid(const HardSigmoidParameter& p) : alpha(p.alpha()), beta(p.beta()) {}
   static constexpr bool from_top() { return true; }

@@ -13,6 +13,7 @@ namespace crema {
 namespace {
 
 struct Logarithm {
+  static constexpr LayerFacts facts = {.kind = LayerKind::math, .elementwise = true};
   double scale, shift, factor;  // factor: 1 / log(base)
   explicit Logarithm(const LogParameter& p)
       : scale(p.scale()), shift(p.shift()), factor(p.base() == -1 ? 1 : 1 / std::log(p.base())) {

@@ -11,6 +11,8 @@ namespace crema {
 
 class PointwiseLayer : public Layer {
  public:
+  static constexpr LayerFacts facts = {.kind = LayerKind::activation, .elementwise = true};
+
   LayerTraits traits() const override {
     return {.in_place = true, .order_rule = OrderRule::any, .half_rule = HalfRule::follows};
   }
@@ -44,7 +46,8 @@ struct GradientOf {
 //   };
 // from_top: gradient's second argument is y, and the layer can work in place; otherwise it is x. A
 // layer with parameters gives their type as Message, and the function is constructed from it:
-// explicit Clip(const ClipParameter&), which throws if they are wrong.
+// explicit Clip(const ClipParameter&), which throws if they are wrong. A function that is no
+// activation, or has bounds, declares the layer's `facts`.
 template <typename F, typename Message = void>
 class FunctionLayer : public PointwiseLayer {
   F function() const {
@@ -56,6 +59,8 @@ class FunctionLayer : public PointwiseLayer {
   }
 
  public:
+  static constexpr LayerFacts facts = declared_facts<F>(PointwiseLayer::facts);
+
   void setup(Context&, const std::vector<Shape>&) override { function(); }
   LayerTraits traits() const override {
     LayerTraits traits = PointwiseLayer::traits();

@@ -53,6 +53,10 @@ struct PowerGradient {
 };
 
 class PowerLayer : public PointwiseLayer {
+ public:
+  static constexpr LayerFacts facts = {.kind = LayerKind::math, .elementwise = true};
+
+ private:
   const PowerParameter& p() const { return params<PowerParameter>(); }
   bool constant() const { return p().power() == 0 || p().scale() == 0; }
   bool affine() const { return constant() || p().power() == 1; }

@@ -11,6 +11,11 @@ namespace crema {
 namespace {
 
 class PReluLayer : public Layer {
+ public:
+  static constexpr LayerFacts facts = {
+      .kind = LayerKind::activation, .elementwise = true, .learned = 1};
+
+ private:
   bool independent_along(int, int axis, const std::vector<Shape>&) const override {
     return shared() || axis != 1;
   }

@@ -27,6 +27,11 @@ struct ReluGradient {
 };
 
 class ReluLayer : public PointwiseLayer {
+ public:
+  static constexpr LayerFacts facts = {
+      .kind = LayerKind::activation, .elementwise = true, .least = 0};
+
+ private:
   float slope() const { return params<ReLUParameter>().negative_slope(); }
   LayerTraits traits() const override {
     LayerTraits traits = PointwiseLayer::traits();

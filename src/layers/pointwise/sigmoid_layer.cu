@@ -10,6 +10,8 @@ namespace crema {
 namespace {
 
 struct Sigmoid {
+  static constexpr LayerFacts facts = {
+      .kind = LayerKind::activation, .elementwise = true, .least = 0, .most = 1};
   static constexpr bool from_top() { return true; }
   template <typename T>
   CREMA_HD T value(T x) const {

@@ -18,6 +18,11 @@ struct Above {
 };
 
 class ThresholdLayer : public PointwiseLayer {
+ public:
+  static constexpr LayerFacts facts = {
+      .kind = LayerKind::math, .elementwise = true, .least = 0, .most = 1};
+
+ private:
   bool differentiable(int) const override { return false; }
   LayerTraits traits() const override {
     LayerTraits traits = PointwiseLayer::traits();

@@ -21,6 +21,11 @@ struct Indicate {
 };
 
 class ContinuationIndicatorLayer : public Layer, public DividedBatch {
+ public:
+  static constexpr LayerFacts facts = {.kind = LayerKind::source,
+                                       .content = SourceContent::generated};
+
+ private:
   Arity bottoms() const override { return {0, 1}; }
   bool differentiable(int) const override { return false; }
   LayerTraits traits() const override { return {.reads = {false, false}}; }

@@ -55,6 +55,10 @@ struct AddRows {
 };
 
 class EmbedLayer : public Layer {
+ public:
+  static constexpr LayerFacts facts = {.kind = LayerKind::embedding, .learned = 1};
+
+ private:
   const EmbedParameter& p() const { return params<EmbedParameter>(); }
   bool independent_along(int, int, const std::vector<Shape>&) const override { return true; }
   bool differentiable(int) const override { return false; }

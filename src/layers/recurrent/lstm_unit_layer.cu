@@ -52,6 +52,10 @@ struct UnitBackward {
 };
 
 class LstmUnitLayer : public Layer {
+ public:
+  static constexpr LayerFacts facts = {.kind = LayerKind::recurrent};
+
+ private:
   bool independent_along(int, int axis, const std::vector<Shape>&) const override {
     return axis <= 1;
   }

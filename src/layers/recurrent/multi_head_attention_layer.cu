@@ -25,6 +25,10 @@ namespace crema {
 namespace {
 
 class MultiHeadAttentionLayer : public Layer {
+ public:
+  static constexpr LayerFacts facts = {.kind = LayerKind::attention, .learned = 4};
+
+ private:
   enum Role { kQuery, kKey, kValue, kOut };
   // Indices into Prepared::saved. kWeights is P; kDropped is D, P after dropout.
   enum Saved { kWeights = 3, kHeads, kDropped };

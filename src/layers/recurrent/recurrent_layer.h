@@ -19,6 +19,9 @@ struct Continues {
 };
 
 class RecurrentLayer : public Layer {
+ public:
+  static constexpr LayerFacts facts = {.kind = LayerKind::recurrent, .learned = 3};
+
  protected:
   // gates: pre-activations per hidden unit. states: 1 (h) or 2 (h and c).
   RecurrentLayer(int gates, int states) : gates_(gates), states_(states) {}

@@ -59,6 +59,8 @@ struct RnnStepBackward {
 
 class RnnLayer : public RecurrentLayer {
  public:
+  static constexpr LayerFacts facts = {.kind = LayerKind::recurrent, .learned = 5};
+
   RnnLayer() : RecurrentLayer(1, 1) {}
 
  private:

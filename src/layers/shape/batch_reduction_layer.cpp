@@ -19,6 +19,10 @@ namespace {
 using Op = ReductionParameter;
 
 class BatchReductionLayer : public Layer {
+ public:
+  static constexpr LayerFacts facts = {.kind = LayerKind::reduction};
+
+ private:
   const BatchReductionParameter& p() const { return params<BatchReductionParameter>(); }
   const ReductionParameter& reduction() const { return p().reduction_param(); }
   LayerTraits traits() const override { return {.reads = {false, false}}; }

@@ -15,6 +15,10 @@ namespace crema {
 namespace {
 
 class BatchReindexLayer : public Layer {
+ public:
+  static constexpr LayerFacts facts = {
+      .kind = LayerKind::shape, .keeps_channels = true, .copies = true};
+
  protected:
   virtual int axis(const Shape&) const { return 0; }
 
@@ -67,6 +71,10 @@ class BatchReindexLayer : public Layer {
 };
 
 class GatherLayer : public BatchReindexLayer {
+ public:
+  static constexpr LayerFacts facts = {.kind = LayerKind::shape, .copies = true};
+
+ private:
   bool picks() const { return message().bottom_size() == 2 && message().top_size() == 1; }
   Arity bottoms() const override { return {1, -1}; }
   Arity tops() const override { return {1, -1}; }

@@ -11,6 +11,11 @@ namespace crema {
 namespace {
 
 class ConcatLayer : public Layer {
+ public:
+  static constexpr LayerFacts facts = {
+      .kind = LayerKind::join, .along_channels = true, .copies = true};
+
+ private:
   bool independent_along(int, int, const std::vector<Shape>&) const override { return true; }
   Arity bottoms() const override { return {1, -1}; }
   LayerTraits traits() const override {

@@ -35,6 +35,11 @@ struct SpreadRows {
 };
 
 class FilterLayer : public Layer {
+ public:
+  static constexpr LayerFacts facts = {
+      .kind = LayerKind::shape, .keeps_channels = true, .copies = true};
+
+ private:
   Arity bottoms() const override { return {2, -1}; }
   Arity tops() const override { return {1, -1}; }
   int items() const { return message().bottom_size() - 1; }

@@ -11,6 +11,11 @@ namespace crema {
 namespace {
 
 class FlipLayer : public StridedCopyLayer {
+ public:
+  static constexpr LayerFacts facts = {
+      .kind = LayerKind::shape, .keeps_channels = true, .copies = true};
+
+ private:
   const FlipParameter& p() const { return params<FlipParameter>(); }
   LayerTraits traits() const override {
     LayerTraits traits = StridedCopyLayer::traits();

@@ -11,6 +11,10 @@ namespace crema {
 namespace {
 
 class ParameterLayer : public Layer {
+ public:
+  static constexpr LayerFacts facts = {.learned = 1};
+
+ private:
   const ParameterParameter& p() const { return params<ParameterParameter>(); }
   Arity bottoms() const override { return {0, 0}; }
   LayerTraits traits() const override { return {.reads = {false, false}}; }

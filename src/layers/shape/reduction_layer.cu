@@ -55,6 +55,10 @@ struct ReductionGradient {
 };
 
 class ReductionLayer : public Layer {
+ public:
+  static constexpr LayerFacts facts = {.kind = LayerKind::reduction};
+
+ private:
   // If the samples are reduced, the top's shape no longer has them; a loss counts them anyway.
   bool independent_along(int, int, const std::vector<Shape>&) const override { return true; }
   const ReductionParameter& p() const { return params<ReductionParameter>(); }

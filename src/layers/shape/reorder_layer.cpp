@@ -9,6 +9,9 @@ namespace {
 
 class ReorderLayer : public Layer {
  public:
+  static constexpr LayerFacts facts = {
+      .kind = LayerKind::shape, .keeps_channels = true, .copies = true};
+
   LayerTraits traits() const override {
     return {.order_rule = OrderRule::any, .reads = {false, false}};
   }

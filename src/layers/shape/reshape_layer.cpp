@@ -11,6 +11,10 @@ namespace crema {
 namespace {
 
 class ReshapeLayer : public Layer {
+ public:
+  static constexpr LayerFacts facts = {.kind = LayerKind::shape, .copies = true};
+
+ private:
   LayerTraits traits() const override { return {.is_view = true, .reads = {false, false}}; }
 
   Inference infer(const std::vector<Shape>& bottoms) const override {

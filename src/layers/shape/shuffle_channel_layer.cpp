@@ -11,6 +11,11 @@ namespace crema {
 namespace {
 
 class ShuffleChannelLayer : public StridedCopyLayer {
+ public:
+  static constexpr LayerFacts facts = {
+      .kind = LayerKind::shape, .along_channels = true, .copies = true};
+
+ private:
   int64_t groups() const { return params<ShuffleChannelParameter>().group(); }
   LayerTraits traits() const override {
     LayerTraits traits = StridedCopyLayer::traits();

@@ -8,6 +8,10 @@ namespace crema {
 namespace {
 
 class SilenceLayer : public Layer {
+ public:
+  static constexpr LayerFacts facts = {.kind = LayerKind::sink};
+
+ private:
   Arity bottoms() const override { return {1, -1}; }
   Arity tops() const override { return {0, 0}; }
   LayerTraits traits() const override { return {.reads = {false, false}}; }

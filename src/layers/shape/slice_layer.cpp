@@ -13,6 +13,11 @@ namespace crema {
 namespace {
 
 class SliceLayer : public Layer {
+ public:
+  static constexpr LayerFacts facts = {
+      .kind = LayerKind::join, .along_channels = true, .copies = true};
+
+ private:
   Arity tops() const override { return {1, -1}; }
   LayerTraits traits() const override {
     return {.order_rule = OrderRule::any, .half_rule = HalfRule::follows, .reads = {false, false}};

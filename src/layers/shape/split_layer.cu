@@ -13,6 +13,11 @@ namespace crema {
 namespace {
 
 class SplitLayer : public Layer {
+ public:
+  static constexpr LayerFacts facts = {
+      .kind = LayerKind::join, .elementwise = true, .copies = true};
+
+ private:
   bool independent_along(int, int, const std::vector<Shape>&) const override { return true; }
   Arity tops() const override { return {1, -1}; }
   LayerTraits traits() const override {

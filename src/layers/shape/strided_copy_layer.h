@@ -9,6 +9,8 @@ namespace crema {
 
 class StridedCopyLayer : public Layer {
  public:
+  static constexpr LayerFacts facts = {.kind = LayerKind::shape, .copies = true};
+
   LayerTraits traits() const override {
     return {.half_rule = HalfRule::follows, .reads = {false, false}};
   }

@@ -14,6 +14,10 @@ namespace crema {
 namespace {
 
 class AdaptivePoolingLayer : public Layer {
+ public:
+  static constexpr LayerFacts facts = {.kind = LayerKind::pooling, .keeps_channels = true};
+
+ private:
   const AdaptivePoolingParameter& p() const { return params<AdaptivePoolingParameter>(); }
   bool largest() const { return p().pool() == AdaptivePoolingParameter::MAX; }
   LayerTraits traits() const override {

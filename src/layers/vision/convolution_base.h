@@ -13,6 +13,8 @@ namespace crema {
 
 class ConvolutionBase : public Layer {
  public:
+  static constexpr LayerFacts facts = {.kind = LayerKind::convolution, .learned = 1};
+
   Arity bottoms() const override { return {1, -1}; }
   Arity tops() const override { return {1, -1}; }
   bool as_many_tops_as_bottoms() const override { return true; }

@@ -11,6 +11,11 @@ namespace crema {
 namespace {
 
 class CropLayer : public StridedCopyLayer {
+ public:
+  static constexpr LayerFacts facts = {
+      .kind = LayerKind::resize, .keeps_channels = true, .copies = true};
+
+ private:
   const CropParameter& p() const { return params<CropParameter>(); }
   Arity bottoms() const override { return {2, 2}; }
   LayerTraits traits() const override {

@@ -99,6 +99,10 @@ struct OffsetsGradient {
 };
 
 class DeformableConvolutionLayer : public Layer {
+ public:
+  static constexpr LayerFacts facts = {.kind = LayerKind::convolution, .learned = 1};
+
+ private:
   const ConvolutionParameter& p() const { return params<ConvolutionParameter>(); }
   Arity bottoms() const override { return {2, 2}; }
   LayerTraits traits() const override { return {.reads = {true, false}}; }

@@ -122,6 +122,10 @@ struct SumPatches {
 };
 
 class Im2colLayer : public Layer {
+ public:
+  static constexpr LayerFacts facts = {.kind = LayerKind::shape, .copies = true};
+
+ private:
   LayerTraits traits() const override {
     return {.half_rule = HalfRule::follows, .reads = {false, false}};
   }

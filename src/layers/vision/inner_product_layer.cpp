@@ -27,6 +27,8 @@ namespace {
 
 class InnerProductLayer : public Layer {
  public:
+  static constexpr LayerFacts facts = {.kind = LayerKind::dense, .learned = 1};
+
   explicit InnerProductLayer(bool takes_weights = false) : takes_weights_(takes_weights) {}
 
  private:

@@ -17,6 +17,10 @@ namespace crema {
 namespace {
 
 class BilinearLayer : public Layer {
+ public:
+  static constexpr LayerFacts facts = {.kind = LayerKind::resize, .keeps_channels = true};
+
+ private:
   Arity bottoms() const override { return {1, 2}; }
   bool differentiable(int bottom) const override { return bottom == 0; }
   bool reads_values(int bottom) const override { return bottom == 0; }

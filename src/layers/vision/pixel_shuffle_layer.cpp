@@ -11,6 +11,10 @@ namespace crema {
 namespace {
 
 class PixelShuffleLayer : public StridedCopyLayer {
+ public:
+  static constexpr LayerFacts facts = {.kind = LayerKind::resize, .copies = true};
+
+ private:
   int64_t factor() const { return params<PixelShuffleParameter>().upscale_factor(); }
   LayerTraits traits() const override {
     LayerTraits traits = StridedCopyLayer::traits();

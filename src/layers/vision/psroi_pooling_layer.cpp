@@ -14,6 +14,10 @@ namespace crema {
 namespace {
 
 class PsroiPoolingLayer : public RoiPoolingBase {
+ public:
+  static constexpr LayerFacts facts = {.kind = LayerKind::pooling, .regions = 5};
+
+ private:
   const PSROIPoolingParameter& p() const { return params<PSROIPoolingParameter>(); }
 
   RoiPool read() const override {

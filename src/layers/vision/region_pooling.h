@@ -10,6 +10,9 @@ namespace crema {
 
 class RoiPoolingBase : public Layer {
  public:
+  static constexpr LayerFacts facts = {
+      .kind = LayerKind::pooling, .keeps_channels = true, .regions = 5};
+
   Arity bottoms() const override { return {2, 2}; }
   bool differentiable(int bottom) const override { return bottom == 0; }
   LayerTraits traits() const override {

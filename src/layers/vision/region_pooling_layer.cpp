@@ -15,6 +15,11 @@ namespace crema {
 namespace {
 
 class RegionPoolingLayer : public RoiPoolingBase {
+ public:
+  static constexpr LayerFacts facts = {
+      .kind = LayerKind::pooling, .keeps_channels = true, .regions = 9};
+
+ private:
   RoiPool read() const override {
     const auto& p = params<RegionPoolingParameter>();
     RoiPool pool{RoiPoolKind::ring, p.pooled_h(), p.pooled_w(), p.spatial_scale()};

@@ -21,6 +21,10 @@ namespace {
 constexpr int64_t kMaxPositions = int64_t{1} << 28;  // per channel: a few channels' fit 32 bits
 
 class SpatialTransformerLayer : public Layer {
+ public:
+  static constexpr LayerFacts facts = {.kind = LayerKind::resize, .keeps_channels = true};
+
+ private:
   const SpatialTransformerParameter& p() const { return params<SpatialTransformerParameter>(); }
   Arity bottoms() const override { return {2, 2}; }
   bool differentiable(int bottom) const override { return bottom == 1 || p().to_compute_du(); }

@@ -20,6 +20,10 @@ namespace crema {
 namespace {
 
 class SPPLayer : public Layer {
+ public:
+  static constexpr LayerFacts facts = {.kind = LayerKind::pooling};
+
+ private:
   const SPPParameter& p() const { return params<SPPParameter>(); }
   int levels() const { return static_cast<int>(p().pyramid_height()); }
   // The levels are pooled in the order of x; y has one row per image.

@@ -58,6 +58,10 @@ struct CollectBody {
 };
 
 class UnpoolingLayer : public Layer {
+ public:
+  static constexpr LayerFacts facts = {.kind = LayerKind::resize, .keeps_channels = true};
+
+ private:
   const UnpoolingParameter& p() const { return params<UnpoolingParameter>(); }
   Arity bottoms() const override { return {1, 2}; }
   bool differentiable(int bottom) const override { return bottom == 0; }

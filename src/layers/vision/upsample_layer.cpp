@@ -16,6 +16,11 @@ namespace crema {
 namespace {
 
 class UpsampleLayer : public StridedCopyLayer {
+ public:
+  static constexpr LayerFacts facts = {
+      .kind = LayerKind::resize, .keeps_channels = true, .copies = true};
+
+ private:
   const UpsampleParameter& p() const { return params<UpsampleParameter>(); }
   Arity bottoms() const override { return {1, 2}; }
   bool differentiable(int bottom) const override { return bottom == 0; }

@@ -17,6 +17,11 @@ namespace crema {
 namespace {
 
 class SparseDataLayer : public LoaderLayer {
+ public:
+  static constexpr LayerFacts facts = {.kind = LayerKind::source,
+                                       .content = SourceContent::numbers};
+
+ private:
   const SparseDataParameter& p() const { return params<SparseDataParameter>(); }
 
  public:

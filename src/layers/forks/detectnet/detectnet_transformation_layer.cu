@@ -44,6 +44,11 @@ struct SampleChanges {
 };
 
 class DetectNetTransformationLayer : public Layer {
+ public:
+  static constexpr LayerFacts facts = {
+      .kind = LayerKind::detection, .keeps_channels = true, .in_use = InUse::bypassed};
+
+ private:
   const DetectNetGroundTruthParameter& p() const { return params<DetectNetGroundTruthParameter>(); }
   Arity bottoms() const override { return {2, 2}; }
   Arity tops() const override { return {2, 2}; }

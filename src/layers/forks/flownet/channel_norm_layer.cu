@@ -36,6 +36,10 @@ struct LengthGradient {
 };
 
 class ChannelNormLayer : public Layer {
+ public:
+  static constexpr LayerFacts facts = {.kind = LayerKind::reduction, .along_channels = true};
+
+ private:
   Inference infer(const std::vector<Shape>& bottoms) const override {
     Shape y = bottoms[0];
     require(y.axes() >= 2, "ChannelNorm takes the length along axis 1, but the bottom is ",

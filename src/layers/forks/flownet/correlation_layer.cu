@@ -119,6 +119,8 @@ struct CorrelationGradient {
 
 class CorrelationLayer : public Layer {
  public:
+  static constexpr LayerFacts facts = {.kind = LayerKind::join};
+
   explicit CorrelationLayer(bool in_rows = false) : in_rows_(in_rows) {}
 
  private:

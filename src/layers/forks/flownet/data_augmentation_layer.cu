@@ -30,6 +30,10 @@ struct MiddleBody {
 };
 
 class DataAugmentationLayer : public Layer {
+ public:
+  static constexpr LayerFacts facts = {.kind = LayerKind::resize, .keeps_channels = true};
+
+ private:
   const AugmentationParameter& p() const { return params<AugmentationParameter>(); }
   bool differentiable(int) const override { return false; }
   LayerTraits traits() const override { return {.reads = {false, false}}; }

@@ -76,6 +76,10 @@ struct WarpFlowGradient {
 };
 
 class FlowWarpLayer : public Layer {
+ public:
+  static constexpr LayerFacts facts = {.kind = LayerKind::resize, .keeps_channels = true};
+
+ private:
   Arity bottoms() const override { return {2, 2}; }
   LayerTraits traits() const override { return {.reads = {true, false}}; }
 

@@ -35,6 +35,10 @@ struct Times {
 };
 
 class MeanLayer : public Layer {
+ public:
+  static constexpr LayerFacts facts = {.kind = LayerKind::affine, .keeps_channels = true};
+
+ private:
   const MeanParameter& p() const { return params<MeanParameter>(); }
   Arity bottoms() const override { return {1, -1}; }
   Arity tops() const override { return {1, -1}; }

@@ -148,6 +148,8 @@ struct MixtureGradient {
 
 class ResampleLayer : public Layer {
  public:
+  static constexpr LayerFacts facts = {.kind = LayerKind::resize, .keeps_channels = true};
+
   explicit ResampleLayer(bool corners = false) : corners_(corners) {}
 
  private:

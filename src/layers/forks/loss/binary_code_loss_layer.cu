@@ -45,6 +45,8 @@ struct CodeGradient {
 
 class BinaryCodeLossLayer : public Layer {
  public:
+  static constexpr LayerFacts facts = {.kind = LayerKind::loss, .labels = LabelKind::classes};
+
   explicit BinaryCodeLossLayer(bool apart = false) : apart_(apart) {}
 
  private:

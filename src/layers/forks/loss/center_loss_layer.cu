@@ -91,6 +91,11 @@ struct MoveCentre {
 };
 
 class CenterLossLayer : public LabelledLossLayer {
+ public:
+  static constexpr LayerFacts facts = {
+      .kind = LayerKind::loss, .learned = 1, .labels = LabelKind::classes};
+
+ private:
   const CenterLossParameter& p() const { return params<CenterLossParameter>(); }
   bool moves() const { return p().has_cluster_num(); }
   int64_t classes() const { return moves() ? p().cluster_num() : p().num_output(); }

@@ -77,6 +77,10 @@ struct MaskGradient {
 };
 
 class DiceCoefLossLayer : public Layer {
+ public:
+  static constexpr LayerFacts facts = {.kind = LayerKind::loss, .labels = LabelKind::answers};
+
+ private:
   const DiceCoefLossParameter& p() const { return params<DiceCoefLossParameter>(); }
   Arity bottoms() const override { return {2, 2}; }
   bool is_loss() const override { return true; }

@@ -31,6 +31,10 @@ struct TimesWeight {
 };
 
 class MalisLossLayer : public Layer {
+ public:
+  static constexpr LayerFacts facts = {.kind = LayerKind::loss};
+
+ private:
   Arity bottoms() const override { return {3, 4}; }
   Arity tops() const override { return {1, 2}; }
   bool is_loss() const override { return true; }

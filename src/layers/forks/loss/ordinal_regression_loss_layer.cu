@@ -39,6 +39,8 @@ struct Thresholds {
 
 class OrdinalRegressionLossLayer : public LabelledLoss<OrdinalRegressionLossLayer> {
  public:
+  static constexpr LayerFacts facts = {.kind = LayerKind::loss, .labels = LabelKind::classes};
+
   Inference shapes(const std::vector<Shape>& bottoms) const override {
     const Shape &x = bottoms[0], &labels = bottoms[1];
     require(x.axes() > 1 && x.count(1) % 2 == 0,

@@ -83,6 +83,8 @@ struct SlopesBody {
 
 class PairwiseLossLayer : public TermLoss<PairwiseLossLayer> {
  public:
+  static constexpr LayerFacts facts = {.kind = LayerKind::loss, .labels = LabelKind::answers};
+
   Arity bottoms() const override { return {4, 4}; }
   bool differentiable(int bottom) const override { return bottom == 0 || bottom == 2; }
 

@@ -201,6 +201,10 @@ struct AnchorGradient {
 };
 
 class SqueezeDetLossLayer : public Layer {
+ public:
+  static constexpr LayerFacts facts = {.kind = LayerKind::loss};
+
+ private:
   const SqueezeDetLossParameter& p() const { return params<SqueezeDetLossParameter>(); }
   Arity bottoms() const override { return {4, 4}; }
   bool is_loss() const override { return true; }

@@ -14,6 +14,10 @@ namespace crema {
 namespace {
 
 class AccuracyDecodeLayer : public Layer {
+ public:
+  static constexpr LayerFacts facts = {.kind = LayerKind::metric, .labels = LabelKind::classes};
+
+ private:
   const AccuracyParameter& p() const { return params<AccuracyParameter>(); }
   Arity bottoms() const override { return {2, 2}; }
   bool differentiable(int) const override { return false; }

@@ -291,6 +291,10 @@ class DecodeLayer final : public MeansOfLabels {
 };
 
 class AccuracyEncodingLayer final : public MeansOfLabels {
+ public:
+  static constexpr LayerFacts facts = {.kind = LayerKind::metric, .labels = LabelKind::classes};
+
+ private:
   Arity bottoms() const override { return {2, 2}; }
 
   void setup(Context&, const std::vector<Shape>& bottoms) override {

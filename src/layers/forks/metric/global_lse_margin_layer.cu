@@ -153,6 +153,14 @@ struct ScaleSlope {
 };
 
 class GlobalLseMarginLayer : public Layer {
+ public:
+  static constexpr LayerFacts facts = {.kind = LayerKind::affine,
+                                       .keeps_channels = true,
+                                       .learned = 1,
+                                       .labels = LabelKind::scored,
+                                       .in_use = InUse::left_out};
+
+ private:
   const ScaleParameter& p() const { return params<ScaleParameter>(); }
   Arity bottoms() const override { return {2, 3}; }
   Arity tops() const override { return {1, 2}; }

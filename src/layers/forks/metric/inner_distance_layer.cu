@@ -80,6 +80,10 @@ struct Strided {
 };
 
 class InnerDistanceLayer : public Layer {
+ public:
+  static constexpr LayerFacts facts = {.kind = LayerKind::dense, .learned = 1};
+
+ private:
   const InnerDistanceParameter& p() const { return params<InnerDistanceParameter>(); }
   Arity bottoms() const override { return {1, 3}; }
   bool squared() const { return p().distance_type() == "L2"; }

@@ -36,6 +36,10 @@ struct CountBatch {
 constexpr int kMaxBatches = 10000;  // two blobs per batch
 
 class KnnLayer : public Layer {
+ public:
+  static constexpr LayerFacts facts = {.kind = LayerKind::metric, .labels = LabelKind::classes};
+
+ private:
   const KnnParameter& p() const { return params<KnnParameter>(); }
   Arity bottoms() const override { return {2, 2}; }
   bool differentiable(int) const override { return false; }

@@ -110,6 +110,11 @@ struct ChangeGradient {
 
 class LabelSpecificLayer : public Layer {
  public:
+  static constexpr LayerFacts facts = {.kind = LayerKind::math,
+                                       .keeps_channels = true,
+                                       .labels = LabelKind::scored,
+                                       .in_use = InUse::bypassed};
+
   enum class Variant { add, rescale, margin };
   explicit LabelSpecificLayer(Variant variant = Variant::add) : variant_(variant) {}
 

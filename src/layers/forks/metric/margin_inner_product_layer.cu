@@ -107,6 +107,13 @@ struct LabelGradient {
 };
 
 class MarginInnerProductLayer : public Layer {
+ public:
+  static constexpr LayerFacts facts = {.kind = LayerKind::dense,
+                                       .learned = 1,
+                                       .labels = LabelKind::classes,
+                                       .in_use = InUse::left_out};
+
+ private:
   const MarginInnerProductParameter& p() const { return params<MarginInnerProductParameter>(); }
   bool single() const { return p().type() == MarginInnerProductParameter::SINGLE; }
   Arity bottoms() const override { return {2, 2}; }

@@ -113,6 +113,10 @@ struct MoveNext {
 };
 
 class MatchingLayer : public Layer {
+ public:
+  static constexpr LayerFacts facts = {
+      .kind = LayerKind::dense, .labels = LabelKind::classes, .in_use = InUse::left_out};
+
  protected:
   explicit MatchingLayer(int tops) : tops_(tops) {}
 
