@@ -1,6 +1,7 @@
 // A net's memory: how much it needs, and whether that is available before allocating any of it.
 #include "base/error.h"
 #include "device/memory_account.h"
+#include "layers/layer_facts.h"
 #include "net/graph/graph_builder.h"
 #include "net/net.h"
 #include "net/plan/arena.h"
@@ -54,7 +55,9 @@ void Net::check_memory() {
   const int64_t fits = fixed < room ? largest_batch(*plan_, source.size, room - fixed) : 0;
 
   const std::string type = source.node ? source.node->message.type() : "";
-  const bool by_field = ends_with(type, "Data") && type != "DummyData";
+  const LayerFacts facts = facts_of(type);
+  const bool by_field = facts.kind == LayerKind::source && type != "Input" &&
+                        facts.content != SourceContent::generated;
   const char* const batch = by_field ? "batch_size " : "a batch of ";
   const std::string message = cat(
       batch, source.size, training() ? "" : " in phase TEST", " needs ", size_text(needed), ", ",

@@ -2,7 +2,6 @@
 
 #include <filesystem>
 #include <optional>
-#include <set>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -10,6 +9,7 @@
 #include "data/databases/records.h"
 #include "data/databases/tar/tar_shards.h"
 #include "data/transforms/mean.h"
+#include "layers/layer_facts.h"
 #include "net/net_text.h"
 
 namespace crema {
@@ -123,10 +123,11 @@ void set_size(const LayerParameter& layer, const Shape& shape, const std::string
   resize(shape[2], shape[3]);
 }
 
+// A source of an unknown type may read images, too.
 bool reads_images(const std::string& type) {
-  static const std::set<std::string> others = {"Input",  "HDF5Data",   "MemoryData", "DummyData",
-                                               "Python", "SparseData", "WindowData"};
-  return others.count(type) == 0;
+  const SourceContent content = facts_of(type).content;
+  return content == SourceContent::images || content == SourceContent::image_pairs ||
+         content == SourceContent::none;
 }
 
 }  // namespace

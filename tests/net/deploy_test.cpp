@@ -104,6 +104,10 @@ const Row kRows[] = {
     {"a Dropout before something that stays",
      "ip InnerProduct x > ip\ndrop Dropout ip > ip\nloss SoftmaxWithLoss ip label > loss",
      "ip InnerProduct x > ip\ndrop Dropout ip > ip\nprob Softmax ip > prob\n"},
+    {"a layer that only shows values, and one that only learns with labels",
+     "ip InnerProduct x > ip\ndebug Debug ip label > seen\n"
+     "margin LabelSpecificAdd seen label > m\nloss SoftmaxWithLoss m label > loss",
+     "ip InnerProduct x > ip\nprob Softmax ip > prob\n"},
     {"scores that only a metric reads", "ip InnerProduct x > ip\nacc Accuracy ip label > acc",
      "ip InnerProduct x > ip\n"},
     {"an auxiliary head",

@@ -180,6 +180,11 @@ const Row kRows[] = {
     {"a Flatten that something else reads",
      input(2, 4, 4) + layer("flat", "Flatten", "x", "flat") + softmax("flat") + ip("a", "x", 6),
      "Input Flatten Softmax Convolution4"},
+    {"layers that work along the channels, or on each value",
+     input(2, 6, 6) + conv("c", "x", kConv) + ip("a", "c", 6) +
+         layer("shuffle", "ShuffleChannel", "a", "s", "shuffle_channel_param { group: 2 }") +
+         layer("grn", "GRN", "s", "g") + layer("noise", "Noise", "g", "n") + ip("b", "n", 3),
+     "Input Convolution3 Convolution4 ShuffleChannel GRN Noise Convolution1"},
 };
 
 TEST_F(SurgeryOfNets, ComputesTheSame) {

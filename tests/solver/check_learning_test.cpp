@@ -74,6 +74,8 @@ INSTANTIATE_TEST_SUITE_P(
         net("give the loss \"s\" instead", before_loss("Softmax", "SoftmaxWithLoss")),
         net("no score is below 0", before_loss("ReLU", "SoftmaxWithLoss")),
         net("squeezed between 0 and 1", before_loss("Sigmoid", "SoftmaxWithLoss")),
+        net("squeezed between -1 and 1", before_loss("TanH", "FocalLoss")),
+        net("squeezed between 0 and 1", before_loss("HardSigmoid", "SoftmaxWithLoss")),
         net("has a sigmoid of its own", before_loss("Sigmoid", "SigmoidCrossEntropyLoss")),
         net("has a softmax of its own", before_loss("Softmax", "InfogainLoss")),
         net("expects scores of any size, not probabilities", before_loss("Softmax", "HingeLoss")),
@@ -92,6 +94,10 @@ INSTANTIATE_TEST_SUITE_P(
                 kLoss),
         net("layer \"w_InnerProduct\" (InnerProduct): no loss depends on it",
             kGood + dense("x", "w") + layer("Accuracy", "w y", "a")),
+        net("layer \"w_GroupNorm\" (GroupNorm): no loss depends on it",
+            kGood + layer("GroupNorm", "x", "w") + layer("Accuracy", "w y", "a")),
+        net("layer \"w_GELU\" (GELU): nothing reads \"w\"", kGood + layer("GELU", "z", "w")),
+        net("", kGood + layer("HardSigmoid", "z", "w")),
         net("", kGood + dense("x", "w") + layer("Softmax", "w", "p") +
                     "layer { name: \"unused\" type: \"Silence\" bottom: \"p\" }\n"),
         net("", kGood + layer("Accuracy", "z y", "a")),
@@ -100,11 +106,17 @@ INSTANTIATE_TEST_SUITE_P(
         net("top_k is 3, but there are 3 classes, so it is always 1",
             kGood + layer("Accuracy", "z y", "a", "accuracy_param { top_k: 3 }")),
         net("no layer with weights is in front of it", kGood + layer("EuclideanLoss", "x y", "m")),
+        net("no layer with weights is in front of it", kGood + layer("Permute", "x", "w") +
+                                                           layer("GELU", "w", "w") +
+                                                           layer("MAE", "w y", "m")),
         net("its weights start as 0, since weight_filler is missing",
             kInput + dense("x", "h", "") + layer("ReLU", "h", "r") + dense("r", "z") + kLoss),
         net("its weights start as 0, since weight_filler is missing, and with outputs of 0",
             kInput + dense("x", "h", "") + layer("TanH", "h", "r") + dense("r", "z", "") + kLoss),
         net("", kInput + dense("x", "h", "") + layer("TanH", "h", "r") + dense("r", "z") + kLoss),
+        net("its weights start as 0, since weight_filler is missing, and with outputs of 0",
+            kInput + dense("x", "h", "") + layer("Swish", "h", "r") + layer("ReLU", "r", "q") +
+                dense("q", "z") + kLoss),
         net("", kInput + dense("x", "z", "") + kLoss),
         net("standard deviation of 1, the default of std",
             kInput + dense("x", "z", "weight_filler { type: \"gaussian\" }") + kLoss),

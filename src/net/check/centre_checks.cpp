@@ -2,6 +2,7 @@
 // values of one sign point alike, and the same rate is too high for it.
 #include <cmath>
 
+#include "layers/layer_facts.h"
 #include "net/check/checks.h"
 #include "net/check/moments.h"
 
@@ -30,20 +31,6 @@ Moments moments_of(const std::vector<SourceFacts::Channel>& channels,
           stored / count};
 }
 
-namespace {
-
-// Normalizes its input itself.
-bool centres(const LayerParameter& layer) {
-  return layer.type() == "BatchNorm" || layer.type() == "BN" || layer.type() == "LayerNorm" ||
-         layer.type() == "GroupNorm" || layer.type() == "MVN";
-}
-
-bool learns_from(const LayerParameter& layer) {
-  return layer.type() == "Convolution" || layer.type() == "InnerProduct";
-}
-
-}  // namespace
-
 void check_centre(const CheckedNet& net, int layer, const SourceFacts& facts, double rate,
                   Findings* findings) {
   constexpr double kFar = 2.5;  // photographs as they are have a mean of two deviations
@@ -56,8 +43,9 @@ void check_centre(const CheckedNet& net, int layer, const SourceFacts& facts, do
   if (means > 1 && means != static_cast<int>(facts.values.size())) return;  // an error elsewhere
   bool learns = false;
   for (const int reader : net.readers_of(layer, source.top(0))) {
-    if (centres(net.layer(reader))) return;
-    learns |= learns_from(net.layer(reader));
+    const LayerFacts layer_facts = facts_of(net.layer(reader).type());
+    if (layer_facts.centres) return;
+    learns |= layer_facts.kind == LayerKind::convolution || layer_facts.kind == LayerKind::dense;
   }
   const Moments moments = moments_of(facts.values, transform);
   if (!learns || moments.deviation == 0 || std::abs(moments.mean) <= kFar * moments.deviation)

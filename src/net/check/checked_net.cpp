@@ -1,9 +1,9 @@
 #include "net/check/checked_net.h"
 
 #include <algorithm>
-#include <set>
 
 #include "base/files.h"
+#include "layers/layer_facts.h"
 #include "net/graph/filter.h"
 
 namespace crema {
@@ -12,14 +12,6 @@ namespace {
 template <typename Names>
 bool has(const Names& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
-}
-
-// Layers whose top has the channels of their bottom.
-bool keeps_channels(const std::string& type) {
-  static const std::set<std::string> types = {"ReLU",    "PReLU", "Dropout", "BatchNorm", "Scale",
-                                              "Bias",    "Power", "Pooling", "Sigmoid",   "TanH",
-                                              "Softmax", "Crop",  "Interp"};
-  return types.count(type) > 0;
 }
 
 }  // namespace
@@ -53,7 +45,7 @@ int CheckedNet::producer_of(int layer, const std::string& bottom) const {
 
 bool CheckedNet::is_loss(int layer) const {
   const LayerParameter& message = this->layer(layer);
-  if (message.loss_weight_size() == 0) return message.type().find("Loss") != std::string::npos;
+  if (message.loss_weight_size() == 0) return facts_of(message.type()).kind == LayerKind::loss;
   return std::any_of(message.loss_weight().begin(), message.loss_weight().end(),
                      [](float weight) { return weight != 0; });
 }
@@ -63,19 +55,30 @@ int CheckedNet::scores_of(int layer, const std::string& bottom) const {
   if (producer < 0) return -1;
   const LayerParameter& message = this->layer(producer);
   if (num_output(producer) > 0) return producer;
-  if (!keeps_channels(message.type()) || message.bottom_size() == 0) return -1;
+  const LayerFacts facts = facts_of(message.type());
+  // A sum has the channels of each of its bottoms.
+  if (!facts.keeps_channels || facts.kind == LayerKind::join || message.bottom_size() == 0)
+    return -1;
   return scores_of(producer, message.bottom(0));
 }
 
 // Only if they are the second axis.
 int64_t CheckedNet::num_output(int layer) const {
   const LayerParameter& message = this->layer(layer);
-  if (message.type() == "InnerProduct" && message.inner_product_param().axis() == 1)
-    return message.inner_product_param().num_output();
-  const bool convolves = message.type() == "Convolution" || message.type() == "Deconvolution";
-  return convolves && message.convolution_param().axis() == 1
-             ? message.convolution_param().num_output()
-             : 0;
+  const InnerProductParameter& dense = message.inner_product_param();
+  const ConvolutionParameter& convolution = message.convolution_param();
+  const std::string params = weight_params(layer);
+  if (params == "inner_product_param") return dense.axis() == 1 ? dense.num_output() : 0;
+  if (params == "convolution_param") return convolution.axis() == 1 ? convolution.num_output() : 0;
+  return 0;
+}
+
+std::string CheckedNet::weight_params(int layer) const {
+  const LayerParameter& message = this->layer(layer);
+  const LayerKind kind = facts_of(message.type()).kind;
+  if (kind == LayerKind::dense && message.has_inner_product_param()) return "inner_product_param";
+  return kind == LayerKind::convolution && message.has_convolution_param() ? "convolution_param"
+                                                                           : "";
 }
 
 }  // namespace crema

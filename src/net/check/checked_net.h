@@ -29,6 +29,9 @@ class CheckedNet {
   // The layer with a num_output that determines the channels of `bottom`; -1: unknown.
   int scores_of(int layer, const std::string& bottom) const;
   int64_t num_output(int layer) const;
+  // The field with num_output and weight_filler, "convolution_param" or "inner_product_param"; "":
+  // the layer has neither.
+  std::string weight_params(int layer) const;
 
  private:
   NetFile file_;

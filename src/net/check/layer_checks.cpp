@@ -1,7 +1,7 @@
 // Checks of single layers and their neighbours.
 #include <algorithm>
-#include <set>
 
+#include "layers/layer_facts.h"
 #include "layers/norm/batch_norm_fields.h"
 #include "net/check/checks.h"
 
@@ -10,17 +10,24 @@ namespace {
 
 // Layers that are in a net for what follows them, not for a person who looks at their tops.
 bool only_computes(const std::string& type) {
-  static const std::set<std::string> types = {
-      "Convolution", "Deconvolution", "InnerProduct", "Pooling", "ReLU", "PReLU",
-      "ELU",         "LRN",           "BatchNorm",    "Scale",   "Bias", "Concat",
-      "Eltwise",     "Dropout",       "Embed",        "LSTM",    "RNN"};
-  return types.count(type) > 0;
-}
-
-bool is_activation(const std::string& type) {
-  static const std::set<std::string> types = {"ReLU",    "PReLU", "ReLU6", "ELU",
-                                              "Sigmoid", "TanH",  "Swish"};
-  return types.count(type) > 0;
+  const LayerFacts facts = facts_of(type);
+  switch (facts.kind) {
+    case LayerKind::convolution:
+    case LayerKind::dense:
+    case LayerKind::embedding:
+    case LayerKind::attention:
+    case LayerKind::recurrent:
+    case LayerKind::affine:
+    case LayerKind::dropout:
+    case LayerKind::norm:
+    case LayerKind::pooling:
+    case LayerKind::join:
+      return true;
+    case LayerKind::activation:
+      return facts.most > 1;  // others give probabilities, codes, answers
+    default:
+      return false;
+  }
 }
 
 // The layer's loss is a sum that is not divided by the number of its terms.
@@ -34,9 +41,8 @@ bool is_sum(const CheckedNet& net, int layer) {
   // Divided by the batch only: a sum over positions, if the scores come from a convolution.
   if (!loss.has_normalize() || loss.normalize() || message.bottom_size() == 0) return false;
   const int from = net.producer_of(layer, message.bottom(0));
-  return from >= 0 &&
-         (net.layer(from).type() == "Convolution" || net.layer(from).type() == "Deconvolution" ||
-          net.layer(from).type() == "Crop");
+  const LayerKind kind = from < 0 ? LayerKind::other : facts_of(net.layer(from).type()).kind;
+  return kind == LayerKind::convolution || kind == LayerKind::resize;
 }
 
 }  // namespace
@@ -84,8 +90,9 @@ void check_batch_norm(const CheckedNet& net, Findings* findings) {
       continue;
     const std::vector<int> readers = net.readers_of(i, layer.top(0));
     const bool activated =
-        !readers.empty() && std::all_of(readers.begin(), readers.end(),
-                                        [&](int r) { return is_activation(net.layer(r).type()); });
+        !readers.empty() && std::all_of(readers.begin(), readers.end(), [&](int r) {
+          return facts_of(net.layer(r).type()).kind == LayerKind::activation;
+        });
     if (!activated) continue;
     add(findings, Severity::info, net.where(i, ""), "layer \"", layer.name(),
         "\": BatchNorm only normalises, and \"", net.layer(readers[0]).name(), "\" (",

@@ -1,17 +1,14 @@
 // Checks for mistakes that keep a net from learning, or make it learn something else, without an
 // error.
 #include <algorithm>
-#include <set>
+#include <cmath>
 
-#include "layers/layer.h"
+#include "layers/layer_facts.h"
+#include "layers/norm/batch_norm_fields.h"
 #include "net/check/checks.h"
 
 namespace crema {
 namespace {
-
-using Names = std::set<std::string>;
-
-bool among(const Names& names, const std::string& type) { return names.count(type) > 0; }
 
 bool is_rectifier(const LayerParameter& layer) {
   return layer.type() == "ReLU6" ||
@@ -21,9 +18,9 @@ bool is_rectifier(const LayerParameter& layer) {
 // The effect of a layer in front of a loss that expects any numbers.
 std::string harm_of(const LayerParameter& before, const std::string& loss) {
   const std::string& type = before.type();
-  const bool by_softmax =
-      loss.find("Softmax") != std::string::npos || loss == "InfogainLoss" || loss == "FocalLoss";
-  const bool by_sigmoid = loss.find("SigmoidCrossEntropyLoss") == 0 || loss == "MultiLabelLoss";
+  const LayerFacts facts = facts_of(type);
+  const bool by_softmax = facts_of(loss).activation == "Softmax";
+  const bool by_sigmoid = facts_of(loss).activation == "Sigmoid";
   if (!by_softmax && !by_sigmoid && loss != "HingeLoss") return "";
   if (type == "Softmax")
     return by_softmax ? cat(loss,
@@ -34,22 +31,38 @@ std::string harm_of(const LayerParameter& before, const std::string& loss) {
     return cat(loss,
                " has a sigmoid of its own, so this is a second one: no probability is below "
                "0.5");
-  if (type == "Sigmoid" || type == "TanH")
-    return cat(loss, " expects scores of any size, but these are squeezed between ",
-               type == "TanH" ? "-1" : "0", " and 1, and it hardly learns");
   if (is_rectifier(before)) return "no score is below 0, and those that are 0 get no gradient";
+  if (facts.kind == LayerKind::activation && std::isfinite(facts.least) && facts.most <= 1)
+    return cat(loss, " expects scores of any size, but these are squeezed between ", facts.least,
+               " and ", facts.most, ", and it hardly learns");
   return "";
 }
 
-// Layers with weights that a gradient can change, and how many blobs they have at most.
+// The value of `bias_term` in the layer's parameters.
+bool has_bias(const LayerParameter& layer) {
+  std::vector<const google::protobuf::FieldDescriptor*> set;
+  layer.GetReflection()->ListFields(layer, &set);
+  for (const auto* field : set) {
+    if (field->is_repeated() || !field->message_type()) continue;
+    const google::protobuf::Message& params = layer.GetReflection()->GetMessage(layer, field);
+    if (const auto* bias = field->message_type()->FindFieldByName("bias_term"))
+      return params.GetReflection()->GetBool(params, bias);
+  }
+  return false;
+}
+
+// How many blobs a gradient can change; 0: none.
 int learned_blobs(const LayerParameter& layer) {
-  const std::string& type = layer.type();
-  if (type == "InnerProduct") return layer.inner_product_param().bias_term() ? 2 : 1;
-  if (type == "Convolution" || type == "Deconvolution" || type == "DepthwiseConvolution")
-    return layer.convolution_param().bias_term() ? 2 : 1;
-  if (type == "Embed") return layer.embed_param().bias_term() ? 2 : 1;
-  if (type == "Scale") return layer.scale_param().bias_term() ? 2 : 1;
-  return type == "Bias" || type == "PReLU" ? 1 : type == "LSTM" || type == "RNN" ? 3 : 0;
+  if (layer.type() == "BatchNorm" && learns_scale(layer.batch_norm_param()))
+    return 5;  // after mean, variance and their number
+  const int learned = facts_of(layer.type()).learned;
+  return learned > 0 ? learned + has_bias(layer) : 0;
+}
+
+// Types without facts, and those that learn with some of their fields.
+bool may_learn(const std::string& type) {
+  const LayerKind kind = facts_of(type).kind;
+  return kind == LayerKind::other || kind == LayerKind::norm;
 }
 
 bool is_frozen(const LayerParameter& layer) {
@@ -64,22 +77,17 @@ bool shares_weights(const LayerParameter& layer) {
                      [](const ParamSpec& param) { return !param.name().empty(); });
 }
 
-const FillerParameter* weight_filler_of(const LayerParameter& layer) {
-  if (layer.type() == "InnerProduct") return &layer.inner_product_param().weight_filler();
-  if (layer.type() == "Convolution" || layer.type() == "Deconvolution")
-    return &layer.convolution_param().weight_filler();
-  return nullptr;
+const FillerParameter* weight_filler_of(const CheckedNet& net, int i) {
+  const std::string params = net.weight_params(i);
+  if (params.empty()) return nullptr;
+  return params == "convolution_param" ? &net.layer(i).convolution_param().weight_filler()
+                                       : &net.layer(i).inner_product_param().weight_filler();
 }
 
-std::string name_of_params(const LayerParameter& layer) {
-  return layer.type() == "InnerProduct" ? "inner_product_param" : "convolution_param";
-}
-
-// Types such as Yolov3 are losses themselves; a Python layer could be anything.
+// A layer of another kind, such as Python or an unknown one, may be a loss.
 bool ends_in_loss(const CheckedNet& net, int layer) {
-  const std::string& type = net.layer(layer).type();
-  const LayerMaker* const maker = type == "Python" ? nullptr : LayerRegistry::find(type);
-  return net.is_loss(layer) || !maker || maker->make()->is_loss();
+  const LayerKind kind = facts_of(net.layer(layer).type()).kind;
+  return net.is_loss(layer) || kind == LayerKind::loss || kind == LayerKind::other;
 }
 
 // Layers whose values a loss or a Silence layer depends on. Silence means that the author knows
@@ -102,21 +110,37 @@ std::vector<char> reach_of_losses(const CheckedNet& net) {
   return reached;
 }
 
-bool starts_at_zero(const LayerParameter& layer) {
-  const FillerParameter* const filler = weight_filler_of(layer);
-  return filler && filler->type() == "constant" && filler->value() == 0 && layer.blobs_size() == 0;
+bool starts_at_zero(const CheckedNet& net, int i) {
+  const FillerParameter* const filler = weight_filler_of(net, i);
+  return filler && filler->type() == "constant" && filler->value() == 0 &&
+         net.layer(i).blobs_size() == 0;
+}
+
+// Whether zeros stay zeros, with parameters as they start.
+bool keeps_zeros(const std::string& type) {
+  const LayerFacts facts = facts_of(type);
+  switch (facts.kind) {
+    case LayerKind::affine:
+    case LayerKind::dropout:
+    case LayerKind::norm:
+    case LayerKind::pooling:
+      return true;
+    case LayerKind::activation:
+      return facts.least < 0;  // one that has negative values changes its sign at 0
+    default:
+      return false;
+  }
 }
 
 // Whether the weights of a layer whose outputs are 0 get no gradient: a ReLU passes none at 0, nor
 // does a next layer whose weights are also 0.
 bool gets_no_gradient(const CheckedNet& net, int layer) {
-  static const Names passing = {"BatchNorm", "Scale", "Bias", "Dropout", "Pooling", "LRN", "TanH"};
   if (net.layer(layer).top_size() == 0) return false;
   const std::vector<int> readers = net.readers_of(layer, net.layer(layer).top(0));
   return !readers.empty() && std::all_of(readers.begin(), readers.end(), [&](int reader) {
     const LayerParameter& next = net.layer(reader);
-    return is_rectifier(next) || starts_at_zero(next) ||
-           (among(passing, next.type()) && gets_no_gradient(net, reader));
+    return is_rectifier(next) || starts_at_zero(net, reader) ||
+           (keeps_zeros(next.type()) && gets_no_gradient(net, reader));
   });
 }
 
@@ -150,9 +174,8 @@ void check_before_losses(const CheckedNet& net, Findings* findings) {
     const int scores = net.scores_of(i, loss.bottom(0));
     if (loss.type() == "SoftmaxWithLoss" && loss.softmax_param().axis() == 1 && scores >= 0 &&
         net.num_output(scores) == 1) {
-      add(findings, Severity::warning,
-          net.where(scores, name_of_params(net.layer(scores)) + ".num_output"), "layer \"",
-          net.layer(scores).name(),
+      add(findings, Severity::warning, net.where(scores, net.weight_params(scores) + ".num_output"),
+          "layer \"", net.layer(scores).name(),
           "\": num_output is 1, but a softmax over one score "
           "is always 1 and the loss of \"",
           loss.name(),
@@ -165,12 +188,12 @@ void check_before_losses(const CheckedNet& net, Findings* findings) {
 void check_fillers(const CheckedNet& net, Findings* findings) {
   for (int i = 0; i < net.layers(); ++i) {
     const LayerParameter& layer = net.layer(i);
-    const FillerParameter* const filler = weight_filler_of(layer);
+    const FillerParameter* const filler = weight_filler_of(net, i);
     if (!filler || layer.blobs_size() > 0 || shares_weights(layer) || layer.top_size() == 0)
       continue;
-    const std::string where = net.where(i, name_of_params(layer) + ".weight_filler");
+    const std::string where = net.where(i, net.weight_params(i) + ".weight_filler");
     const bool frozen = is_frozen(layer);
-    if (starts_at_zero(layer) && !frozen && gets_no_gradient(net, i)) {
+    if (starts_at_zero(net, i) && !frozen && gets_no_gradient(net, i)) {
       add(findings, Severity::warning, where, "layer \"", layer.name(),
           "\": its weights start as 0",
           filler->has_type() ? "" : ", since weight_filler is missing",
@@ -232,7 +255,7 @@ void check_reach(const CheckedNet& net, Findings* findings) {
     std::vector<char> seen(net.layers());
     std::vector<int> open = {i};
     bool learns = learned_blobs(net.layer(i)) > 0;
-    bool known = true;  // no layer whose weights are not known here
+    bool known = true;  // whether the layers in front of it have weights
     while (!open.empty()) {
       const int at = open.back();
       open.pop_back();
@@ -241,19 +264,14 @@ void check_reach(const CheckedNet& net, Findings* findings) {
         if (from < 0 || seen[from]) continue;
         seen[from] = 1;
         open.push_back(from);
-        static const Names without = {"Data",       "ImageData", "HDF5Data",      "DummyData",
-                                      "MemoryData", "Input",     "AnnotatedData", "Softmax",
-                                      "Slice",      "Split",     "Flatten",       "Reshape",
-                                      "Concat",     "Eltwise",   "Power",         "Pooling",
-                                      "ReLU",       "Sigmoid",   "TanH",          "Dropout"};
         if (learned_blobs(net.layer(from)) > 0) {
           learns = true;
-        } else if (!among(without, net.layer(from).type())) {
+        } else if (may_learn(net.layer(from).type())) {
           known = false;
         }
       }
     }
-    if (learns || !known || net.layer(i).type().find("Loss") == std::string::npos) continue;
+    if (learns || !known || facts_of(net.layer(i).type()).kind != LayerKind::loss) continue;
     add(findings, Severity::warning, net.where(i, "bottom"), "layer \"", net.layer(i).name(),
         "\" (", net.layer(i).type(),
         "): no layer with weights is in front of it, so nothing is "

@@ -1,7 +1,7 @@
 // Checks of restricted Boltzmann machines, by Hinton's practical guide to training them (2010).
 #include <cmath>
-#include <set>
 
+#include "layers/layer_facts.h"
 #include "net/check/checks.h"
 #include "net/check/moments.h"
 
@@ -22,12 +22,12 @@ double lr_mult_of(const LayerParameter& layer, int blob) {
 
 // Why a layer's values are not from 0 to 1; "" if they may be.
 std::string leaves_unit_range(const LayerParameter& before) {
-  static const std::set<std::string> sums = {"InnerProduct", "Convolution", "Deconvolution"},
-                                     centred = {"BatchNorm", "LayerNorm", "MVN", "TanH"};
-  const std::string& type = before.type();
-  if (sums.count(type) > 0) return "any numbers; put a Sigmoid between them";
-  if (centred.count(type) > 0) return "negative numbers, too; write visible: GAUSSIAN";
-  if (type == "RBM" && before.rbm_param().hidden() == RBMParameter::GAUSSIAN)
+  const LayerFacts facts = facts_of(before.type());
+  if (facts.kind == LayerKind::convolution || facts.kind == LayerKind::dense)
+    return "any numbers; put a Sigmoid between them";
+  if (facts.centres || (std::isfinite(facts.least) && facts.least < 0))
+    return "negative numbers, too; write visible: GAUSSIAN";
+  if (before.type() == "RBM" && before.rbm_param().hidden() == RBMParameter::GAUSSIAN)
     return "any numbers, since its hidden units are GAUSSIAN; write visible: GAUSSIAN";
   return "";
 }

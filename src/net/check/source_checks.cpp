@@ -5,6 +5,7 @@
 
 #include "data/databases/class_names.h"
 #include "data/databases/label_order.h"
+#include "layers/layer_facts.h"
 #include "net/check/checks.h"
 #include "net/sources/source_files.h"
 
@@ -13,10 +14,15 @@ namespace {
 
 // What a layer compares labels with, if its classes are the numbers from 0 up.
 bool reads_classes(const LayerParameter& layer) {
-  static const std::set<std::string> types = {"SoftmaxWithLoss", "HingeLoss", "InfogainLoss",
-                                              "MultinomialLogisticLoss", "Accuracy"};
-  return types.count(layer.type()) > 0 && layer.bottom_size() >= 2 &&
+  return facts_of(layer.type()).labels == LabelKind::scored && layer.bottom_size() >= 2 &&
          layer.softmax_param().axis() == 1 && layer.accuracy_param().axis() == 1;
+}
+
+// Whether the targets are from 0 to 1. Those of MultiLabelLoss are -1 and 1.
+bool reads_shares(const std::string& type) {
+  const LayerFacts facts = facts_of(type);
+  return facts.labels == LabelKind::answers && !facts.activation.empty() &&
+         type != "MultiLabelLoss";
 }
 
 bool is_ignored(const LayerParameter& layer, int64_t label) {
@@ -77,14 +83,16 @@ void check_targets(const CheckedNet& net, int layer, const SourceFacts& facts, F
     std::string why = cat("the targets of ", type, " are");
     if (type == "EuclideanLoss" && message.bottom_size() > 1) {
       const int from = net.producer_of(reader, message.bottom(message.bottom(0) == top ? 1 : 0));
-      const std::string before = from < 0 ? "" : net.layer(from).type();
+      const LayerParameter before = from < 0 ? LayerParameter() : net.layer(from);
+      const LayerFacts facts = facts_of(before.type());
       severity = Severity::warning;
-      high = before == "ReLU" ? INFINITY : 1;
-      low = before == "TanH" ? -1 : 0;
-      if (before != "ReLU" && before != "Sigmoid" && before != "TanH") continue;
-      why = cat("the values of \"", net.layer(from).name(), "\" (", before,
+      low = facts.least;
+      high = facts.most;
+      if (facts.kind != LayerKind::activation || before.relu_param().negative_slope() != 0)
+        continue;
+      why = cat("the values of \"", before.name(), "\" (", before.type(),
                 ") that it is compared with are");
-    } else if (type.find("SigmoidCrossEntropyLoss") != 0 && type != "ContrastiveLoss") {
+    } else if (!reads_shares(type) && type != "ContrastiveLoss") {
       continue;
     }
     const size_t place = type == "ContrastiveLoss" ? 2 : 1;
@@ -148,9 +156,7 @@ void check_labels(const CheckedNet& net, int layer, const SourceFacts& facts, Fi
       least = std::min(least, label);
       most = std::max(most, label);
     }
-    const std::string place = net.where(scores, net.layer(scores).type() == "InnerProduct"
-                                                    ? "inner_product_param.num_output"
-                                                    : "convolution_param.num_output");
+    const std::string place = net.where(scores, net.weight_params(scores) + ".num_output");
     const std::string what =
         cat("layer \"", net.layer(scores).name(), "\": num_output is ", classes,
             ", for labels from 0 to ", classes - 1, ", but \"", source.name(), "\" has the label ");
@@ -181,10 +187,7 @@ void check_class_names(const CheckedNet& net, int layer, Findings* findings) {
     if (scores < 0 || !told.insert(scores).second) continue;
     const auto count = static_cast<int64_t>(names.names.size());
     if (net.num_output(scores) == count) continue;
-    add(findings, Severity::error,
-        net.where(scores, net.layer(scores).type() == "InnerProduct"
-                              ? "inner_product_param.num_output"
-                              : "convolution_param.num_output"),
+    add(findings, Severity::error, net.where(scores, net.weight_params(scores) + ".num_output"),
         "layer \"", net.layer(scores).name(), "\": num_output is ", net.num_output(scores),
         ", but ", names.path, " names ", count, count == 1 ? " class" : " classes", " of \"",
         source.name(), "\": set num_output: ", count, ", or correct the names");

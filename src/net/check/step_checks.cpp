@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "layers/layer_facts.h"
 #include "net/check/checks.h"
 #include "net/sources/companions.h"
 
@@ -31,10 +32,8 @@ std::pair<const Message*, std::string> reading_of(const LayerParameter& layer) {
 // Whether the net has recurrent layers. Their first axis is time, so one source may have a batch of
 // time steps and another a batch of sequences.
 bool has_time(const CheckedNet& net) {
-  static const std::set<std::string> recurrent = {"LSTM",     "Lstm",          "RNN",
-                                                  "ConvLSTM", "LstmAttention", "LSTMUnit"};
   for (int i = 0; i < net.layers(); ++i)
-    if (recurrent.count(net.layer(i).type()) > 0) return true;
+    if (facts_of(net.layer(i).type()).kind == LayerKind::recurrent) return true;
   return false;
 }
 

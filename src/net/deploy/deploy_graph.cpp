@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 
 #include "base/error.h"
 #include "layers/layer.h"
@@ -19,7 +18,7 @@ using google::protobuf::Descriptor;
 using google::protobuf::FieldDescriptor;
 
 bool is_real_source(const LayerParameter& layer) {
-  return is_source(layer) && layer.type() != "DummyData" && layer.type() != "ContinuationIndicator";
+  return is_source(layer) && facts_of(layer.type()).content != SourceContent::generated;
 }
 
 bool is_made_up(const NetParameter& net, const LayerParameter& layer) {
@@ -31,8 +30,8 @@ bool is_a_loss(const LayerParameter& layer) {
   for (const float weight : layer.loss_weight()) {
     if (weight != 0) return true;
   }
-  if (!LayerRegistry::find(layer.type())) return ends_with(layer.type(), "Loss");
-  return make_layer(layer, false)->is_loss();
+  if (layer.type() == "Python") return make_layer(layer, false)->is_loss();
+  return facts_of(layer.type()).kind == LayerKind::loss;
 }
 
 // Layers of py-faster-rcnn, including ones written in Python.
@@ -55,26 +54,14 @@ bool has_used_units(const NetParameter& net, const LayerParameter& rbm) {
 }
 
 DeployRole role_in(const NetParameter& net, const LayerParameter& layer) {
-  static const std::set<std::string> bypassed = {"LabelSpecificAdd", "LabelSpecificRescale",
-                                                 "LabelSpecificMargin", "DetectNetTransformation",
-                                                 "ProposalTarget"};
-  static const std::set<std::string> metrics = {"MarginInnerProduct",
-                                                "GlobalLSEMargin",
-                                                "LabeledMatching",
-                                                "UnlabeledMatching",
-                                                "Knn",
-                                                "BoxAnnotatorOHEM",
-                                                "DetectionEvaluate",
-                                                "EvalDetection",
-                                                "HDF5Output",
-                                                "MatWrite"};
   const std::string& type = layer.type();
+  const LayerFacts facts = facts_of(type);
   if (is_source(layer)) return is_made_up(net, layer) ? DeployRole::made_up : DeployRole::source;
   if (type == "Silence") return DeployRole::silence;
-  const bool bypass = bypassed.count(type) || is_python(layer, "ProposalTargetLayer");
+  const bool bypass = facts.in_use == InUse::bypassed || is_python(layer, "ProposalTargetLayer");
   if (bypass && layer.bottom_size() > 1 && layer.top_size() > 0) return DeployRole::bypass;
-  if (metrics.count(type) || type.find("Accuracy") != std::string::npos ||
-      is_python(layer, "AnchorTargetLayer"))
+  if (facts.in_use == InUse::left_out || facts.kind == LayerKind::metric ||
+      facts.kind == LayerKind::sink || is_python(layer, "AnchorTargetLayer"))
     return DeployRole::metric;
   return is_a_loss(layer) && !has_used_units(net, layer) ? DeployRole::loss : DeployRole::layer;
 }

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <map>
 #include <optional>
-#include <set>
 #include <utility>
 
 #include "base/error.h"
 #include "device/context.h"
+#include "layers/layer_facts.h"
 #include "net/graph/graph_builder.h"
 #include "net/sources/batch_size.h"
 #include "net/sources/source_shapes.h"
@@ -18,10 +18,9 @@ namespace {
 
 // Recurrent layers take time as the first axis.
 bool has_steps(const NetParameter& net) {
-  static const std::set<std::string> recurrent = {"RNN", "LSTM", "Lstm", "LstmAttention",
-                                                  "ConvLSTM"};
-  return std::any_of(net.layer().begin(), net.layer().end(),
-                     [](const LayerParameter& layer) { return recurrent.count(layer.type()) > 0; });
+  return std::any_of(net.layer().begin(), net.layer().end(), [](const LayerParameter& layer) {
+    return facts_of(layer.type()).kind == LayerKind::recurrent;
+  });
 }
 
 class InputFinder {

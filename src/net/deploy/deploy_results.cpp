@@ -12,22 +12,6 @@ namespace crema {
 
 namespace {
 
-std::string activation_of(const std::string& loss) {
-  static const std::map<std::string, std::string> activations = {
-      {"SoftmaxWithLoss", "Softmax"},
-      {"SoftmaxWithLossOHEM", "Softmax"},
-      {"WeightedSoftmaxWithLoss", "Softmax"},
-      {"SoftmaxCrossEntropyLoss", "Softmax"},
-      {"SoftmaxCrossEntropy2Loss", "Softmax"},
-      {"FocalLoss", "Softmax"},
-      {"InfogainLoss", "Softmax"},
-      {"SigmoidCrossEntropyLoss", "Sigmoid"},
-      {"SigmoidCrossEntropyLossWeighted", "Sigmoid"},
-      {"MultiLabelLoss", "Sigmoid"}};
-  const auto found = activations.find(loss);
-  return found == activations.end() ? "" : found->second;
-}
-
 float weight_of(const LayerParameter& loss) {
   for (const float weight : loss.loss_weight()) {
     if (weight != 0) return weight;
@@ -60,7 +44,7 @@ int without_trailing(const DeployGraph& graph, int blob) {
     const bool of_batch =
         layer.type() == "Slice" &&
         (slice.has_slice_dim() ? slice.slice_dim() == 0 : slice.has_axis() && slice.axis() == 0);
-    if (!of_batch && !ends_with(layer.type(), "Dropout")) return blob;
+    if (!of_batch && facts_of(layer.type()).kind != LayerKind::dropout) return blob;
     blob = graph.bottoms[producer][0];
   }
 }
@@ -122,7 +106,7 @@ class ResultFinder {
 
   void add_loss(int layer) {
     const std::vector<int> blobs = predictions_of(graph_, layer);
-    const std::string activation = activation_of(graph_.net.layer(layer).type());
+    const std::string activation(facts_of(graph_.net.layer(layer).type()).activation);
     for (const int blob : blobs) {
       if (activation.empty() || blob != graph_.bottoms[layer][0]) {
         add({without_trailing(graph_, blob), -1, ""});

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "layers/layer_facts.h"
 
 namespace crema {
 
@@ -95,8 +96,7 @@ int64_t divided_batch(const NetParameter& net) {
   int64_t made_up = 0;
   for (const LayerParameter& layer : net.layer()) {
     if (!is_source(layer) || layer.type() == "ContinuationIndicator") continue;
-    if (layer.type() == "Input" || layer.type() == "MemoryData" || layer.type() == "Python")
-      return 0;
+    if (facts_of(layer.type()).content == SourceContent::given) return 0;
     if (layer.type() != "DummyData") {
       const std::set<int64_t> batches = stated_batches(layer);
       return batches.empty() ? 0 : *batches.begin();

@@ -5,6 +5,7 @@
 #include <set>
 #include <string>
 
+#include "layers/layer_facts.h"
 #include "net/sources/batch_size.h"
 
 namespace crema {
@@ -20,9 +21,9 @@ struct Origin {
 
 // Sources that traverse records; others make their samples of nothing, or are filled by a program.
 bool traverses(const LayerParameter& layer) {
-  static const std::set<std::string> others = {
-      "ContinuationIndicator", "DummyData", "Input", "MemoryData", "Python", "WindowData"};
-  return is_source(layer) && others.count(layer.type()) == 0;
+  const SourceContent content = facts_of(layer.type()).content;
+  return is_source(layer) && content != SourceContent::generated &&
+         content != SourceContent::given && content != SourceContent::regions;
 }
 
 bool appends_samples(const LayerParameter& layer) {
@@ -31,9 +32,10 @@ bool appends_samples(const LayerParameter& layer) {
                                                 : layer.concat_param().axis() == 0);
 }
 
-bool is_loss_type(const LayerParameter& layer) {
-  const std::string& type = layer.type();
-  return type.find("Loss") != std::string::npos || type == "Accuracy" || type == "SegAccuracy";
+// Losses and metrics compare bottoms of the same samples.
+bool compares(const LayerParameter& layer) {
+  const LayerKind kind = facts_of(layer.type()).kind;
+  return kind == LayerKind::loss || kind == LayerKind::metric;
 }
 
 bool within(const std::set<int>& all, int one) { return all.count(one) > 0; }
@@ -62,7 +64,7 @@ std::vector<Companions> find_companions(const NetParameter& net) {
     }
     all.appended |= appends_samples(layer) && all.sources.size() > 1;
     for (const std::string& top : layer.top()) origins[top] = all;
-    if (!is_loss_type(layer)) continue;
+    if (!compares(layer)) continue;
     for (const Origin& a : bottoms) {
       for (const Origin& b : bottoms) {
         if (a.appended || b.appended) continue;

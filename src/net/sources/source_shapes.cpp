@@ -4,7 +4,6 @@
 #include <google/protobuf/message.h>
 
 #include <algorithm>
-#include <map>
 #include <set>
 
 #include "base/strings.h"
@@ -130,9 +129,7 @@ Shape mask_shape(const McWindowDataParameter& windows, int top, const Shape& ima
 }
 
 Shape label_shape(const LayerParameter& layer, const Shape& image) {
-  static const std::set<std::string> label_images = {"DenseImageData", "ImageSegData",
-                                                     "ImageLabelmapData", "SegData"};
-  if (label_images.count(layer.type())) {
+  if (facts_of(layer.type()).content == SourceContent::image_pairs) {
     const int64_t shrink =
         std::max<int64_t>(1, layer.dense_image_data_param().label_divide_factor());
     return {image[0], 1, image[2] / shrink, image[3] / shrink};
@@ -144,26 +141,12 @@ Shape label_shape(const LayerParameter& layer, const Shape& image) {
 
 // Whether bottom `j` of this layer has a class for each sample.
 bool reads_labels(const LayerParameter& layer, int j) {
-  // Losses whose second bottom also has no gradient, but is a target for each score, or boxes.
-  static const std::set<std::string> others = {"SigmoidCrossEntropyLoss",
-                                               "DetectionLoss",
-                                               "MalisLoss",
-                                               "CtcLoss",
-                                               "WarpCTCLoss",
-                                               "MultiBoxLoss",
-                                               "RegionLoss",
-                                               "SqueezeDetLoss",
-                                               "Yolov3",
-                                               "DiceCoefLoss"};
-  if (j != 1 || others.count(layer.type())) return false;
-  const auto ends_in = [&](const std::string& end) {
-    const std::string& type = layer.type();
-    return type.size() >= end.size() && type.substr(type.size() - end.size()) == end;
-  };
-  if (ends_in("Accuracy") || starts_with(layer.type(), "LabelSpecific")) return true;
-  if (!LayerRegistry::find(layer.type())) return ends_in("Loss");
-  const std::unique_ptr<Layer> made = make_layer(layer, true);
-  return made->is_loss() && !made->differentiable(1);
+  const LayerFacts facts = facts_of(layer.type());
+  // A type that is not known here most likely compares with classes.
+  const bool compares = !LayerRegistry::has(layer.type()) &&
+                        (facts.kind == LayerKind::loss || facts.kind == LayerKind::metric);
+  return j == 1 &&
+         (compares || facts.labels == LabelKind::classes || facts.labels == LabelKind::scored);
 }
 
 struct LabelUse {
@@ -172,12 +155,12 @@ struct LabelUse {
 
 void add_uses(const NetParameter& net, const std::string& blob, std::set<std::string>* seen,
               LabelUse* uses) {
-  static const std::set<std::string> passing = {"Flatten", "Reshape", "Split", "Slice", "Concat"};
   if (!seen->insert(blob).second) return;
   for (const LayerParameter& layer : net.layer()) {
     for (int j = 0; j < layer.bottom_size(); ++j) {
-      if (layer.bottom(j) != blob || layer.type() == "Silence") continue;
-      if (passing.count(layer.type())) {
+      const LayerFacts facts = facts_of(layer.type());
+      if (layer.bottom(j) != blob || facts.kind == LayerKind::sink) continue;
+      if (facts.copies && (j == 0 || facts.kind == LayerKind::join)) {
         for (const std::string& top : layer.top()) add_uses(net, top, seen, uses);
       } else {
         (reads_labels(layer, j) ? uses->labels : uses->values) = true;
@@ -191,6 +174,11 @@ LabelUse uses_of(const NetParameter& net, const std::string& blob) {
   std::set<std::string> seen;
   add_uses(net, blob, &seen, &uses);
   return uses;
+}
+
+bool reads_maps(LayerKind kind) {
+  return kind == LayerKind::convolution || kind == LayerKind::pooling || kind == LayerKind::norm ||
+         kind == LayerKind::resize;
 }
 
 bool is_box_list(const SourceTop& top) {
@@ -229,7 +217,7 @@ std::optional<Shape> usual_shape(const SourceTop& top) {
   if (type == "VideoData" && top.top == 0) return clip_shape(layer, image);
   const LabelUse uses = uses_of(top.net, top.name());
   // The contents of their tops depend on their files or their program.
-  const bool any_data = type == "HDF5Data" || type == "Python";
+  const bool any_data = facts_of(type).content == SourceContent::numbers || type == "Python";
   if (top.top == 1 && !any_data && LayerRegistry::find(type)) return label_shape(layer, image);
   const bool only_labels = uses.labels && !uses.values;
   if (top.top == 0 && !(any_data && only_labels)) {
@@ -247,23 +235,17 @@ std::optional<Shape> stated_image(const SourceTop& top) {
 }
 
 std::string likely_shape(const SourceTop& top) {
-  static const std::map<std::string, std::string> regions = {{"ROIPooling", "300x5"},
-                                                             {"ROIAlign", "300x5"},
-                                                             {"PSROIPooling", "300x5"},
-                                                             {"RegionPooling", "300x9"}};
-  static const std::set<std::string> of_images = {"Convolution", "Deconvolution", "Pooling",
-                                                  "BatchNorm",   "LRN",           "Crop"};
   const int64_t samples = top.samples().value_or(1);
   for (const LayerParameter& layer : top.net.layer()) {
     for (int j = 0; j < layer.bottom_size(); ++j) {
       if (layer.bottom(j) != top.name()) continue;
       if (reads_labels(layer, j)) return cat(samples);
-      const auto found = regions.find(layer.type());
-      if (j == 1 && found != regions.end()) return found->second;
+      const LayerFacts facts = facts_of(layer.type());
+      if (j == 1 && facts.regions > 0) return cat("300x", facts.regions);
       if (layer.type() == "ProposalTarget") return j == 0 ? "300x5" : "8x7";
       if (layer.type() == "MultiBoxLoss" && j == 3) return "1x1x8x8";
       if (layer.type() == "Proposal" && j == 2) return "1x3";
-      if (j == 0 && of_images.count(layer.type())) return image_shape(top.layer, samples).brief();
+      if (j == 0 && reads_maps(facts.kind)) return image_shape(top.layer, samples).brief();
     }
   }
   // The shapes that Faster R-CNN's Python layers read.

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <set>
 
+#include "layers/layer_facts.h"
+
 namespace crema {
 
 namespace {
@@ -21,10 +23,7 @@ const LayerParameter* first_reader(const std::string& top, const NetParameter& l
     if (!reads) continue;
     const bool known = weights.count(layer.name()) > 0;
     if (layer.type() == type && known) return &layer;
-    if (direct && known) {
-      // Scale, BatchNorm and similar layers keep the number of channels.
-      if (layer.type() == "InnerProduct" || layer.type() == "Convolution") return nullptr;
-    }
+    if (direct && known && !facts_of(layer.type()).keeps_channels) return nullptr;
     reached.insert(layer.top().begin(), layer.top().end());
   }
   return nullptr;

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "base/error.h"
+#include "layers/layer_facts.h"
 #include "net/graph/graph_builder.h"
 #include "net/surgery/surgery_layers.h"
 
@@ -72,8 +73,9 @@ class Surgeon {
     const auto maps = std::count_if(bottoms.begin(), bottoms.end(), [](const SurgeryBlob& bottom) {
       return bottom.kind == Kind::map;
     });
-    require(maps == 0 || maps == std::ssize(bottoms) || layer.type() == "Silence",
-            "some of its bottoms become maps of scores, others do not: ", join_kinds(bottoms));
+    require(
+        maps == 0 || maps == std::ssize(bottoms) || facts_of(layer.type()).kind == LayerKind::sink,
+        "some of its bottoms become maps of scores, others do not: ", join_kinds(bottoms));
     append(i, maps > 0 ? for_maps(layer) : layer, bottoms);
     for (int k = 0; k < layer.top_size(); ++k) {
       SurgeryBlob top{Kind::other, layer.top(k), shapes_[i][k], ""};
@@ -85,7 +87,7 @@ class Surgeon {
       } else if (top.shape.axes() == 4) {
         top.kind = Kind::image;
       }
-      if (is_pointwise(layer.type())) top.pooled = bottoms[0].pooled;
+      if (facts_of(layer.type()).elementwise) top.pooled = bottoms[0].pooled;
       if (layer.pooling_param().global_pooling()) top.pooled = pooling_advice(layer, bottoms[0]);
       set_top(top);
     }
@@ -153,7 +155,7 @@ class Surgeon {
       if (reads) {
         ++readers;
         const bool leads = layer.type() == "InnerProduct" ||
-                           (is_pointwise(layer.type()) && layer.top_size() == 1 &&
+                           (facts_of(layer.type()).elementwise && layer.top_size() == 1 &&
                             leads_to_products(i, layer.top(0)));
         if (!leads || layer.bottom_size() > 1) return false;
       }

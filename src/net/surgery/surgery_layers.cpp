@@ -2,10 +2,11 @@
 
 #include <google/protobuf/descriptor.h>
 
-#include <set>
 #include <vector>
 
 #include "base/error.h"
+#include "layers/layer_facts.h"
+#include "layers/layer_types.h"
 #include "net/graph/given_blobs.h"
 
 namespace crema {
@@ -15,10 +16,10 @@ namespace {
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 
-// They work along the channels of each position, or join, part and pass on blobs.
-const std::set<std::string>& channelwise() {
-  static const std::set<std::string> types = {"BN",      "BatchNorm", "Bias",  "Concat",
-                                              "Eltwise", "Scale",     "Slice", "Softmax"};
+// The types that work along the channels of each position.
+std::vector<std::string> channelwise_types() {
+  std::vector<std::string> types = layer_types();
+  std::erase_if(types, [](const std::string& type) { return !facts_of(type).along_channels; });
   return types;
 }
 
@@ -47,15 +48,6 @@ std::vector<float> transposed(const std::vector<float>& values, int64_t rows, in
     for (int64_t j = 0; j < columns; ++j) turned[j * rows + i] = values[i * columns + j];
   }
   return turned;
-}
-
-bool is_pointwise(const std::string& type) {
-  static const std::set<std::string> types = {
-      "AbsVal", "BNLL",           "Clip",     "Dropout", "ELU",     "Exp",   "GELU",
-      "Log",    "HardSigmoid",    "Mish",     "PReLU",   "Power",   "ReLU",  "HardSwish",
-      "ReLU6",  "SELU",           "SeLu",     "SiLU",    "Sigmoid", "Swish", "TanH",
-      "Split",  "SpatialDropout", "Threshold"};
-  return types.count(type) > 0;
 }
 
 LayerParameter as_convolution(const LayerParameter& layer, const Shape& image, int axes) {
@@ -94,12 +86,13 @@ LayerParameter as_convolution(const LayerParameter& layer, const Shape& image, i
 }
 
 LayerParameter for_maps(const LayerParameter& layer) {
-  if (is_pointwise(layer.type()) || layer.type() == "Silence") return layer;
-  if (!channelwise().count(layer.type())) {
-    std::vector<std::string> types(channelwise().begin(), channelwise().end());
-    fail("it reads scores that become a map; besides activations, Dropout and InnerProduct only ",
-         join(types, ", "), " are known to work on each position of a map");
-  }
+  const LayerFacts facts = facts_of(layer.type());
+  if (facts.elementwise || facts.kind == LayerKind::sink) return layer;
+  if (!facts.along_channels)
+    fail(
+        "it reads scores that become a map; besides InnerProduct and layers that treat each value "
+        "by itself (activations, Dropout, Eltwise) only ",
+        join(channelwise_types(), ", "), " are known to work on each position of a map");
   LayerParameter made = layer;
   std::vector<const FieldDescriptor*> fields;
   made.GetReflection()->ListFields(made, &fields);

@@ -9,9 +9,6 @@
 
 namespace crema {
 
-// Whether the type changes each value by itself, or by its channel, whatever the other axes.
-bool is_pointwise(const std::string& type);
-
 // An InnerProduct over a whole image, channels x height x width, as a Convolution. Error if no
 // convolution computes the same. `axes`: the number of its bottom's axes.
 LayerParameter as_convolution(const LayerParameter& layer, const Shape& image, int axes);

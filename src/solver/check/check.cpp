@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "kernels/optim/update_rule.h"
+#include "layers/layer_facts.h"
 #include "net/check/checks.h"
 #include "net/graph/filter.h"
 #include "solver/divergence/divergence_policy.h"
@@ -62,7 +63,8 @@ SolverFile counted_in_iterations(const SolverFile& file, const EpochLength& leng
 void check_test_epoch(const SolverFile& file, const CheckedNet& net, Findings* findings) {
   for (int i = 0; i < net.layers(); ++i) {
     const std::string& type = net.layer(i).type();
-    if (type != "Input" && type != "MemoryData") continue;
+    const LayerFacts facts = facts_of(type);
+    if (facts.kind != LayerKind::source || facts.content != SourceContent::given) continue;
     add(findings, Severity::error, file.where("test_epoch"), "test_epoch, but layer \"",
         net.layer(i).name(), "\" (", type,
         ") has no epochs: there is no last record; give the number of batches");
