@@ -6,6 +6,7 @@
 #include "base/files.h"
 #include "base/visible.h"
 #include "data/databases/class_names.h"
+#include "layers/layer_facts.h"
 
 namespace crema {
 
@@ -20,8 +21,8 @@ bool is_probability(const Graph& graph, const std::string& blob) {
   const auto value = std::find_if(graph.values.rbegin(), graph.values.rend(),
                                   [&](const Value& other) { return other.blob == blob; });
   if (value == graph.values.rend() || value->producer < 0) return false;
-  const std::string& type = graph.nodes[value->producer].message.type();
-  return type == "Softmax" || type == "Sigmoid";
+  const LayerFacts facts = facts_of(graph.nodes[value->producer].message.type());
+  return facts.kind == LayerKind::activation && facts.least == 0 && facts.most == 1;
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "layers/layer_facts.h"
 #include "net/sources/batch_size.h"
 #include "net/sources/source_shapes.h"
 
@@ -17,8 +18,7 @@ bool is_python(const LayerParameter& layer) {
 
 // These run without any data.
 bool needs_no_data(const LayerParameter& layer) {
-  return layer.type() == "Input" || layer.type() == "DummyData" ||
-         layer.type() == "ContinuationIndicator";
+  return layer.type() == "Input" || facts_of(layer.type()).content == SourceContent::generated;
 }
 
 // Clears fields that name files about the images, which are not there: sizes and names of classes,

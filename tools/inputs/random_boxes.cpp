@@ -1,8 +1,8 @@
 #include "tools/inputs/random_boxes.h"
 
 #include <algorithm>
-#include <map>
 
+#include "layers/layer_facts.h"
 #include "layers/python/param_str.h"
 #include "layers/python_hook.h"
 #include "proto/layer.pb.h"
@@ -54,17 +54,15 @@ std::vector<float> image_sizes(const Graph& graph, const Node& node) {
 
 // How this node reads bottom `j`; no columns: not as boxes.
 BoxRows rows_at(const Graph& graph, const Node& node, size_t j) {
-  static const std::map<std::string, int64_t> kRegions = {
-      {"ROIPooling", 5}, {"ROIAlign", 5}, {"PSROIPooling", 5}, {"RegionPooling", 9}};
   const LayerParameter& message = node.message;
-  const auto regions = kRegions.find(message.type());
+  const int regions = facts_of(message.type()).regions;
   const Shape& first = graph.values[node.bottoms[0]].shape;
-  if (regions != kRegions.end() && j == 1) {
+  if (regions > 0 && j == 1) {
     const double scale = scale_of(message);
     return {false,
             false,
             false,
-            regions->second,
+            regions,
             first[0],
             0,
             static_cast<double>(first[2]) / scale,

@@ -1,8 +1,8 @@
 #include "tools/inputs/random_inputs.h"
 
 #include <algorithm>
-#include <set>
 
+#include "layers/layer_facts.h"
 #include "tools/inputs/random_boxes.h"
 
 namespace crema {
@@ -20,15 +20,13 @@ int64_t classes_at(const Graph& graph, const Node& node, size_t j) {
   const LayerParameter& message = node.message;
   const std::string& type = message.type();
   const Shape& scores = graph.values[node.bottoms[0]].shape;
-  // Answers, or shares of the classes.
-  static const std::set<std::string> kYesOrNo = {
-      "SigmoidCrossEntropyLoss", "SigmoidCrossEntropyLossWeighted", "MultiLabelLoss",
-      "SoftmaxCrossEntropyLoss", "SoftmaxCrossEntropy2Loss"};
-  if (kYesOrNo.count(type) > 0) return j == 1 ? 2 : 0;
+  const LayerFacts facts = facts_of(type);
+  const bool is_loss = facts.kind == LayerKind::loss;
+  if (is_loss && facts.labels == LabelKind::answers) return j == 1 ? 2 : 0;
   const bool for_each_score = j == 1 &&
                               graph.values[node.bottoms[1]].shape.count() == scores.count() &&
                               scores.axes() > 1 && scores.count(1) > 1;
-  if ((type == "DiceCoefLoss" || type == "SoftmaxWithLoss") && for_each_score) return 2;
+  if (type == "SoftmaxWithLoss" && for_each_score) return 2;  // soft labels
   // Rows that are picked.
   if (type == "BatchReindex" && j == 1) return scores.axes() > 0 ? scores[0] : 0;
   if (type == "Gather" && j == 1 && node.tops.size() == 1)
@@ -39,14 +37,14 @@ int64_t classes_at(const Graph& graph, const Node& node, size_t j) {
   if (type == "OrdinalRegressionLoss") return j == 1 ? scores[1] / 2 + 1 : 0;
   if (type == "MalisLoss") return j == 0 ? 0 : j == 2 ? 8 : 2;  // links and steps are 0 or 1
   if (type == "Embed") return j == 0 ? message.embed_param().input_dim() : 0;
-  if (type == "LSTM" || type == "RNN" || type == "Lstm") return j == 1 ? 2 : 0;
   if (type == "LSTMUnit") return j == 2 ? 2 : 0;
+  if (facts.kind == LayerKind::recurrent) return j == 1 ? 2 : 0;
   if (type == "CtcLoss" || type == "WarpCTCLoss" || type == "CTCGreedyDecoder" ||
       type == "LabelsequenceAccuracy") {
     return j == 1 && node.bottoms.size() == 2 && scores.axes() >= 3 ? scores[2] : 0;
   }
   const bool reads_labels =
-      type == "Accuracy" || (node.layer->is_loss() && !node.layer->differentiable(1));
+      facts.labels == LabelKind::scored || (is_loss && facts.labels == LabelKind::classes);
   if (j != 1 || !reads_labels || scores.axes() == 0) return 0;
   int axis = std::min(1, scores.axes() - 1);
   if (type == "Accuracy") axis = scores.canonical_axis(message.accuracy_param().axis());
@@ -57,15 +55,12 @@ int64_t classes_at(const Graph& graph, const Node& node, size_t j) {
 
 // Whether top `k` has values of bottom `j`, only in other positions.
 bool passes_on(const Node& node, size_t j, size_t k) {
-  static const std::set<std::string> kAll = {"Slice", "Concat", "Split"};
-  // Interp makes label maps smaller where its places are pixels.
-  static const std::set<std::string> kFirst = {"Interp", "BatchReindex",  "Crop", "Permute",
-                                               "Tile",   "Reverse",       "Flip", "Reorg",
-                                               "Im2col", "ShuffleChannel"};
   const std::string& type = node.message.type();
-  if (node.layer->traits().is_view || kAll.count(type) > 0) return true;
-  const bool one_each = type == "Filter" || (type == "Gather" && node.tops.size() > 1);
-  return one_each ? k == j : j == 0 && (type == "Gather" || kFirst.count(type) > 0);
+  const LayerFacts facts = facts_of(type);
+  if (type == "Filter" || (type == "Gather" && node.tops.size() > 1)) return k == j;
+  // Interp makes label maps smaller where its places are pixels.
+  if (!facts.copies && type != "Interp") return false;
+  return j == 0 || facts.kind == LayerKind::join;
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/strings.h"
+#include "layers/layer_facts.h"
 #include "net/sources/batch_size.h"
 #include "tools/pages/drawing/layer_detail.h"
 #include "tools/pages/drawing/net_layout.h"
@@ -19,26 +20,43 @@ constexpr int kFar = 3;
 
 // Layers that join the box of their bottom, if nothing else reads it.
 bool is_small(const std::string& type) {
-  static const std::string types =
-      " AbsVal BN BNLL BatchNorm Bias Clip Dropout ELU Exp Flatten GELU GroupNorm HardSigmoid "
-      "HardSwish LRN LayerNorm Log MVN Mish Noise Normalize PReLU Permute Power ReLU ReLU6 Reshape "
-      "SELU Scale SeLuDropout ShuffleChannel SiLU Sigmoid Swish TanH Threshold ";
-  return types.find(" " + type + " ") != std::string::npos;
+  const LayerFacts facts = facts_of(type);
+  switch (facts.kind) {
+    case LayerKind::activation:
+      return facts.elementwise;  // not a Softmax, which gives the result
+    case LayerKind::math:
+    case LayerKind::affine:
+    case LayerKind::dropout:
+    case LayerKind::norm:
+    case LayerKind::shape:
+      return true;
+    default:
+      return false;
+  }
 }
 
 NetBoxKind kind_of(const LayerParameter& layer) {
-  const std::string& type = layer.type();
-  const auto has = [&](const char* part) { return type.find(part) != std::string::npos; };
   if (is_source(layer)) return NetBoxKind::data;
-  if (has("Loss") || has("Accuracy") || has("Evaluate") || has("Silence")) return NetBoxKind::loss;
-  if (has("onvolution") || has("InnerProduct") || has("LSTM") || has("Lstm") || type == "RNN" ||
-      has("Embed") || has("Attention"))
-    return NetBoxKind::weights;
-  if (has("Pooling") || has("Pool")) return NetBoxKind::pooling;
-  if (has("Norm") || type == "LRN" || type == "BN" || type == "MVN") return NetBoxKind::norm;
-  if (type == "Eltwise" || type == "Concat" || type == "Slice" || type == "Axpy" || type == "Crop")
-    return NetBoxKind::join;
-  return NetBoxKind::other;
+  switch (facts_of(layer.type()).kind) {
+    case LayerKind::loss:
+    case LayerKind::metric:
+    case LayerKind::sink:
+      return NetBoxKind::loss;
+    case LayerKind::convolution:
+    case LayerKind::dense:
+    case LayerKind::embedding:
+    case LayerKind::attention:
+    case LayerKind::recurrent:
+      return NetBoxKind::weights;
+    case LayerKind::pooling:
+      return NetBoxKind::pooling;
+    case LayerKind::norm:
+      return NetBoxKind::norm;
+    case LayerKind::join:
+      return NetBoxKind::join;
+    default:
+      return NetBoxKind::other;
+  }
 }
 
 }  // namespace
