@@ -4,6 +4,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "layers/layer_facts.h"
 
 namespace crema {
 
@@ -38,11 +39,9 @@ std::vector<int> cut_before(NetParameter* net, const std::vector<std::string>& l
 }
 
 std::vector<std::string> layers_that_select(const NetParameter& net) {
-  static const std::set<std::string> types = {"BoxOutput", "DetectionOutput", "Proposal",
-                                              "Yolov3DetectionOutput", "YoloDetectionOutput"};
   std::vector<std::string> names;
   for (const LayerParameter& layer : net.layer())
-    if (types.count(layer.type())) names.push_back(layer.name());
+    if (facts_of(layer.type()).selects) names.push_back(layer.name());
   require(!names.empty(), "the net has no layer that selects objects");
   return names;
 }

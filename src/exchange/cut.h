@@ -13,7 +13,8 @@ namespace crema {
 // nothing is left.
 std::vector<int> cut_before(NetParameter* net, const std::vector<std::string>& layers);
 
-// The layers that choose objects from all candidates: what chips leave to the program.
+// The layers that select objects among candidates (LayerFacts::selects): what chips leave to the
+// program. Error if there is none.
 std::vector<std::string> layers_that_select(const NetParameter& net);
 
 }  // namespace crema

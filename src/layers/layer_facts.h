@@ -89,6 +89,8 @@ struct LayerFacts {
   // "Sigmoid", if it computes these itself.
   std::string_view activation = {};
   InUse in_use = InUse::stays;
+  // Tops have only the best of many candidates, with non-maximum suppression.
+  bool selects = false;
 
   SourceContent content = SourceContent::none;
 };

@@ -68,7 +68,7 @@ struct DecodePositions {
 
 class BoxOutputLayer : public Layer {
  public:
-  static constexpr LayerFacts facts = {.kind = LayerKind::detection};
+  static constexpr LayerFacts facts = {.kind = LayerKind::detection, .selects = true};
 
  private:
   const BoxOutputParameter& p() const { return params<BoxOutputParameter>(); }

@@ -62,7 +62,7 @@ struct InFloat {
 
 class DetectionOutputLayer : public Layer {
  public:
-  static constexpr LayerFacts facts = {.kind = LayerKind::detection};
+  static constexpr LayerFacts facts = {.kind = LayerKind::detection, .selects = true};
 
  private:
   const DetectionOutputParameter& p() const { return params<DetectionOutputParameter>(); }

@@ -64,7 +64,7 @@ struct AnchorBoxes {
 
 class ProposalLayer : public Layer {
  public:
-  static constexpr LayerFacts facts = {.kind = LayerKind::detection};
+  static constexpr LayerFacts facts = {.kind = LayerKind::detection, .selects = true};
 
  private:
   const ProposalParameter& p() const { return params<ProposalParameter>(); }

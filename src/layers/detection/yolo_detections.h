@@ -54,7 +54,7 @@ class YoloDetector {
 // derived layer sets detector_.
 class YoloOutputLayer : public Layer {
  public:
-  static constexpr LayerFacts facts = {.kind = LayerKind::detection};
+  static constexpr LayerFacts facts = {.kind = LayerKind::detection, .selects = true};
 
   bool differentiable(int) const override { return false; }
   LayerTraits traits() const override {
