@@ -1,6 +1,8 @@
 // `crema export`: the file, what it says of mistakes, and its verification by a runtime.
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "base/files.h"
 #include "proto/onnx.pb.h"
 #include "tools/program.h"
@@ -77,6 +79,33 @@ TEST_F(ExportVerb, FlagsChangeOpsetBatchAndFolding) {
   EXPECT_EQ(made.graph().input(0).type().tensor_type().shape().dim(0).dim_value(), 4);
 }
 
+TEST_F(ExportVerb, EndsBeforeALayer) {
+  ASSERT_EQ(exported("-output a.onnx -verify=false -cut ip").code, 0);
+  const onnx::ModelProto made = model("a.onnx");
+  EXPECT_EQ(operators(made), (Names{"Conv", "Relu"}));
+  EXPECT_EQ(made.graph().output(0).name(), "conv");
+}
+
+TEST_F(ExportVerb, SaysHowPicturesBecomeInputs) {
+  folder_.write("names.txt", "cat\ndog\nfox\n");
+  folder_.write("deploy.prototxt",
+                "# crema: input { name: \"data\" channels: GRAY transform_param { scale: 0.5 "
+                "mean_value: 104 } }\n"
+                "layer { name: \"data\" type: \"Input\" top: \"data\" input_param { shape { "
+                "dim: 1 dim: 1 dim: 6 dim: 6 } } }\n"
+                "layer { name: \"conv\" type: \"Convolution\" bottom: \"data\" top: \"conv\" "
+                "convolution_param { num_output: 2 kernel_size: 3 } }\n");
+  ASSERT_EQ(exported("-model deploy.prototxt -output a.onnx -verify=false -labels names.txt").code,
+            0);
+  std::map<std::string, std::string> said;
+  const onnx::ModelProto made = model("a.onnx");
+  for (const auto& entry : made.metadata_props()) said[entry.key()] = entry.value();
+  EXPECT_EQ(said, (std::map<std::string, std::string>{{"data.channels", "GRAY"},
+                                                      {"data.mean", "104"},
+                                                      {"data.scale", "0.5"},
+                                                      {"labels", "cat\ndog\nfox"}}));
+}
+
 struct Mistake {
   const char *flags, *says;
 };
@@ -90,6 +119,9 @@ TEST_F(ExportVerb, LeavesNothingAfterAMistake) {
       {"-output a.onnx -opset 99", "opset 99 is too new; Crema writes opsets 11 to 21"},
       {"-output a.onnx -opset 9", "opset 9 is too old; Crema writes opsets 11 to 21"},
       {"-output a.onnx -batch -1", "-batch -1: expected a positive number"},
+      {"-output a.onnx -cut none", "the net for inference has no layer \"none\""},
+      {"-output a.onnx -cut conv", "nothing is left of the net before its layer \"conv\""},
+      {"-output a.onnx -cut before_nms", "the net has no layer that selects objects"},
       {"-output a.onnx -weights none.caffemodel", "none.caffemodel"},
       {"-output a.onnx -model loss.prototxt",
        "loss.prototxt:14:1: layer \"flow\": a layer of type Correlation cannot be written"},

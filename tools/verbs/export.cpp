@@ -6,7 +6,9 @@
 #include "base/files.h"
 #include "base/strings.h"
 #include "base/visible.h"
+#include "data/databases/class_names.h"
 #include "exchange/cut.h"
+#include "exchange/onnx/metadata.h"
 #include "tools/classify/deployed_model.h"
 #include "tools/console/table.h"
 #include "tools/console/terminal.h"
@@ -90,6 +92,13 @@ void cut(const std::string& before, DeployedNet* deployed) {
   deployed->origins = std::move(origins);
 }
 
+// A file that the net names may be gone; one that the user names must be there.
+std::vector<std::string> names_of_classes(const ExportFlags& flags, const DeployedNet& deployed) {
+  const std::string& path = deployed.preparation.labels();
+  if (path.empty() || (flags.labels.empty() && !file_exists(path))) return {};
+  return read_class_names(path).names;
+}
+
 int run_export(const VerbCall& call, const ExportFlags& flags) {
   require(!flags.output.empty(), "-output NET.onnx is needed: the file to write");
   require(!flags.weights.empty(), "weights are needed: -weights FILE.caffemodel");
@@ -109,6 +118,7 @@ int run_export(const VerbCall& call, const ExportFlags& flags) {
   load_weights_of_flags(flags, net);
   OnnxModel exported = export_onnx(net, options_of(flags));
   exported.model.set_producer_version(CREMA_VERSION);
+  add_metadata(deployed.preparation, names_of_classes(flags, deployed), &exported.model);
   for (const std::string& note : exported.notes) call.log.warning(note);
   require(exported.model.ByteSizeLong() <= kMaxModel, flags.output, ": the model has ",
           exported.model.ByteSizeLong(), " bytes, and a file of this format ends at 2 GiB");

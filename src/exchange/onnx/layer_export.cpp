@@ -37,6 +37,21 @@ void LayerExport::write(const std::string& op, const std::vector<std::string>& i
   graph_.add(op, inputs, {this->top(top)}, attributes);
 }
 
+std::string LayerExport::transposed(int i) {
+  const Shape& shape = parameter_shape(i);
+  const int64_t rows = shape[0], columns = shape.count(1);
+  const std::vector<float> values = parameter_values(i);
+  std::vector<float> result(values.size());
+  for (int64_t row = 0; row < rows; ++row)
+    for (int64_t column = 0; column < columns; ++column)
+      result[column * rows + row] = values[row * columns + column];
+  return floats({columns, rows}, std::move(result));
+}
+
+std::string LayerExport::cast(const std::string& x, onnx::TensorProto::DataType type, bool to_top) {
+  return result("Cast", {x}, {{"to", int64_t{type}}}, to_top);
+}
+
 std::string LayerExport::reshape(const std::string& x, const std::vector<int64_t>& extents,
                                  bool to_top) {
   return result("Reshape", {x, ints(extents)}, {}, to_top);

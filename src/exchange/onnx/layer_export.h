@@ -87,6 +87,10 @@ class LayerExport {
   std::string index(int64_t value) { return graph_.ints(name("index"), {value}, true); }
   std::string name(const char* what) const { return message().name() + "." + what; }
 
+  // Parameter i, a matrix, as the right operand of MatMul: its rows as columns.
+  std::string transposed(int i);
+  std::string cast(const std::string& x, onnx::TensorProto::DataType type, bool to_top = false);
+
   // Operators whose settings became inputs in later opsets. Results as those of node(), or top 0
   // where `to_top`.
   std::string reshape(const std::string& x, const std::vector<int64_t>& extents,

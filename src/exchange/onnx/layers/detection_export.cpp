@@ -39,10 +39,10 @@ void write_roi_align(LayerExport& layer) {
                              {"spatial_scale", p.spatial_scale()}};
   if (layer.opset() >= 16)
     settings.push_back({"coordinate_transformation_mode", std::string("output_half_pixel")});
-  layer.write("RoiAlign",
-              {layer.bottom(0), layer.slice(rows, 1, 1, 5),
-               layer.node("Cast", {image}, {{"to", int64_t{onnx::TensorProto::INT64}}})},
-              settings);
+  layer.write(
+      "RoiAlign",
+      {layer.bottom(0), layer.slice(rows, 1, 1, 5), layer.cast(image, onnx::TensorProto::INT64)},
+      settings);
 }
 EXPORT_LAYER(ROIAlign, write_roi_align);
 
@@ -169,8 +169,8 @@ void write_detection_output(LayerExport& layer) {
     found = layer.node("Gather", {found, kept}, {{"axis", int64_t{0}}});
     score = layer.node("Gather", {score, kept}, {{"axis", int64_t{0}}});
   }
-  const OnnxAttributes to_float = {{"to", int64_t{onnx::TensorProto::FLOAT}}};
-  const std::string image_and_class = layer.node("Cast", {layer.slice(found, 1, 0, 2)}, to_float);
+  const std::string image_and_class =
+      layer.cast(layer.slice(found, 1, 0, 2), onnx::TensorProto::FLOAT);
   const std::string corners = layer.node("Gather", {boxes, column(2)}, {{"axis", int64_t{0}}});
   const std::string rows = layer.node(
       "Concat", {image_and_class, layer.reshape(score, {-1, 1}), corners}, {{"axis", int64_t{1}}});

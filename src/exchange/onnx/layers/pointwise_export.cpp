@@ -124,7 +124,7 @@ EXPORT_LAYER(Power, write_power);
 void write_threshold(LayerExport& layer) {
   const float bound = layer.message().threshold_param().threshold();
   const std::string above = layer.node("Greater", {layer.bottom(), layer.scalar(bound)});
-  layer.write("Cast", {above}, {{"to", int64_t{onnx::TensorProto::FLOAT}}});
+  layer.cast(above, onnx::TensorProto::FLOAT, true);
 }
 EXPORT_LAYER(Threshold, write_threshold);
 

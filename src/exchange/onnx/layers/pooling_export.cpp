@@ -107,6 +107,8 @@ Operator average_pool(LayerExport& layer, const std::string& x, const Windows& w
   for (const AxisWindows& axis : windows.axes) {
     if (std::max(axis.pad, axis.behind()) >= axis.span())
       layer.refuse("a window lies outside of the image", "write round_mode: FLOOR");
+    if (!count_padding && std::max(axis.pad, axis.behind()) >= axis.kernel)
+      layer.refuse("operators take padding below the size of the kernel", "use less padding");
   }
   if (dilated && layer.opset() < 19) {
     layer.refuse("an average over a window with dilation is in ONNX from opset 19 on",

@@ -15,17 +15,6 @@ struct Recurrence {
   int first_state = 0;  // bottom with h before the first step, if it is exposed
 };
 
-// Rows of a matrix as columns: the right operand of MatMul.
-std::string transposed_weights(LayerExport& layer, int parameter) {
-  const Shape& shape = layer.parameter_shape(parameter);
-  const int64_t rows = shape[0], columns = shape.count(1);
-  const std::vector<float> values = layer.parameter_values(parameter);
-  std::vector<float> result(values.size());
-  for (int64_t i = 0; i < rows; ++i)
-    for (int64_t j = 0; j < columns; ++j) result[j * rows + i] = values[i * columns + j];
-  return layer.floats({columns, rows}, result);
-}
-
 Recurrence read_recurrence(LayerExport& layer, int gates, int states) {
   const bool forked = layer.type() != "LSTM" && layer.type() != "RNN";
   const Shape& x = layer.bottom_shape();
@@ -170,14 +159,13 @@ void write_recurrence(LayerExport& layer, int gates, int states) {
   if (layer.bottom_shape().axes() > 1 && layer.bottom_value().of_batch[1])
     layer.require_fixed_batch("the state of each sequence has a fixed size");
 
-  std::string sums =
-      layer.node("MatMul", {as_steps(layer, r), transposed_weights(layer, r.input_weights)});
+  std::string sums = layer.node("MatMul", {as_steps(layer, r), layer.transposed(r.input_weights)});
   sums = layer.node("Add", {sums, layer.parameter(r.bias)});
   if (r.fixed_weights >= 0) {
     const Shape& fixed = layer.bottom_shape(2);
     const std::string rows = layer.reshape(layer.bottom(2), {fixed[0], fixed.count(1)});
-    sums = layer.node(
-        "Add", {sums, layer.node("MatMul", {rows, transposed_weights(layer, r.fixed_weights)})});
+    sums =
+        layer.node("Add", {sums, layer.node("MatMul", {rows, layer.transposed(r.fixed_weights)})});
   }
   std::vector<std::string> inputs;
   for (int state = 0; state < states; ++state) {
@@ -200,7 +188,7 @@ void write_recurrence(LayerExport& layer, int gates, int states) {
   *body->mutable_g() = StepGraph(layer, r).made(indicated);
   std::string y = outputs.back();
   if (r.output_weights >= 0) {
-    y = layer.node("MatMul", {y, transposed_weights(layer, r.output_weights)});
+    y = layer.node("MatMul", {y, layer.transposed(r.output_weights)});
     y = layer.node("Tanh", {layer.node("Add", {y, layer.parameter(r.output_weights + 1)})});
   }
   layer.reshape_to_top(y);

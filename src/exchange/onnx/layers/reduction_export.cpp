@@ -24,10 +24,6 @@ void write_softmax(LayerExport& layer) {
 }
 EXPORT_LAYER(Softmax, write_softmax);
 
-std::string as_float(LayerExport& layer, const std::string& x) {
-  return layer.node("Cast", {x}, {{"to", int64_t{onnx::TensorProto::FLOAT}}});
-}
-
 struct Largest {
   std::string values, indices;  // the indices as floats
 };
@@ -43,7 +39,7 @@ Largest largest_along(LayerExport& layer, const std::string& x, int axis, int64_
   layer.graph().add("TopK", {mirror, layer.ints({count})}, {values, places},
                     {{"axis", int64_t{axis}}, {"largest", int64_t{1}}, {"sorted", int64_t{1}}});
   const std::string last = layer.scalar(static_cast<float>(extent - 1));
-  return {values, layer.node("Sub", {last, as_float(layer, places)})};
+  return {values, layer.node("Sub", {last, layer.cast(places, onnx::TensorProto::FLOAT)})};
 }
 
 void write_argmax(LayerExport& layer) {

@@ -53,9 +53,8 @@ void write_to_positions(LayerExport& layer) {
   const Shape &x = layer.bottom_shape(), &y = layer.top_shape();
   const int64_t batch = layer.extents_of(layer.bottom_value())[0];
   const std::string values = layer.reshape(layer.bottom(0), {batch, x[1], x.count(2)});
-  const std::string positions =
-      layer.node("Cast", {layer.reshape(layer.bottom(1), {batch, x[1], x.count(2)})},
-                 {{"to", int64_t{onnx::TensorProto::INT64}}});
+  const std::string positions = layer.cast(
+      layer.reshape(layer.bottom(1), {batch, x[1], x.count(2)}), onnx::TensorProto::INT64);
   const std::string zero = layer.node("Mul", {layer.slice(values, 2, 0, 1), layer.scalar(0)});
   const std::string zeros = layer.node("Expand", {zero, layer.ints({1, 1, y.count(2)})});
   layer.reshape_to_top(

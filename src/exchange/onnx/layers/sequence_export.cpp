@@ -9,8 +9,7 @@ namespace crema {
 namespace {
 
 void write_embed(LayerExport& layer) {
-  const std::string index =
-      layer.node("Cast", {layer.bottom()}, {{"to", int64_t{onnx::TensorProto::INT64}}});
+  const std::string index = layer.cast(layer.bottom(), onnx::TensorProto::INT64);
   const std::vector<std::string> inputs = {layer.parameter(0), index};
   if (layer.parameters() == 1) return layer.write("Gather", inputs, {{"axis", int64_t{0}}});
   const std::string rows = layer.node("Gather", inputs, {{"axis", int64_t{0}}});
@@ -18,23 +17,13 @@ void write_embed(LayerExport& layer) {
 }
 EXPORT_LAYER(Embed, write_embed);
 
-// Weights (rows, columns) as the right operand of MatMul.
-std::string turned(LayerExport& layer, int parameter) {
-  const Shape& shape = layer.parameter_shape(parameter);
-  const std::vector<float> values = layer.parameter_values(parameter);
-  std::vector<float> result(values.size());
-  for (int64_t i = 0; i < shape[0]; ++i)
-    for (int64_t j = 0; j < shape[1]; ++j) result[j * shape[0] + i] = values[i * shape[1] + j];
-  return layer.floats({shape[1], shape[0]}, result);
-}
-
 void write_attention(LayerExport& layer) {
   const MultiHeadAttentionParameter& p = layer.message().multi_head_attention_param();
   const int64_t heads = p.num_heads(), channels = layer.top_shape()[2], each = channels / heads;
   const bool bias = layer.parameters() > 4;
   const auto project = [&](int bottom, int weights, int shift, const std::vector<int64_t>& order) {
     const int source = bottom < layer.bottoms() ? bottom : 0;
-    std::string y = layer.node("MatMul", {layer.bottom(source), turned(layer, weights)});
+    std::string y = layer.node("MatMul", {layer.bottom(source), layer.transposed(weights)});
     if (bias && shift >= 0) y = layer.node("Add", {y, layer.parameter(shift)});
     std::vector<int64_t> extents = layer.extents_of(layer.bottom_value(source));
     const std::string split = layer.reshape(y, {extents[0], extents[1], heads, each});
@@ -61,7 +50,7 @@ void write_attention(LayerExport& layer) {
       layer.node("Transpose", {layer.node("MatMul", {weights, values})}, {{"perm", rows}});
   std::vector<int64_t> extents = layer.extents_of(layer.top_value());
   const std::string joined = layer.reshape(mixed, {extents[0], extents[1], channels});
-  const std::string y = layer.node("MatMul", {joined, turned(layer, 3)});
+  const std::string y = layer.node("MatMul", {joined, layer.transposed(3)});
   if (!bias) return layer.write("Identity", {y});
   layer.write("Add", {y, layer.parameter(6)});
 }

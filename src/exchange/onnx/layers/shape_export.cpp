@@ -69,7 +69,7 @@ void write_slice(LayerExport& layer) {
 EXPORT_LAYER(Slice, write_slice);
 EXPORT_LAYER(SliceHalf, write_slice);
 
-// The bottom's axis that each axis of the top takes: found from a blob that is its own coordinates.
+// The bottom's axis that each axis of the top takes: the named ones, then the others in their order.
 std::vector<int64_t> order_of(const Shape& x,
                               const google::protobuf::RepeatedField<uint32_t>& named) {
   std::vector<int64_t> order(named.begin(), named.end());
@@ -206,12 +206,8 @@ void write_reorg(LayerExport& layer) {
 }
 EXPORT_LAYER(Reorg, write_reorg);
 
-std::string as_index(LayerExport& layer, const std::string& x) {
-  return layer.node("Cast", {x}, {{"to", int64_t{onnx::TensorProto::INT64}}});
-}
-
 void write_batch_reindex(LayerExport& layer) {
-  layer.write("Gather", {layer.bottom(0), as_index(layer, layer.bottom(1))},
+  layer.write("Gather", {layer.bottom(0), layer.cast(layer.bottom(1), onnx::TensorProto::INT64)},
               {{"axis", int64_t{0}}});
 }
 EXPORT_LAYER(BatchReindex, write_batch_reindex);
@@ -222,7 +218,7 @@ void write_gather(LayerExport& layer) {
     return;
   }
   const int axis = layer.bottom_shape().canonical_axis(layer.message().gather_param().axis());
-  layer.write("Gather", {layer.bottom(0), as_index(layer, layer.bottom(1))},
+  layer.write("Gather", {layer.bottom(0), layer.cast(layer.bottom(1), onnx::TensorProto::INT64)},
               {{"axis", int64_t{axis}}});
 }
 EXPORT_LAYER(Gather, write_gather);
