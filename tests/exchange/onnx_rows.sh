@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The layer rows as ONNX models in ONNX Runtime: with BatchNorm folded and not, in the oldest and the newest opset.
+# ONNX models in ONNX Runtime: the layer rows against Crema, with BatchNorm folded and not, in the oldest and the newest opset;
+# the reference cases against BVLC Caffe.
 #   onnx_rows.sh BUILD PYTHON
 set -euo pipefail
 build=$1 python=$2
@@ -12,4 +13,7 @@ for setting in "17" "11 nofold" "21"; do
   echo "opset $setting"
   "$python" "$(dirname "$0")/onnx_rows.py" "$folder/${setting/ /_}" || status=1
 done
+"$build/tests/onnx_goldens" "$folder/goldens"
+echo "goldens"
+"$python" "$(dirname "$0")/onnx_rows.py" "$folder/goldens" || status=1
 exit $status

@@ -53,23 +53,26 @@ BatchAxes find_batch_axes(Net& net) {
   return axes;
 }
 
-// The names of all versions of all blobs.
+// The names of all versions of all blobs: an input has the name of its blob, otherwise the last
+// version has it.
 std::vector<std::string> names_of(const Graph& graph) {
-  std::map<std::string, int> last;
-  for (size_t id = 0; id < graph.values.size(); ++id)
-    last[graph.values[id].blob] = static_cast<int>(id);
+  std::map<std::string, int> named;
+  for (size_t id = 0; id < graph.values.size(); ++id) {
+    const std::string& blob = graph.values[id].blob;
+    const auto found = named.find(blob);
+    if (found == named.end() || !is_input(graph.nodes[graph.values[found->second].producer]))
+      named[blob] = static_cast<int>(id);
+  }
   std::set<std::string> taken;
-  for (const auto& [blob, id] : last) taken.insert(blob);
+  for (const auto& [blob, id] : named) taken.insert(blob);
   std::vector<std::string> names;
   for (size_t id = 0; id < graph.values.size(); ++id) {
     const Value& value = graph.values[id];
-    if (last[value.blob] == static_cast<int>(id)) {
+    if (named[value.blob] == static_cast<int>(id)) {
       names.push_back(value.blob);
       continue;
     }
-    const std::string& layer =
-        value.producer < 0 ? value.blob : graph.nodes[value.producer].message.name();
-    std::string name = cat(value.blob, "/", layer);
+    std::string name = cat(value.blob, "/", graph.nodes[value.producer].message.name());
     while (!taken.insert(name).second) name += "_";
     names.push_back(name);
   }

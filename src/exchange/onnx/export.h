@@ -20,7 +20,7 @@ struct OnnxModel {
 
 // The net: for inference (phase TEST), on the CPU, planned with NetOptions::keep_blobs and row_major.
 // Names of blobs are kept; of a blob that in-place layers write several times the last version has
-// the name, an earlier one "blob/layer". Error with a position for a layer that ONNX cannot express.
+// the name, an earlier one "blob/layer"; of an input the input has it, and later ones "blob/layer". Error with a position for a layer that ONNX cannot express.
 // Changes the net's plan.
 OnnxModel export_onnx(Net& net, OnnxOptions options);
 
