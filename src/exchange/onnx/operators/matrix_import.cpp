@@ -1,0 +1,156 @@
+// Products of matrices.
+#include <numeric>
+
+#include "exchange/onnx/operator_import.h"
+#include "exchange/onnx/operators/broadcast.h"
+#include "proto/params/dense.pb.h"
+#include "proto/params/pointwise.pb.h"
+
+namespace crema {
+namespace {
+
+// (rows, columns) as (columns, rows).
+std::vector<float> turned_matrix(const std::vector<float>& values, int64_t rows, int64_t columns) {
+  std::vector<float> result(values.size());
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t j = 0; j < columns; ++j) result[j * rows + i] = values[i * columns + j];
+  return result;
+}
+
+// Weights are outputs by inputs; the input is the last axis. bias: empty for none.
+std::string dense(OperatorImport& op, const std::string& x, int64_t outputs, int64_t inputs,
+                  std::vector<float> weights, std::vector<float> bias) {
+  const int axes = op.blob_shape(x).axes();
+  std::vector<LayerBlob> blobs = {{Shape{outputs, inputs}, std::move(weights)}};
+  const bool has_bias = !bias.empty();
+  if (has_bias) blobs.push_back({Shape{outputs}, std::move(bias)});
+  return op.layer(
+      "InnerProduct", {x},
+      [&](LayerParameter* layer) {
+        InnerProductParameter* const p = layer->mutable_inner_product_param();
+        p->set_num_output(static_cast<uint32_t>(outputs));
+        if (!has_bias) p->set_bias_term(false);
+        if (axes != 2) p->set_axis(axes - 1);
+      },
+      std::move(blobs));
+}
+
+std::string product_of_blobs(OperatorImport& op, const std::string& a, const std::string& b,
+                             bool transposed) {
+  return op.layer("InnerProduct", {a, b}, [&](LayerParameter* layer) {
+    InnerProductParameter* const p = layer->mutable_inner_product_param();
+    const Shape w = op.blob_shape(b);
+    p->set_num_output(static_cast<uint32_t>(transposed ? w[0] : w[1]));
+    p->set_bias_term(false);
+    if (!transposed) p->set_transpose(true);
+  });
+}
+
+// alpha * A B + beta * C
+void read_gemm(OperatorImport& op) {
+  const float alpha = op.float_of("alpha", 1), beta = op.float_of("beta", 1);
+  const bool turn_a = op.int_of("transA", 0) != 0, turn_b = op.int_of("transB", 0) != 0;
+  require(op.axes(0) == 2 && op.axes(1) == 2, "its operands are no matrices");
+  std::string x = op.blob(0);
+  if (turn_a) x = op.permute(x, {1, 0});
+  const Shape of_x = op.blob_shape(x), w = op.shape(1);
+  const int64_t inputs = turn_b ? w[1] : w[0], outputs = turn_b ? w[0] : w[1];
+  require(of_x[1] == inputs, "a matrix of ", of_x.brief(), " does not fit one of ", inputs, " by ",
+          outputs);
+  if (!op.is_constant(1)) {
+    std::string y = op.power(product_of_blobs(op, x, op.blob(1), turn_b), 1, alpha, 0);
+    require(!op.has(2) || beta == 0 ||
+                (op.is_constant(2) && (op.shape(2).count() == 1 || op.shape(2).count() == outputs)),
+            "the sum of a product of blobs and a blob has no layer");
+    if (op.has(2) && beta != 0) {
+      std::vector<float> bias = op.constant(2, "C").as_floats();
+      bias.resize(outputs, bias[0]);
+      for (float& value : bias) value *= beta;
+      y = op.layer("Bias", {y}, [](LayerParameter* layer) { layer->mutable_bias_param(); },
+                   {{Shape{outputs}, bias}});
+    }
+    return op.give(y);
+  }
+  std::vector<float> weights = op.constant(1, "B").as_floats();
+  if (!turn_b) weights = turned_matrix(weights, inputs, outputs);
+  for (float& value : weights) value *= alpha;
+  std::vector<float> bias;
+  const bool adds = op.has(2) && beta != 0;
+  const bool row = adds && op.is_constant(2) && (op.axes(2) < 2 || op.shape(2)[0] == 1);
+  if (row) {
+    bias = op.constant(2, "C").as_floats();
+    require(op.shape(2).count() == 1 || op.shape(2).count() == outputs, "C has ",
+            op.shape(2).brief(), " values for ", outputs, " outputs");
+    bias.resize(outputs, bias[0]);
+    for (float& value : bias) value *= beta;
+  }
+  std::string y = dense(op, x, outputs, inputs, std::move(weights), std::move(bias));
+  if (adds && !row) {
+    const std::string c = op.power(op.blob(2), 1, beta, 0);
+    require(op.blob_shape(c) == op.blob_shape(y), "C is ", op.blob_shape(c).brief(),
+            ", not like the product, ", op.blob_shape(y).brief());
+    y = op.layer("Eltwise", {y, c});
+  }
+  op.give(y);
+}
+IMPORT_OPERATOR(Gemm, read_gemm);
+
+std::vector<int64_t> last_two_swapped(int axes) {
+  std::vector<int64_t> order(axes);
+  std::iota(order.begin(), order.end(), 0);
+  std::swap(order[axes - 1], order[axes - 2]);
+  return order;
+}
+
+// A constant matrix: axes in front of its last two have extent 1.
+bool is_matrix(const OperatorImport& op, int input) {
+  if (!op.is_constant(input) || op.axes(input) < 2) return false;
+  return op.shape(input).count(0, op.axes(input) - 2) == 1;
+}
+
+// The shape of a product, whose operands have two axes or more.
+Shape product_shape(const Shape& a, const Shape& b) {
+  const auto front = [](const Shape& shape) {
+    return Shape(std::vector<int64_t>(shape.dims().begin(), shape.dims().end() - 2));
+  };
+  Shape shape = broadcast_shape(front(a), front(b));
+  shape.push_back(a[a.axes() - 2]);
+  shape.push_back(b[b.axes() - 1]);
+  return shape;
+}
+
+void read_matmul(OperatorImport& op) {
+  const int axes_a = op.axes(0), axes_b = op.axes(1);
+  require(axes_a > 0 && axes_b > 0, "an operand is a single number");
+  const int64_t inner = op.shape(0)[axes_a - 1];
+  require(inner == op.shape(1)[std::max(axes_b - 2, 0)], op.shape(0).brief(), " and ",
+          op.shape(1).brief(), " have no product");
+  const bool of_vector = op.is_constant(1) && axes_b == 1;
+  if ((is_matrix(op, 1) || of_vector) && axes_a >= axes_b) {
+    const int64_t outputs = of_vector ? 1 : op.shape(1)[axes_b - 1];
+    std::string x = op.blob(0);
+    if (axes_a == 1) x = op.reshape(x, {1, inner});
+    const std::vector<float> weights = op.constant(1, "B").as_floats();
+    std::string y = dense(op, x, outputs, inner, turned_matrix(weights, inner, outputs), {});
+    std::vector<int64_t> extents(op.shape(0).dims().begin(), op.shape(0).dims().end() - 1);
+    if (!of_vector) extents.push_back(outputs);
+    return op.give(op.reshape(y, extents));
+  }
+  if (is_matrix(op, 0) && axes_b >= 2 && axes_b >= axes_a) {
+    const std::string x = op.permute(op.blob(1), last_two_swapped(axes_b));
+    const int64_t outputs = op.shape(0)[axes_a - 2];
+    const std::string y = dense(op, x, outputs, inner, op.constant(0, "A").as_floats(), {});
+    return op.give(op.permute(y, last_two_swapped(axes_b)));
+  }
+  require(axes_a >= 2 && axes_b >= 2, "no layer multiplies a vector and a blob");
+  if (axes_a == 2 && axes_b == 2)
+    return op.give(product_of_blobs(op, op.blob(0), op.blob(1), false));
+  const std::string a = op.blob(0), b = op.blob(1);
+  op.give(op.unsupported("MatMul", {a, b}, product_shape(op.blob_shape(a), op.blob_shape(b)),
+                         "no layer multiplies two blobs of several matrices, except as part of "
+                         "MultiHeadAttention"));
+}
+IMPORT_OPERATOR(MatMul, read_matmul);
+
+}  // namespace
+}  // namespace crema

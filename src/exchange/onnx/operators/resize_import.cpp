@@ -1,0 +1,163 @@
+// Images of another size.
+#include <algorithm>
+#include <cmath>
+
+#include "exchange/onnx/operator_import.h"
+#include "proto/params/forks_flow.pb.h"
+#include "proto/params/forks_segmentation.pb.h"
+#include "proto/params/shape.pb.h"
+
+namespace crema {
+namespace {
+
+struct ResizedAxis {
+  int64_t from = 1, to = 1;
+  double scale = 1;
+};
+
+struct ResizeSettings {
+  std::string mode, coordinates, nearest;
+  std::vector<ResizedAxis> axes;  // all
+};
+
+// Resize since opset 11: x, region, scales, sizes. Before, and Upsample: x, scales.
+ResizeSettings read_resize_settings(const OperatorImport& op) {
+  ResizeSettings s;
+  const bool old = op.type() == "Upsample" || op.opset() < 11;
+  s.mode = op.string_of("mode", "nearest");
+  s.coordinates = op.string_of("coordinate_transformation_mode", old ? "asymmetric" : "half_pixel");
+  s.nearest = op.string_of("nearest_mode", old ? "floor" : "round_prefer_floor");
+  require(op.int_of("antialias", 0) == 0, "no layer resizes with antialias as ONNX does");
+  require(op.string_of("keep_aspect_ratio_policy", "stretch") == "stretch",
+          "sizes that keep the aspect ratio are not read");
+  std::vector<int64_t> named = op.ints_of("axes"), sizes;
+  const Shape& x = op.shape();
+  if (named.empty())
+    for (int axis = 0; axis < x.axes(); ++axis) named.push_back(axis);
+  std::vector<float> scales;
+  if (!old && op.has(3)) sizes = op.ints(3, "the sizes");
+  const int of_scales = old ? 1 : 2;
+  if (sizes.empty()) scales = op.constant(of_scales, "the scales").as_floats();
+  require(sizes.size() + scales.size() == named.size(), sizes.size() + scales.size(), " sizes for ",
+          named.size(), " axes");
+  s.axes.resize(x.axes());
+  for (int axis = 0; axis < x.axes(); ++axis) s.axes[axis] = {x[axis], x[axis], 1};
+  for (size_t i = 0; i < named.size(); ++i) {
+    ResizedAxis& axis = s.axes[OperatorImport::axis_in(named[i], x.axes())];
+    if (sizes.empty()) {
+      axis.scale = scales[i];
+      axis.to = static_cast<int64_t>(std::floor(static_cast<double>(axis.from) * axis.scale));
+    } else {
+      axis.to = sizes[i];
+      axis.scale = static_cast<double>(axis.to) / static_cast<double>(axis.from);
+    }
+    require(axis.to > 0 && axis.to < kMaxOnnxElements, "size ", axis.to, " is not positive");
+  }
+  return s;
+}
+
+double coordinate_of(const ResizeSettings& s, const ResizedAxis& axis, int64_t position) {
+  const auto at = static_cast<double>(position), to = static_cast<double>(axis.to),
+             from = static_cast<double>(axis.from);
+  if (s.coordinates == "asymmetric") return at / axis.scale;
+  if (s.coordinates == "align_corners") return axis.to == 1 ? 0 : at * (from - 1) / (to - 1);
+  if (s.coordinates == "pytorch_half_pixel")
+    return axis.to == 1 ? 0 : (at + 0.5) / axis.scale - 0.5;
+  require(s.coordinates == "half_pixel", "coordinates \"", s.coordinates, "\" have no layer");
+  return (at + 0.5) / axis.scale - 0.5;
+}
+
+int64_t nearest_of(const ResizeSettings& s, const ResizedAxis& axis, int64_t position) {
+  const double at = coordinate_of(s, axis, position);
+  double index = 0;
+  if (s.nearest == "floor")
+    index = std::floor(at);
+  else if (s.nearest == "ceil")
+    index = std::ceil(at);
+  else if (s.nearest == "round_prefer_ceil")
+    index = std::floor(at + 0.5);
+  else
+    index = std::ceil(at - 0.5);
+  return std::clamp<int64_t>(static_cast<int64_t>(index), 0, axis.from - 1);
+}
+
+// Every pixel is one of the input's: Upsample if each is repeated as often, else Gather.
+void resize_nearest(OperatorImport& op, const ResizeSettings& s) {
+  std::string y = op.blob(0);
+  const int axes = static_cast<int>(s.axes.size());
+  std::vector<std::vector<int64_t>> sources(axes);
+  bool repeats = axes == 4;
+  for (int axis = 0; axis < axes; ++axis) {
+    const ResizedAxis& of = s.axes[axis];
+    repeats = repeats && of.to % of.from == 0 && (axis >= 2 || of.to == of.from);
+    for (int64_t i = 0; i < of.to; ++i) {
+      sources[axis].push_back(nearest_of(s, of, i));
+      repeats = repeats && sources[axis].back() == i / std::max<int64_t>(of.to / of.from, 1);
+    }
+  }
+  if (repeats) {
+    const int64_t rows = s.axes[2].to / s.axes[2].from, columns = s.axes[3].to / s.axes[3].from;
+    if (rows == 1 && columns == 1) return op.give(y);
+    return op.give(op.layer("Upsample", {y}, [&](LayerParameter* layer) {
+      UpsampleParameter* const p = layer->mutable_upsample_param();
+      if (rows == columns) {
+        p->set_scale(static_cast<int32_t>(rows));
+      } else {
+        p->set_scale_h(static_cast<int32_t>(rows));
+        p->set_scale_w(static_cast<int32_t>(columns));
+      }
+    }));
+  }
+  for (int axis = 0; axis < axes; ++axis) {
+    bool same = s.axes[axis].to == s.axes[axis].from;
+    for (int64_t i = 0; same && i < s.axes[axis].to; ++i) same = sources[axis][i] == i;
+    if (same) continue;
+    const std::string index =
+        op.parameter(Shape{s.axes[axis].to}, {sources[axis].begin(), sources[axis].end()});
+    y = op.layer("Gather", {y, index}, [&](LayerParameter* layer) {
+      if (axis != 0) layer->mutable_gather_param()->set_axis(axis);
+    });
+  }
+  op.give(y);
+}
+
+void resize_linear(OperatorImport& op, const ResizeSettings& s) {
+  require(s.axes.size() == 4 && s.axes[0].from == s.axes[0].to && s.axes[1].from == s.axes[1].to,
+          "only images (N, C, H, W) are resized linearly");
+  const ResizedAxis &rows = s.axes[2], &columns = s.axes[3];
+  if (s.coordinates == "align_corners") {
+    return op.give(op.layer("Interp", {op.blob(0)}, [&](LayerParameter* layer) {
+      layer->mutable_interp_param()->set_height(static_cast<int32_t>(rows.to));
+      layer->mutable_interp_param()->set_width(static_cast<int32_t>(columns.to));
+    }));
+  }
+  const bool halves = s.coordinates == "half_pixel" ||
+                      (s.coordinates == "pytorch_half_pixel" && rows.to > 1 && columns.to > 1);
+  require(halves, "linear interpolation with the coordinates \"", s.coordinates,
+          "\" has no layer; align_corners and half_pixel have one");
+  for (const ResizedAxis& axis : {rows, columns})
+    require(std::abs(axis.scale * static_cast<double>(axis.from) - static_cast<double>(axis.to)) <
+                1e-4 * static_cast<double>(axis.to),
+            "a scale of ", axis.scale, " for ", axis.from, " pixels gives no whole number");
+  op.give(op.layer("Resample", {op.blob(0)}, [&](LayerParameter* layer) {
+    ResampleParameter* const p = layer->mutable_resample_param();
+    p->set_antialias(false);
+    p->set_height(static_cast<uint32_t>(rows.to));
+    p->set_width(static_cast<uint32_t>(columns.to));
+  }));
+}
+
+void read_resize(OperatorImport& op) {
+  const ResizeSettings s = read_resize_settings(op);
+  const bool same = std::all_of(s.axes.begin(), s.axes.end(),
+                                [](const ResizedAxis& axis) { return axis.to == axis.from; });
+  if (same && s.coordinates != "tf_crop_and_resize") return op.give(op.blob(0));
+  if (s.mode == "nearest") return resize_nearest(op, s);
+  require(s.mode == "linear", "no layer resizes with mode \"", s.mode, "\" as ONNX does");
+  resize_linear(op, s);
+}
+IMPORT_OPERATOR(Resize, read_resize);
+IMPORT_OPERATOR(Upsample, read_resize);
+
+}  // namespace
+}  // namespace crema
