@@ -1,7 +1,7 @@
 """Runs an ONNX model in every runtime that this Python has: `python3 - FOLDER`.
 
-FOLDER/job.tsv: lines "input", NAME, EXTENTS ("2,3"); "output", NAME; "draws", COUNT.
-FOLDER/model.onnx: the model. FOLDER/inputs: floats, all inputs of the first draw, then of the next.
+FOLDER/job.tsv: lines "model", PATH; "input", NAME, EXTENTS ("2,3"); "output", NAME; "draws", COUNT.
+FOLDER/inputs: floats, all inputs of the first draw, then of the next.
 Writes FOLDER/MODULE, the outputs in the same order, each as its size (int64) and floats, and prints
 RUNTIME, MODULE, VERSION, and why it failed or "".
 """
@@ -18,7 +18,14 @@ def with_onnxruntime(path, outputs):
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
     session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-    return lambda inputs: session.run(outputs, inputs)
+    types = {value.name: value.type[7:-1] for value in session.get_inputs()}
+    names = {"float": "float32", "double": "float64"}
+
+    def run(inputs):
+        return session.run(outputs, {name: values.astype(names.get(types[name], types[name]))
+                                     for name, values in inputs.items() if name in types})
+
+    return run
 
 
 def with_openvino(path, outputs):
@@ -54,11 +61,13 @@ RUNTIMES = [("ONNX Runtime", "onnxruntime", with_onnxruntime), ("OpenVINO", "ope
 
 def main():
     folder = pathlib.Path(sys.argv[1])
-    shapes, outputs, draws = {}, [], 1
+    shapes, outputs, draws, model = {}, [], 1, ""
     for line in (folder / "job.tsv").read_text().splitlines():
         kind, name, *extents = line.split("\t")
         if kind == "draws":
             draws = int(name)
+        elif kind == "model":
+            model = name
         elif kind == "output":
             outputs.append(name)
         else:
@@ -71,7 +80,7 @@ def main():
         values = numpy.fromfile(folder / "inputs", numpy.float32)
         problem = ""
         try:
-            run = start(str(folder / "model.onnx"), outputs)
+            run = start(model, outputs)
             with open(folder / module, "wb") as out:
                 for _ in range(draws):
                     inputs = {}

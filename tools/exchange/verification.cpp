@@ -65,8 +65,8 @@ void add_draw(const std::vector<float>& ours, const std::vector<float>& theirs, 
 
 class Verifier {
  public:
-  Verifier(Net& net, const OnnxModel& exported, int draws)
-      : net_(net), exported_(exported), draws_(draws) {}
+  Verifier(Net& net, const ComparedModel& model, int draws)
+      : net_(net), model_(model), draws_(draws) {}
 
   std::vector<Verification> run(const std::string& python, std::string* python_problem) {
     prepare();
@@ -98,15 +98,11 @@ class Verifier {
  private:
   // Inputs, and what the net computes from them.
   void prepare() {
-    onnx::ModelProto model = exported_.model;
-    onnx::GraphProto* graph = model.mutable_graph();
-    // Runtimes give only outputs.
-    for (const onnx::ValueInfoProto& value : graph->value_info()) *graph->add_output() = value;
-    graph->clear_value_info();
-    write_file_atomically(place_.file("model.onnx"), model.SerializeAsString());
+    if (model_.path.empty()) write_file_atomically(place_.file("model.onnx"), model_.bytes);
     write_file_atomically(place_.file("run.py"), std::string(run_onnx_bytes()));
     std::ofstream job(place_.file("job.tsv")), inputs(place_.file("inputs"), std::ios::binary);
-    job << "draws\t" << draws_ << '\n';
+    job << "draws\t" << draws_ << "\nmodel\t"
+        << (model_.path.empty() ? place_.file("model.onnx") : model_.path) << '\n';
     std::vector<int> input_values;
     for (const Node& node : net_.graph().nodes) {
       if (node.message.type() != "Input") continue;
@@ -124,7 +120,7 @@ class Verifier {
       net_.forward(0);
       for (const int id : input_values) append(inputs, values_of(id));
       std::vector<std::vector<float>>& ours = computed_.emplace_back();
-      for (const auto& [id, name] : exported_.values) {
+      for (const auto& [id, name] : model_.values) {
         ours.push_back(values_of(id));
         if (draw == 0) job << "output\t" << name << '\n';
       }
@@ -139,7 +135,7 @@ class Verifier {
     std::vector<VerifiedBlob> blobs;
     std::vector<double> magnitudes;
     const Graph& graph = net_.graph();
-    for (const auto& [id, name] : exported_.values) {
+    for (const auto& [id, name] : model_.values) {
       const Value& value = graph.values[id];
       blobs.push_back({value.producer < 0 ? "" : place_of(graph.nodes[value.producer]), name,
                        net_.plan().value(id).shape().brief(), value.output, 0, 0});
@@ -167,7 +163,7 @@ class Verifier {
   }
 
   Net& net_;
-  const OnnxModel& exported_;
+  const ComparedModel& model_;
   const int draws_;
   const Workplace place_;
   std::vector<std::vector<std::vector<float>>> computed_;  // draw, blob
@@ -175,10 +171,10 @@ class Verifier {
 
 }  // namespace
 
-std::vector<Verification> verify_onnx(Net& net, const OnnxModel& exported,
+std::vector<Verification> verify_onnx(Net& net, const ComparedModel& compared,
                                       const std::string& python, int draws,
                                       std::string* python_problem) {
-  return Verifier(net, exported, draws).run(python, python_problem);
+  return Verifier(net, compared, draws).run(python, python_problem);
 }
 
 }  // namespace crema

@@ -1,10 +1,10 @@
-// Verification of an exported model: the same inputs through Crema and through other runtimes.
+// Verification of ONNX models: the same inputs through Crema and through other runtimes.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
-#include "exchange/onnx/export.h"
 #include "net/net.h"
 
 namespace crema {
@@ -24,10 +24,18 @@ struct Verification {
   std::vector<VerifiedBlob> blobs;
 };
 
+// A model and what its net has in common with it.
+struct ComparedModel {
+  std::string bytes;  // the model; empty: it is the file `path`
+  std::string path;
+  std::map<int, std::string>
+      values;  // of the net's graph (by index), with their names in the model
+};
+
 // Runs the model with `draws` random inputs in each runtime that `python` (a program) has, and compares
-// every blob that model and net have in common. Empty: it has none. python_problem: why it could not
+// those blobs. Empty: it has none. python_problem: why it could not
 // be asked; "": it was. Changes the net's inputs.
-std::vector<Verification> verify_onnx(Net& net, const OnnxModel& exported,
+std::vector<Verification> verify_onnx(Net& net, const ComparedModel& compared,
                                       const std::string& python, int draws,
                                       std::string* python_problem);
 

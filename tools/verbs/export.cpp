@@ -1,7 +1,6 @@
 // `crema export -model NET.prototxt -weights FILES -output NET.onnx`: writes a net for other programs,
 // and shows that they compute the same.
-#include <cmath>
-#include <iostream>
+#include "exchange/onnx/export.h"
 
 #include "base/files.h"
 #include "base/strings.h"
@@ -10,18 +9,14 @@
 #include "exchange/cut.h"
 #include "exchange/onnx/metadata.h"
 #include "tools/classify/deployed_model.h"
-#include "tools/console/table.h"
-#include "tools/console/terminal.h"
-#include "tools/exchange/verification.h"
+#include "tools/exchange/verification_report.h"
 #include "tools/flags/net_flags.h"
-#include "tools/tune/differences.h"
 #include "tools/verb.h"
 
 namespace crema {
 
 namespace {
 
-constexpr int kDraws = 3;
 // The format of a file ends here: lengths in it are signed 32-bit numbers.
 constexpr size_t kMaxModel = (size_t{1} << 31) - 1;
 
@@ -37,50 +32,16 @@ OnnxOptions options_of(const ExportFlags& flags) {
   return options;
 }
 
-// Prints the blobs that differ most and all results; returns whether these agree.
-bool report(const Verification& one, double tolerance, ProgramLog& log) {
-  const std::string runtime = cat(one.runtime, " ", one.version);
-  if (!one.problem.empty()) {
-    log.warning(cat(runtime, " cannot run the model: ", one.problem));
-    return true;
-  }
-  const bool colour = has_colour(1);
-  bool agree = true;
-  double worst = 0;
-  std::vector<std::vector<std::string>> rows = {
-      {"layer", "blob", "shape", "largest difference", "relative"}};
-  for (const VerifiedBlob& blob : one.blobs) {
-    const bool within = blob.relative <= tolerance;
-    agree = agree && (within || !blob.output);
-    if (!(blob.relative <= worst)) worst = blob.relative;
-    const std::string relative = shown_difference(blob.relative, blob.largest == 0);
-    rows.push_back({blob.where, blob.blob, blob.shape,
-                    shown_difference(blob.largest, blob.largest == 0),
-                    within ? relative : painted(relative, Colour::red, colour)});
-  }
-  std::cout << runtime << ": " << one.blobs.size() << " blobs, " << kDraws
-            << " random inputs; the largest difference is " << shown_difference(worst, worst == 0)
-            << " of a blob's largest value\n";
-  print_table(rows, 3);
-  return agree;
-}
-
-void verify(Net& net, const OnnxModel& exported, const ExportFlags& flags, ProgramLog& log) {
-  std::string problem;
-  const std::string python = flags.python.empty() ? "python3" : flags.python;
-  const std::vector<Verification> all = verify_onnx(net, exported, python, kDraws, &problem);
-  if (all.empty()) {
-    log.warning(cat("Not verified: ", python,
-                    problem.empty() ? " has no runtime for ONNX" : ": " + problem,
-                    ". `pip install onnxruntime`, or -python PROGRAM for a Python that has one"));
-    return;
-  }
-  for (const Verification& one : all) {
-    require(report(one, flags.tolerance, log), one.runtime,
-            " computes other results than Crema: "
-            "results in the table above are beyond -tolerance ",
-            flags.tolerance, ". The model was written");
-  }
+// Runtimes give only outputs, so all values become some.
+ComparedModel compared_with(const OnnxModel& exported) {
+  ComparedModel compared;
+  onnx::ModelProto model = exported.model;
+  onnx::GraphProto* const graph = model.mutable_graph();
+  for (const onnx::ValueInfoProto& value : graph->value_info()) *graph->add_output() = value;
+  graph->clear_value_info();
+  compared.bytes = model.SerializeAsString();
+  compared.values = exported.values;
+  return compared;
 }
 
 void cut(const std::string& before, DeployedNet* deployed) {
@@ -125,7 +86,7 @@ int run_export(const VerbCall& call, const ExportFlags& flags) {
   write_file_atomically(flags.output, exported.model.SerializeAsString());
   call.log.info(cat("Wrote ", visible(flags.output), ": opset ", flags.opset, ", ",
                     exported.model.graph().node_size(), " operators"));
-  if (flags.verify) verify(net, exported, flags, call.log);
+  if (flags.verify) report_verification(net, compared_with(exported), flags, "model was", call.log);
   return 0;
 }
 

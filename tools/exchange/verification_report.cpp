@@ -1,0 +1,63 @@
+#include "tools/exchange/verification_report.h"
+
+#include <iostream>
+
+#include "tools/console/table.h"
+#include "tools/console/terminal.h"
+#include "tools/tune/differences.h"
+
+namespace crema {
+
+namespace {
+
+constexpr int kDraws = 3;
+
+// Prints all blobs; returns whether these agree.
+bool print_verification(const Verification& one, double tolerance, ProgramLog& log) {
+  const std::string runtime = cat(one.runtime, " ", one.version);
+  if (!one.problem.empty()) {
+    log.warning(cat(runtime, " cannot run the model: ", one.problem));
+    return true;
+  }
+  const bool colour = has_colour(1);
+  bool agree = true;
+  double worst = 0;
+  std::vector<std::vector<std::string>> rows = {
+      {"layer", "blob", "shape", "largest difference", "relative"}};
+  for (const VerifiedBlob& blob : one.blobs) {
+    const bool within = blob.relative <= tolerance;
+    agree = agree && (within || !blob.output);
+    if (!(blob.relative <= worst)) worst = blob.relative;
+    const std::string relative = shown_difference(blob.relative, blob.largest == 0);
+    rows.push_back({blob.where, blob.blob, blob.shape,
+                    shown_difference(blob.largest, blob.largest == 0),
+                    within ? relative : painted(relative, Colour::red, colour)});
+  }
+  std::cout << runtime << ": " << one.blobs.size() << " blobs, " << kDraws
+            << " random inputs; the largest difference is " << shown_difference(worst, worst == 0)
+            << " of a blob's largest value\n";
+  print_table(rows, 3);
+  return agree;
+}
+
+}  // namespace
+
+void report_verification(Net& net, const ComparedModel& compared, const VerificationFlags& flags,
+                         const char* written, ProgramLog& log) {
+  std::string problem;
+  const std::string python = flags.python.empty() ? "python3" : flags.python;
+  const std::vector<Verification> all = verify_onnx(net, compared, python, kDraws, &problem);
+  if (all.empty()) {
+    log.warning(cat("Not verified: ", python,
+                    problem.empty() ? " has no runtime for ONNX" : ": " + problem,
+                    ". `pip install onnxruntime`, or -python PROGRAM for a Python that has one"));
+    return;
+  }
+  for (const Verification& one : all) {
+    require(print_verification(one, flags.tolerance, log), one.runtime,
+            " computes other results than Crema: results in the table above are beyond -tolerance ",
+            flags.tolerance, ". The ", written, " written");
+  }
+}
+
+}  // namespace crema

@@ -1,0 +1,109 @@
+// `crema import MODEL.onnx -output NET.prototxt -output_weights NET.caffemodel`: makes a net of an
+// ONNX model, and shows that it computes the same.
+#include "exchange/onnx/import.h"
+
+#include <filesystem>
+
+#include "base/files.h"
+#include "base/visible.h"
+#include "net/net_text.h"
+#include "net/prototxt/net_input.h"
+#include "net/sources/assumed_shapes.h"
+#include "net/weights/weights.h"
+#include "tools/exchange/verification_report.h"
+#include "tools/flags/flags_of.h"
+#include "tools/verb.h"
+
+namespace crema {
+
+namespace {
+
+using ImportFlags =
+    FlagsOf<"output", "output_weights", "batch", "assume", "verify", "python", "tolerance">;
+
+ImportOptions options_of(const ImportFlags& flags) {
+  ImportOptions options;
+  if (flags.batch > 0) options.batch = flags.batch;
+  const AssumedShapes assumed = parse_assumed_shapes(flags.assume, "-assume");
+  require(!assumed.defaults, "-assume ", flags.assume,
+          ": a model has no default shapes; name an input, such as data=1x3x224x224");
+  options.shapes = assumed.of_top;
+  return options;
+}
+
+// The files that were written, as anyone reads them.
+void verify_files(Context& context, const OnnxFile& file, const ImportedNet& imported,
+                  const ImportFlags& flags, ProgramLog& log) {
+  NetInput input = read_net_input(flags.output, TEST, {}, log.library());
+  input.options.keep_blobs = input.options.row_major = true;
+  input.options.fuse = false;
+  Net net(context, input.net, input.options);
+  if (!net.parameters().empty()) load_weights(net, flags.output_weights, {.table = false});
+  ComparedModel compared;
+  compared.path = std::filesystem::absolute(file.path).string();
+  std::map<std::string, std::string> names;
+  for (const auto& [name, blob] : imported.outputs) names[blob] = name;
+  const std::vector<Value>& values = net.graph().values;
+  for (size_t id = 0; id < values.size(); ++id)
+    if (const auto found = names.find(values[id].blob); found != names.end())
+      compared.values[static_cast<int>(id)] = found->second;
+  report_verification(net, compared, flags, "net and its weights were", log);
+}
+
+int run_import(const VerbCall& call, const ImportFlags& flags) {
+  require(call.arguments.size() == 1, "the model is missing: crema import MODEL.onnx -output ",
+          "NET.prototxt -output_weights NET.caffemodel");
+  require(!flags.output.empty(), "-output NET.prototxt is needed: the net to write");
+  require(!flags.output_weights.empty(),
+          "-output_weights NET.caffemodel is needed: the weights to write");
+  require(flags.output != flags.output_weights, "-output and -output_weights are both ",
+          flags.output);
+  require(flags.batch >= 0, "-batch ", flags.batch, ": expected a positive number");
+  Context context(Device::cpu);
+  context.set_log(call.log.library());
+  const OnnxFile file = read_onnx(call.arguments[0]);
+  ImportedNet imported = import_onnx(context, file, options_of(flags));
+  NetOptions options;
+  options.state.set_phase(TEST);
+  {
+    Net net(context, imported.net, options);
+    save_caffemodel(net, flags.output_weights);
+  }
+  for (LayerParameter& layer : *imported.net.mutable_layer()) layer.clear_blobs();
+  const std::string name = std::filesystem::path(file.path).filename().string();
+  try {
+    write_file_atomically(flags.output,
+                          cat("# Imported from ", visible(name), " (opset ", file.opset,
+                              ") by crema import.\n", net_text(imported.net)));
+  } catch (...) {
+    // The weights belong to a net that is not there.
+    std::error_code ignored;
+    std::filesystem::remove(flags.output_weights, ignored);
+    throw;
+  }
+  for (const std::string& note : imported.notes) call.log.warning(note);
+  call.log.info(cat("Wrote ", visible(flags.output), ": ", imported.net.layer_size(), " layers of ",
+                    file.graph.node_size(), " operators"));
+  call.log.info(cat("Wrote ", visible(flags.output_weights)));
+  if (flags.verify) verify_files(context, file, imported, flags, call.log);
+  return 0;
+}
+
+REGISTER_VERB(
+    import,
+    {.summary = "makes a net with weights of an ONNX model, and verifies it",
+     .usage = "MODEL.onnx -output NET.prototxt -output_weights NET.caffemodel [flags]",
+     .example = "crema import lenet.onnx -output lenet.prototxt -output_weights lenet.caffemodel",
+     .meanings = {{"output", "The net to write."},
+                  {"output_weights", "The weights to write."},
+                  {"batch", "The batch size of the net, if the model leaves it open. 0: one."},
+                  {"assume",
+                   "The shapes of inputs that the model leaves open, such as "
+                   "data=1x3x224x224."}},
+     .max_arguments = 1,
+     .log = LogStyle::brief,
+     .run = run_import});
+
+}  // namespace
+
+}  // namespace crema
