@@ -59,14 +59,13 @@ Round round_trip(const Row& row, Net& net, const OnnxOptions& options, const std
     return {Round::Outcome::refused, error.what()};
   }
   if (prints) {
-    NetParameter shown = imported.net;
-    for (LayerParameter& layer : *shown.mutable_layer()) layer.clear_blobs();
-    std::cout << net_text(shown);
+    std::cout << net_text(imported.net);
   }
   NetOptions of_imported;
   of_imported.state.set_phase(TEST);
   of_imported.keep_blobs = of_imported.row_major = true;
   Net again(net.context(), imported.net, of_imported);
+  set_imported_weights(imported, &again);
   set_row_inputs(again, row);
   again.forward(0);
   for (const auto& [name, blob] : imported.outputs) {

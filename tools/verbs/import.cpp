@@ -62,14 +62,14 @@ int run_import(const VerbCall& call, const ImportFlags& flags) {
   Context context(Device::cpu);
   context.set_log(call.log.library());
   const OnnxFile file = read_onnx(call.arguments[0]);
-  ImportedNet imported = import_onnx(context, file, options_of(flags));
+  const ImportedNet imported = import_onnx(context, file, options_of(flags));
   NetOptions options;
   options.state.set_phase(TEST);
   {
     Net net(context, imported.net, options);
+    set_imported_weights(imported, &net);
     save_caffemodel(net, flags.output_weights);
   }
-  for (LayerParameter& layer : *imported.net.mutable_layer()) layer.clear_blobs();
   const std::string name = std::filesystem::path(file.path).filename().string();
   try {
     write_file_atomically(flags.output,

@@ -203,7 +203,10 @@ class Importer {
     imported.inputs = inputs_;
     imported.outputs = outputs_;
     if (!file_.graph.name().empty()) imported.net.set_name(file_.graph.name());
-    for (ImportedLayer& layer : graph_.layers) imported.net.add_layer()->Swap(&layer.message);
+    for (ImportedLayer& layer : graph_.layers) {
+      if (!layer.blobs.empty()) imported.weights[layer.message.name()] = std::move(layer.blobs);
+      imported.net.add_layer()->Swap(&layer.message);
+    }
     return imported;
   }
 
@@ -219,6 +222,20 @@ class Importer {
 
 ImportedNet import_onnx(Context& context, const OnnxFile& file, const ImportOptions& options) {
   return Importer(context, file, options).run();
+}
+
+void set_imported_weights(const ImportedNet& imported, Net* net) {
+  for (Parameter& parameter : net->parameters()) {
+    const auto found = imported.weights.find(parameter.layer);
+    require(
+        found != imported.weights.end() && parameter.index < static_cast<int>(found->second.size()),
+        "layer \"", visible(parameter.layer), "\" has no weights");
+    const LayerBlob& blob = found->second[parameter.index];
+    require(blob.shape.count() == parameter.shape.count(), "layer \"", visible(parameter.layer),
+            "\": weights of ", blob.shape.brief(), " for ", parameter.shape.brief());
+    from_floats(net->context(), blob.values.data(), parameter.data);
+  }
+  net->parameters_changed();
 }
 
 }  // namespace crema

@@ -6,8 +6,9 @@
 #include <vector>
 
 #include "device/context.h"
+#include "exchange/onnx/import_graph.h"
 #include "exchange/onnx/reader.h"
-#include "proto/net.pb.h"
+#include "net/net.h"
 
 namespace crema {
 
@@ -17,7 +18,8 @@ struct ImportOptions {
 };
 
 struct ImportedNet {
-  NetParameter net;  // with its weights in `blobs`
+  NetParameter net;
+  std::map<std::string, std::vector<LayerBlob>> weights;  // by layer
   std::vector<std::string> notes;
   std::vector<std::string> inputs;             // of the model, which are Input layers
   std::map<std::string, std::string> outputs;  // of the model, and the blob of each
@@ -25,5 +27,8 @@ struct ImportedNet {
 
 // Error, which names the node, for an operator that no layers compute.
 ImportedNet import_onnx(Context& context, const OnnxFile& file, const ImportOptions& options);
+
+// Sets the weights of a net that was made of imported.net.
+void set_imported_weights(const ImportedNet& imported, Net* net);
 
 }  // namespace crema

@@ -29,12 +29,7 @@ ImportedLayer* ImportGraph::add(const std::string& type, const std::string& name
   layer->setup(context_, shapes);
   const Inference inference = layer->infer(shapes);
   for (size_t i = 0; i < tops.size(); ++i) shapes_[tops[i]] = inference.tops[i];
-  for (LayerBlob& blob : blobs) {
-    BlobProto* const stored = message.add_blobs();
-    for (const int64_t extent : blob.shape.dims()) stored->mutable_shape()->add_dim(extent);
-    if (blob.shape.axes() == 0) stored->mutable_shape();
-    stored->mutable_data()->Add(blob.values.begin(), blob.values.end());
-  }
+  added.blobs = std::move(blobs);
   layers.push_back(std::move(added));
   return &layers.back();
 }

@@ -22,7 +22,8 @@ struct LayerBlob {
 };
 
 struct ImportedLayer {
-  LayerParameter message;  // with its blobs
+  LayerParameter message;
+  std::vector<LayerBlob> blobs;
   // Not empty: the net has no such layer, and this is why, unless a pattern with it is found.
   std::string unsupported;
 };
