@@ -26,21 +26,6 @@ struct Round {
   std::string why;
 };
 
-std::string difference_of(const std::vector<float>& expected, const std::vector<float>& found,
-                          double tolerance) {
-  if (expected.size() != found.size()) return cat(found.size(), " values, not ", expected.size());
-  double largest = 1e-3, worst = 0;
-  for (const float value : expected)
-    if (std::isfinite(value)) largest = std::max(largest, std::abs(static_cast<double>(value)));
-  for (size_t i = 0; i < expected.size(); ++i) {
-    if (expected[i] == found[i] || (std::isnan(expected[i]) && std::isnan(found[i]))) continue;
-    const double difference = std::abs(static_cast<double>(expected[i]) - found[i]);
-    if (!(difference <= worst)) worst = difference;
-  }
-  if (worst <= tolerance * largest) return "";
-  return cat("differs by ", worst / largest, " of its largest value");
-}
-
 Round round_trip(const Row& row, Net& net, const OnnxOptions& options, const std::string& path,
                  bool prints) {
   OnnxModel made;

@@ -16,6 +16,10 @@ std::unique_ptr<Net> net_of_row(Context& context, const Row& row);
 
 void set_row_inputs(Net& net, const Row& row);
 
+// How the values differ by more than the tolerance times the largest one; "" if they do not.
+std::string difference_of(const std::vector<float>& expected, const std::vector<float>& found,
+                          double tolerance);
+
 // "2,3".
 std::string extents_of(const Shape& shape);
 

@@ -201,6 +201,7 @@ class Importer {
   ImportedNet written() {
     ImportedNet imported;
     imported.inputs = inputs_;
+    imported.notes.assign(graph_.notes.begin(), graph_.notes.end());
     imported.outputs = outputs_;
     if (!file_.graph.name().empty()) imported.net.set_name(file_.graph.name());
     for (ImportedLayer& layer : graph_.layers) {

@@ -71,6 +71,7 @@ class ImportGraph {
 
   std::vector<ImportedLayer> layers;
   std::map<std::string, ImportValue> values;
+  std::set<std::string> notes;  // what a user should know
 
  private:
   static std::string unique(const std::string& wish, std::set<std::string>* taken);

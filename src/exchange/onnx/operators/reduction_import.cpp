@@ -109,7 +109,10 @@ void read_argmax(OperatorImport& op) {
   const int axis = OperatorImport::axis_in(op.int_of("axis", 0), op.axes());
   std::string x = op.blob(0);
   if (op.type() == "ArgMin") x = op.power(x, 1, -1, 0);
-  Shape shape = op.blob_shape(x);
+  const Shape shape = op.blob_shape(x);
+  if (op.int_of("select_last_index", 0) == 0)
+    op.graph().notes.insert(
+        "ArgMax: of equal values the layer takes the last one, the model the first one");
   const std::string y = positions_of_largest(op, x, axis, 1, false);
   const std::vector<int> axes = {axis};
   op.give_integers(op.reshape(y, reduced_shape(shape, axes, op.int_of("keepdims", 1) != 0).result));

@@ -125,6 +125,10 @@ void resize_linear(OperatorImport& op, const ResizeSettings& s) {
   require(s.axes.size() == 4 && s.axes[0].from == s.axes[0].to && s.axes[1].from == s.axes[1].to,
           "only images (N, C, H, W) are resized linearly");
   const ResizedAxis &rows = s.axes[2], &columns = s.axes[3];
+  for (const ResizedAxis& axis : {rows, columns})
+    require(std::abs(axis.scale * static_cast<double>(axis.from) - static_cast<double>(axis.to)) <
+                1e-4 * static_cast<double>(axis.to),
+            "a scale of ", axis.scale, " for ", axis.from, " pixels gives no whole number");
   if (s.coordinates == "align_corners") {
     return op.give(op.layer("Interp", {op.blob(0)}, [&](LayerParameter* layer) {
       layer->mutable_interp_param()->set_height(static_cast<int32_t>(rows.to));
@@ -135,10 +139,6 @@ void resize_linear(OperatorImport& op, const ResizeSettings& s) {
                       (s.coordinates == "pytorch_half_pixel" && rows.to > 1 && columns.to > 1);
   require(halves, "linear interpolation with the coordinates \"", s.coordinates,
           "\" has no layer; align_corners and half_pixel have one");
-  for (const ResizedAxis& axis : {rows, columns})
-    require(std::abs(axis.scale * static_cast<double>(axis.from) - static_cast<double>(axis.to)) <
-                1e-4 * static_cast<double>(axis.to),
-            "a scale of ", axis.scale, " for ", axis.from, " pixels gives no whole number");
   op.give(op.layer("Resample", {op.blob(0)}, [&](LayerParameter* layer) {
     ResampleParameter* const p = layer->mutable_resample_param();
     p->set_antialias(false);

@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# ONNX's own tests of operators, which its package generates, through the import.
+#   import_cases.sh BUILD PYTHON [-v]
+set -euo pipefail
+build=$1 python=$2
+"$python" -c 'import onnx' 2>/dev/null || { echo "skipped: $python has no onnx (data_scripts/setup.sh --tests)"; exit 77; }
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+"$python" - "$folder" <<'PYTHON'
+"""Writes the cases of operators that opset 21 has, with models and tensors."""
+import pathlib
+import sys
+import warnings
+
+import numpy
+import onnx
+from onnx import numpy_helper
+
+warnings.simplefilter("ignore")
+from onnx.backend.test.case.node import collect_testcases
+
+oldest = {}
+for schema in onnx.defs.get_all_schemas_with_history():
+    oldest[schema.name] = min(oldest.get(schema.name, 99), schema.since_version)
+for case in collect_testcases(""):
+    model = case.model
+    opsets = {entry.domain: entry.version for entry in model.opset_import}
+    if set(opsets) - {"", "ai.onnx"}:
+        continue
+    inputs, outputs = case.data_sets[0]
+    if not all(isinstance(value, numpy.ndarray) and value.dtype.kind in "fiub" for value in [*inputs, *outputs]):
+        continue
+    # Each case has the first opset of its operator. Of those that opset 21 does not have, what it has
+    # of the operator means the same.
+    if any(oldest.get(node.op_type, 99) > 21 for node in model.graph.node):
+        continue
+    for entry in model.opset_import:
+        entry.version = min(max(entry.version, 9), 21)
+    folder = pathlib.Path(sys.argv[1]) / case.name
+    data = folder / "test_data_set_0"
+    data.mkdir(parents=True)
+    (folder / "model.onnx").write_bytes(model.SerializeToString())
+    for kind, values in (("input", inputs), ("output", outputs)):
+        for i, value in enumerate(values):
+            (data / f"{kind}_{i}.pb").write_bytes(numpy_helper.from_array(value).SerializeToString())
+PYTHON
+"$build/tests/import_cases" "$folder" ${3:-}
