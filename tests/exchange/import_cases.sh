@@ -28,7 +28,10 @@ for case in collect_testcases(""):
     if set(opsets) - {"", "ai.onnx"}:
         continue
     inputs, outputs = case.data_sets[0]
-    if not all(isinstance(value, numpy.ndarray) and value.dtype.kind in "fiub" for value in [*inputs, *outputs]):
+    arrays = [*inputs, *outputs]
+    if not all(isinstance(value, numpy.ndarray) and value.dtype.kind in "fiub" for value in arrays):
+        continue
+    if any(value.dtype == numpy.float16 for value in arrays):  # their results have three digits
         continue
     # Each case has the first opset of its operator. Of those that opset 21 does not have, what it has
     # of the operator means the same.

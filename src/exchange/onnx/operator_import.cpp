@@ -229,15 +229,42 @@ std::string OperatorImport::parameter(const Shape& shape, std::vector<float> val
                {{shape, std::move(values)}});
 }
 
-// Zeros around an image come from a convolution of each channel with a single 1.
+// An axis with constants in front and behind, or without some of its ends.
+std::string OperatorImport::padded_axis(const std::string& x, int axis, int64_t before,
+                                        int64_t behind, float value) {
+  const int64_t extent = blob_shape(x)[axis];
+  const std::string y =
+      cut(x, axis, std::max<int64_t>(-before, 0), extent - std::max<int64_t>(-behind, 0));
+  std::vector<std::string> parts;
+  const auto add = [&](int64_t count) {
+    if (count <= 0) return;
+    Shape shape = blob_shape(y);
+    shape[axis] = count;
+    onnx_elements(shape.dims(), "the padding");
+    parts.push_back(parameter(shape, std::vector<float>(shape.count(), value)));
+  };
+  add(before);
+  parts.push_back(y);
+  add(behind);
+  if (parts.size() == 1) return y;
+  return layer("Concat", parts, [&](LayerParameter* layer) {
+    if (axis != 1) layer->mutable_concat_param()->set_axis(axis);
+  });
+}
+
+// Zeros around an image come from a convolution of each channel with a single 1; other padding is
+// constants.
 std::string OperatorImport::padded(const std::string& x, const PendingPad& pad) {
   const Shape shape = blob_shape(x);
-  require(shape.axes() > 2 && pad.before[0] == 0 && pad.behind[0] == 0 && pad.before[1] == 0 &&
-              pad.behind[1] == 0,
-          "only the spatial axes of (N, C, spatial...) can be padded, but this pads others of ",
-          shape.brief());
-  require(std::abs(pad.value) < 1e6f, "no layer pads with ", pad.value,
-          "; only a convolution or a pooling behind it can take it over");
+  const bool of_image = shape.axes() > 2 && pad.before[0] == 0 && pad.behind[0] == 0 &&
+                        pad.before[1] == 0 && pad.behind[1] == 0 && std::abs(pad.value) < 1e6f;
+  if (!of_image) {
+    std::string y = x;
+    for (int axis = 0; axis < shape.axes(); ++axis)
+      if (pad.before[axis] != 0 || pad.behind[axis] != 0)
+        y = padded_axis(y, axis, pad.before[axis], pad.behind[axis], pad.value);
+    return y;
+  }
   std::string y = power(x, 1, 1, -pad.value);
   std::vector<int64_t> pads;
   for (int axis = 2; axis < shape.axes(); ++axis)

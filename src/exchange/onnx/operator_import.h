@@ -79,6 +79,8 @@ class OperatorImport {
   std::string tile(const std::string& x, int axis, int64_t copies);
   std::string parameter(const Shape& shape, std::vector<float> values);
   std::string padded(const std::string& x, const PendingPad& pad);
+  std::string padded_axis(const std::string& x, int axis, int64_t before, int64_t behind,
+                          float value);
 
   // The output is this blob, or this constant.
   void give(const std::string& blob, int output = 0);

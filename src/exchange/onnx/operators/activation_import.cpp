@@ -136,6 +136,14 @@ void read_greater(OperatorImport& op) {
 }
 IMPORT_OPERATOR(Greater, read_greater);
 
+void read_less(OperatorImport& op) {
+  const OnnxTensor& bound = op.constant(1, "the bound");
+  require(bound.count() == 1, "it compares with ", bound.count(), " numbers, not with one");
+  const std::string negative = op.power(op.blob(0), 1, -1, 0);
+  op.give_integers(above(op, negative, -bound.as_floats()[0]));
+}
+IMPORT_OPERATOR(Less, read_less);
+
 float bound_of(const OperatorImport& op, int input, const char* name, float otherwise) {
   if (op.opset() < 11) return op.float_of(name, otherwise);
   if (!op.has(input)) return otherwise;
@@ -189,6 +197,13 @@ void read_cast(OperatorImport& op) {
   op.give_index(op.index_blob(0));
 }
 IMPORT_OPERATOR(Cast, read_cast);
+
+void read_cast_like(OperatorImport& op) {
+  require(!op.value(1).is_integer || op.value(0).is_integer,
+          "no layer rounds values to whole numbers");
+  op.pass_on();
+}
+IMPORT_OPERATOR(CastLike, read_cast_like);
 
 // Before opset 13 the axes from `axis` on are one.
 void read_softmax(OperatorImport& op) {

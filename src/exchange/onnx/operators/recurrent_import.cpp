@@ -14,7 +14,7 @@ std::vector<float> in_layer_order(const std::vector<float>& values, int64_t row)
 }
 
 void check_lstm(const OperatorImport& op) {
-  op.only_outputs(1);
+  op.only_outputs(2);
   require(op.string_of("direction", "forward") == "forward", "only direction forward has a layer");
   require(!op.has_attribute("activations") && op.float_of("clip", 0) == 0 &&
               op.int_of("input_forget", 0) == 0 && op.int_of("layout", 0) == 0,
@@ -51,7 +51,9 @@ void read_lstm(OperatorImport& op) {
                {{Shape{4 * hidden, inputs}, in_layer_order(w.as_floats(), hidden * inputs)},
                 {Shape{4 * hidden, hidden}, in_layer_order(r.as_floats(), hidden * hidden)},
                 {Shape{4 * hidden}, in_layer_order(bias, hidden)}});
-  op.give(op.reshape(y, {x[0], 1, x[1], hidden}));
+  // The second output is the last step.
+  if (op.wanted(1)) op.give(op.reshape(op.cut(y, 0, x[0] - 1, x[0]), {1, x[1], hidden}), 1);
+  if (op.wanted(0)) op.give(op.reshape(y, {x[0], 1, x[1], hidden}));
 }
 IMPORT_OPERATOR(LSTM, read_lstm);
 

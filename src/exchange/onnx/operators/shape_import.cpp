@@ -185,6 +185,7 @@ void read_depth_to_space(OperatorImport& op) {
 IMPORT_OPERATOR(DepthToSpace, read_depth_to_space);
 
 void read_space_to_depth(OperatorImport& op) {
+  require(op.string_of("mode", "DCR") == "DCR", "only mode DCR has layers");
   const int64_t block = block_of(op);
   const Shape x = op.shape();
   require(x[2] % block == 0 && x[3] % block == 0, "blocksize ", block, " does not divide ",
@@ -196,9 +197,27 @@ void read_space_to_depth(OperatorImport& op) {
 }
 IMPORT_OPERATOR(SpaceToDepth, read_space_to_depth);
 
+// Padding with values of the image itself.
+void pad_by_positions(OperatorImport& op, const PendingPad& pad, const std::string& mode) {
+  require(mode == "reflect" || mode == "edge" || mode == "wrap", "no layer pads with mode \"", mode,
+          "\"");
+  std::string y = op.blob(0);
+  for (int axis = 0; axis < op.axes(); ++axis) {
+    const int64_t extent = op.shape()[axis];
+    if (pad.before[axis] == 0 && pad.behind[axis] == 0) continue;
+    std::vector<int64_t> positions;
+    for (int64_t i = -pad.before[axis]; i < extent + pad.behind[axis]; ++i) {
+      const int64_t period = mode == "wrap" ? extent : std::max<int64_t>(2 * extent - 2, 1);
+      int64_t at = (i % period + period) % period;
+      if (mode == "reflect" && at >= extent) at = period - at;
+      positions.push_back(mode == "edge" ? std::clamp<int64_t>(i, 0, extent - 1) : at);
+    }
+    y = gathered(op, y, axis, positions);
+  }
+  op.give(y);
+}
+
 void read_pad(OperatorImport& op) {
-  const std::string mode = op.string_of("mode", "constant");
-  require(mode == "constant", "no layer pads with mode \"", mode, "\"");
   const std::vector<int64_t> given = op.ints_or_input("pads", 1, 11);
   std::vector<int64_t> axes(op.axes());
   std::iota(axes.begin(), axes.end(), 0);
@@ -218,6 +237,8 @@ void read_pad(OperatorImport& op) {
     any = any || given[i] != 0 || pad.behind[axis] != 0;
   }
   if (!any) return op.pass_on();
+  const std::string mode = op.string_of("mode", "constant");
+  if (mode != "constant") return pad_by_positions(op, pad, mode);
   if (op.opset() < 11)
     pad.value = op.float_of("value", 0);
   else if (op.has(2))

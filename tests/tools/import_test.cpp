@@ -1,0 +1,224 @@
+// `crema import`: the files, and what it says of models that it cannot read.
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "base/files.h"
+#include "proto/onnx.pb.h"
+#include "tools/program.h"
+
+namespace crema::tests {
+namespace import_verb_test {
+
+onnx::ValueInfoProto value(const std::string& name, const std::vector<int64_t>& shape) {
+  onnx::ValueInfoProto info;
+  info.set_name(name);
+  auto* const type = info.mutable_type()->mutable_tensor_type();
+  type->set_elem_type(onnx::TensorProto::FLOAT);
+  for (const int64_t extent : shape) {
+    auto* const dim = type->mutable_shape()->add_dim();
+    if (extent == 0)
+      dim->set_dim_param("N");
+    else
+      dim->set_dim_value(extent);
+  }
+  return info;
+}
+
+onnx::NodeProto* add_node(onnx::ModelProto* model, const std::string& op, const std::string& in,
+                          const std::string& out) {
+  onnx::NodeProto* const node = model->mutable_graph()->add_node();
+  node->set_op_type(op);
+  node->set_name(out + "_node");
+  node->add_input(in);
+  node->add_output(out);
+  return node;
+}
+
+onnx::TensorProto weights() {
+  onnx::TensorProto tensor;
+  tensor.set_name("conv1.weight");
+  tensor.set_data_type(onnx::TensorProto::FLOAT);
+  for (const int64_t extent : {2, 1, 1, 1}) tensor.add_dims(extent);
+  tensor.add_float_data(1);
+  tensor.add_float_data(-1);
+  return tensor;
+}
+
+// data (N, 1, 4, 4) -> Conv -> Relu
+onnx::ModelProto small_model() {
+  onnx::ModelProto model;
+  model.set_ir_version(8);
+  model.add_opset_import()->set_version(17);
+  *model.mutable_graph()->add_input() = value("data", {0, 1, 4, 4});
+  *model.mutable_graph()->add_output() = value("y", {0, 2, 4, 4});
+  *model.mutable_graph()->add_initializer() = weights();
+  add_node(&model, "Conv", "data", "c")->add_input("conv1.weight");
+  add_node(&model, "Relu", "c", "y");
+  return model;
+}
+
+class ImportVerb : public testing::Test {
+ protected:
+  Outcome imported(const std::string& bytes, const std::string& flags = "") {
+    folder_.write("model.onnx", bytes);
+    return run(folder_, cat("crema import model.onnx -output net.prototxt -output_weights "
+                            "net.caffemodel -verify=false ",
+                            flags));
+  }
+  Folder folder_;
+};
+
+TEST_F(ImportVerb, WritesANetThatAPersonCouldHaveWritten) {
+  ASSERT_EQ(imported(small_model().SerializeAsString(), "-batch 3").code, 0);
+  EXPECT_EQ(folder_.read("net.prototxt"),
+            "# Imported from model.onnx (opset 17) by crema import.\n"
+            "layer {\n  name: \"data\"\n  type: \"Input\"\n  top: \"data\"\n"
+            "  input_param { shape { dim: 3 dim: 1 dim: 4 dim: 4 } }\n}\n"
+            "layer {\n  name: \"conv1\"\n  type: \"Convolution\"\n  bottom: \"data\"\n"
+            "  top: \"c\"\n"
+            "  convolution_param { num_output: 2 bias_term: false kernel_size: 1 }\n}\n"
+            "layer {\n  name: \"y_node\"\n  type: \"ReLU\"\n  bottom: \"c\"\n  top: \"y\"\n}\n");
+  // The files fit each other.
+  const Outcome again = run(folder_,
+                            "crema export -model net.prototxt -weights net.caffemodel -output "
+                            "again.onnx -verify=false");
+  EXPECT_EQ(again.code, 0) << again.err;
+}
+
+TEST_F(ImportVerb, ReadsValuesInAnotherFileOfItsFolder) {
+  onnx::ModelProto model = small_model();
+  onnx::TensorProto* const tensor = model.mutable_graph()->mutable_initializer(0);
+  tensor->clear_float_data();
+  tensor->set_data_location(onnx::TensorProto::EXTERNAL);
+  onnx::StringStringEntryProto* const location = tensor->add_external_data();
+  location->set_key("location");
+  location->set_value("model.data");
+  folder_.write("model.data", std::string(8, '\0'));
+  EXPECT_EQ(imported(model.SerializeAsString()).code, 0);
+}
+
+struct BadModel {
+  const char* name;
+  std::function<void(onnx::ModelProto* model)> change;
+  const char* says;
+};
+
+void put_outside(onnx::ModelProto* model, const char* path) {
+  onnx::TensorProto* const tensor = model->mutable_graph()->mutable_initializer(0);
+  tensor->clear_float_data();
+  tensor->set_data_location(onnx::TensorProto::EXTERNAL);
+  onnx::StringStringEntryProto* const location = tensor->add_external_data();
+  location->set_key("location");
+  location->set_value(path);
+}
+
+const BadModel kBadModels[] = {
+    {"new", [](auto* m) { m->mutable_opset_import(0)->set_version(22); },
+     "model.onnx: opset 22 is too new; Crema reads opsets 9 to 21"},
+    {"old", [](auto* m) { m->mutable_opset_import(0)->set_version(8); },
+     "model.onnx: opset 8 is too old; Crema reads opsets 9 to 21"},
+    {"no opset", [](auto* m) { m->clear_opset_import(); },
+     "model.onnx: the model names no opset of ONNX's operators"},
+    {"no graph", [](auto* m) { m->clear_graph(); },
+     "model.onnx: not an ONNX model: it has no graph"},
+    {"domain", [](auto* m) { m->mutable_graph()->mutable_node(1)->set_domain("com.microsoft"); },
+     "node 2 (Relu \"y_node\"): operators of the domain \"com.microsoft\" are not known"},
+    {"function", [](auto* m) { m->add_functions()->set_name("block"); },
+     "the model has functions (block); onnx.inliner.inline_local_functions(model)"},
+    {"negative", [](auto* m) { m->mutable_graph()->mutable_initializer(0)->set_dims(0, -2); },
+     "constant \"conv1.weight\": extent -2 is negative"},
+    {"too few values", [](auto* m) { m->mutable_graph()->mutable_initializer(0)->set_dims(0, 3); },
+     "constant \"conv1.weight\": 2 values for a shape of 3 (3x1x1x1)"},
+    {"huge",
+     [](auto* m) {
+       for (int i = 0; i < 4; ++i)
+         m->mutable_graph()->mutable_initializer(0)->set_dims(i, int64_t{1} << 40);
+     },
+     "constant \"conv1.weight\": it has more than 1073741824 values"},
+    {"order", [](auto* m) { m->mutable_graph()->mutable_node()->SwapElements(0, 1); },
+     "node 1 (Relu \"y_node\"): it reads \"c\", which a later node makes: nodes must be in the "
+     "order"},
+    {"nobody", [](auto* m) { m->mutable_graph()->mutable_node(1)->set_input(0, "x"); },
+     "node 2 (Relu \"y_node\"): it reads \"x\", which nothing makes"},
+    {"twice", [](auto* m) { m->mutable_graph()->mutable_node(1)->set_output(0, "c"); },
+     "node 2 (Relu \"y_node\"): there are two values \"c\""},
+    {"output", [](auto* m) { m->mutable_graph()->mutable_output(0)->set_name("z"); },
+     "nothing makes the output \"z\""},
+    {"unknown", [](auto* m) { m->mutable_graph()->mutable_node(1)->set_op_type("Foo"); },
+     "node 2 (Foo \"y_node\") of 1x2x4x4: no layer computes this operator"},
+    {"computed weights", [](auto* m) { m->mutable_graph()->mutable_node(0)->set_input(1, "data"); },
+     "the weights (\"data\") must be a constant, but is computed"},
+    {"open axis",
+     [](auto* m) {
+       *m->mutable_graph()->mutable_input(0) = value("data", {0, 1, 0, 4});
+     },
+     "input \"data\": the extent of axis 2 is \"N\"; -assume gives a shape"},
+    {"outside", [](auto* m) { put_outside(m, "../secret"); },
+     "its values are in \"../secret\", but only files in the folder of the model are read"},
+    {"absolute", [](auto* m) { put_outside(m, "/etc/passwd"); },
+     "its values are in \"/etc/passwd\", but only files in the folder of the model are read"},
+    {"absent", [](auto* m) { put_outside(m, "none.data"); }, "none.data, does not exist"},
+    {"channels",
+     [](auto* m) {
+       *m->mutable_graph()->mutable_input(0) = value("data", {0, 3, 4, 4});
+     },
+     "node 1 (Conv \"c_node\") of 1x3x4x4, constant 2x1x1x1: weights of 2x1x1x1"},
+};
+
+TEST_F(ImportVerb, SaysWhatIsWrongWithAModel) {
+  for (const BadModel& row : kBadModels) {
+    onnx::ModelProto model = small_model();
+    row.change(&model);
+    const Outcome outcome = imported(model.SerializeAsString());
+    EXPECT_EQ(outcome.code, 1) << row.name;
+    ASSERT_EQ(outcome.errors().size(), 1u) << row.name << ": " << outcome.err;
+    expect_part(outcome.errors()[0], row.says);
+    EXPECT_FALSE(file_exists(folder_.file("net.prototxt"))) << row.name;
+    EXPECT_FALSE(file_exists(folder_.file("net.caffemodel"))) << row.name;
+  }
+}
+
+TEST_F(ImportVerb, SaysWhatIsWrongWithAFile) {
+  const std::string whole = small_model().SerializeAsString();
+  const struct {
+    std::string bytes;
+    const char* says;
+  } rows[] = {
+      {"", "model.onnx: the file is empty"},
+      {"name: \"net\"\n", "model.onnx: not an ONNX model"},
+      {whole.substr(0, whole.size() - 5), "model.onnx: the file is truncated"},
+      {std::string(1000, '\xff'), "model.onnx: not an ONNX model"},
+  };
+  for (const auto& row : rows) {
+    const Outcome outcome = imported(row.bytes);
+    EXPECT_EQ(outcome.code, 1);
+    ASSERT_EQ(outcome.errors().size(), 1u) << outcome.err;
+    expect_part(outcome.errors()[0], row.says);
+  }
+}
+
+TEST_F(ImportVerb, SaysWhatIsMissingInTheCommand) {
+  folder_.write("model.onnx", small_model().SerializeAsString());
+  const struct {
+    const char *command, *says;
+  } rows[] = {
+      {"crema import -output a -output_weights b", "the model is missing"},
+      {"crema import model.onnx -output_weights b", "-output NET.prototxt is needed"},
+      {"crema import model.onnx -output a", "-output_weights NET.caffemodel is needed"},
+      {"crema import model.onnx -output a -output_weights a", "are both a"},
+      {"crema import model.onnx -output a -output_weights b -batch -1", "-batch -1"},
+      {"crema import model.onnx -output a -output_weights b -assume x=1x1x4x4",
+       "no input is called \"x\""},
+      {"crema import none.onnx -output a -output_weights b", "none.onnx"},
+  };
+  for (const auto& row : rows) {
+    const Outcome outcome = run(folder_, row.command);
+    EXPECT_EQ(outcome.code, 1) << row.command;
+    ASSERT_EQ(outcome.errors().size(), 1u) << outcome.err;
+    expect_part(outcome.errors()[0], row.says);
+  }
+}
+
+}  // namespace import_verb_test
+}  // namespace crema::tests
