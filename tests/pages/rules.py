@@ -28,6 +28,7 @@ NOT_COMMANDS = [
     ("epoch 3.20/8.00 ", "a status line, which tests/solver holds"),
     ("ONNX Runtime 1", "the table of `crema export`, which tests/tools holds"),
     ("node1 slots=8", "mpirun's list of machines"),
+    ("ONNX Runtime ", "a table of crema export and import, which tests/tools holds"),
 ]
 
 # Fenced blocks by language: who tests them. "" in proto/README.md is prototxt and is expanded here.
