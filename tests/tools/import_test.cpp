@@ -86,6 +86,33 @@ TEST_F(ImportVerb, WritesANetThatAPersonCouldHaveWritten) {
   EXPECT_EQ(again.code, 0) << again.err;
 }
 
+TEST_F(ImportVerb, WritesTheNetForTraining) {
+  onnx::ModelProto model = small_model();
+  add_node(&model, "Softmax", "y", "prob");
+  *model.mutable_graph()->mutable_output(0) = value("prob", {0, 2, 4, 4});
+  const std::vector<std::pair<const char*, const char*>> metadata = {
+      {"data.mean", "104,117.5"}, {"data.scale", "0.5"}, {"labels", "cat"}};
+  for (const auto& [key, text] : metadata) {
+    onnx::StringStringEntryProto* entry = model.add_metadata_props();
+    entry->set_key(key);
+    entry->set_value(text);
+  }
+  ASSERT_EQ(imported(model.SerializeAsString(), "-head softmax").code, 0);
+  const std::string net = folder_.read("net.prototxt");
+  for (const char* part :
+       {"$train ?= ", "source: \"$train\" batch_size: $batch", "type: \"SoftmaxWithLoss\"",
+        "transform_param { scale: 0.5 mean_value: 104 mean_value: 117.5 }", "bottom: \"y\""})
+    expect_part(net, part);
+  EXPECT_EQ(net.find("Softmax\"\n"), std::string::npos) << net;  // the loss has it
+  EXPECT_EQ(net.find("\"Input\""), std::string::npos) << net;
+  const Outcome wrong = imported(model.SerializeAsString(), "-head hinge");
+  EXPECT_EQ(wrong.code, 1);
+  expect_part(wrong.err, "-head hinge: expected softmax");
+  model.mutable_metadata_props(1)->set_value("half");
+  expect_part(imported(model.SerializeAsString(), "-head softmax").err,
+              "the model's metadata has data.scale: \"half\"; expected numbers");
+}
+
 TEST_F(ImportVerb, ReadsValuesInAnotherFileOfItsFolder) {
   onnx::ModelProto model = small_model();
   onnx::TensorProto* const tensor = model.mutable_graph()->mutable_initializer(0);

@@ -6,6 +6,7 @@
 
 #include "base/files.h"
 #include "base/visible.h"
+#include "exchange/onnx/training_text.h"
 #include "net/net_text.h"
 #include "net/prototxt/net_input.h"
 #include "net/sources/assumed_shapes.h"
@@ -19,7 +20,7 @@ namespace crema {
 namespace {
 
 using ImportFlags =
-    FlagsOf<"output", "output_weights", "batch", "assume", "verify", "python", "tolerance">;
+    FlagsOf<"output", "output_weights", "head", "batch", "assume", "verify", "python", "tolerance">;
 
 ImportOptions options_of(const ImportFlags& flags) {
   ImportOptions options;
@@ -31,10 +32,17 @@ ImportOptions options_of(const ImportFlags& flags) {
   return options;
 }
 
-// The files that were written, as anyone reads them.
+// The files that were written, as anyone reads them; of a net for training only the weights, because
+// its databases may not be there.
 void verify_files(Context& context, const OnnxFile& file, const ImportedNet& imported,
                   const ImportFlags& flags, ProgramLog& log) {
-  NetInput input = read_net_input(flags.output, TEST, {}, log.library());
+  NetInput input;
+  if (flags.head.empty()) {
+    input = read_net_input(flags.output, TEST, {}, log.library());
+  } else {
+    input.net = imported.net;
+    input.options.state.set_phase(TEST);
+  }
   input.options.keep_blobs = input.options.row_major = true;
   input.options.fuse = false;
   Net net(context, input.net, input.options);
@@ -58,11 +66,15 @@ int run_import(const VerbCall& call, const ImportFlags& flags) {
           "-output_weights NET.caffemodel is needed: the weights to write");
   require(flags.output != flags.output_weights, "-output and -output_weights are both ",
           flags.output);
+  require(flags.head.empty() || flags.head == "softmax", "-head ", flags.head,
+          ": expected softmax, the loss of a net that knows classes");
   require(flags.batch >= 0, "-batch ", flags.batch, ": expected a positive number");
   Context context(Device::cpu);
   context.set_log(call.log.library());
   const OnnxFile file = read_onnx(call.arguments[0]);
   const ImportedNet imported = import_onnx(context, file, options_of(flags));
+  const std::string text =
+      flags.head.empty() ? net_text(imported.net) : training_text(imported, file);
   NetOptions options;
   options.state.set_phase(TEST);
   {
@@ -72,9 +84,8 @@ int run_import(const VerbCall& call, const ImportFlags& flags) {
   }
   const std::string name = std::filesystem::path(file.path).filename().string();
   try {
-    write_file_atomically(flags.output,
-                          cat("# Imported from ", visible(name), " (opset ", file.opset,
-                              ") by crema import.\n", net_text(imported.net)));
+    write_file_atomically(flags.output, cat("# Imported from ", visible(name), " (opset ",
+                                            file.opset, ") by crema import.\n", text));
   } catch (...) {
     // The weights belong to a net that is not there.
     std::error_code ignored;

@@ -145,6 +145,7 @@ class Exporter {
                         [&](int value) { return computed(value); });
       try {
         exporter->write(layer);
+        onnx_.end_layer();
       } catch (const NeedsFixedBatch& reason) {
         fixed_batch_ = reason.what();  // at_layer would make it an Error like others
       }

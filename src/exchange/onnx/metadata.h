@@ -1,11 +1,13 @@
 // What a model says, in its metadata_props, of the pictures and classes of its net.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
 #include "proto/onnx.pb.h"
 #include "proto/preparation.pb.h"
+#include "tensor/shape.h"
 
 namespace crema {
 
@@ -21,5 +23,10 @@ namespace crema {
 // labels: the names of the classes, one a line.
 void add_metadata(const NetPreparation& preparation, const std::vector<std::string>& labels,
                   onnx::ModelProto* model);
+
+// How a data layer prepares pictures for an input of this shape, as such entries say it. Error for a
+// value that is no such entry.
+InputPreparation preparation_in(const std::map<std::string, std::string>& metadata,
+                                const std::string& input, const Shape& shape);
 
 }  // namespace crema

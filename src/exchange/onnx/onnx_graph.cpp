@@ -58,6 +58,14 @@ void OnnxGraph::at(const std::string& layer, const std::string& where) {
   where_ = where;
 }
 
+void OnnxGraph::end_layer() {
+  for (auto step = steps_.rbegin(); step != steps_.rend(); ++step) {
+    if (step->node.name() != layer_) continue;
+    step->node.mutable_name()->swap(*steps_.back().node.mutable_name());
+    return;
+  }
+}
+
 NodeProto* OnnxGraph::add(const std::string& op, const std::vector<std::string>& inputs,
                           const std::vector<std::string>& outputs,
                           const OnnxAttributes& attributes) {

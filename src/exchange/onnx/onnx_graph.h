@@ -42,6 +42,8 @@ class OnnxGraph {
                        const std::vector<std::string>& outputs,
                        const OnnxAttributes& attributes = {});
   void at(const std::string& layer, const std::string& where);
+  // Ends the layer: of its operators the last one gets the layer's name, the others have numbers.
+  void end_layer();
   // Adds factor * input + shift along axis 1 of a value with so many axes.
   void add_line(const std::string& input, const std::string& output, int axes, ChannelLine line);
 

@@ -114,6 +114,8 @@ class GraphReader {
   OnnxFile read() {
     onnx::ModelProto model = parsed_model(file_.path);
     file_.opset = opset_of(model, file_.path);
+    for (const onnx::StringStringEntryProto& entry : model.metadata_props())
+      file_.metadata[entry.key()] = entry.value();
     if (model.functions_size() > 0) {
       fail(visible(file_.path), ": the model has functions (", visible(model.functions(0).name()),
            "); onnx.inliner.inline_local_functions(model) replaces them by their nodes");

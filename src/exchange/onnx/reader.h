@@ -17,6 +17,7 @@ struct OnnxFile {
   int opset = 0;
   onnx::GraphProto graph;   // without the initializers and the nodes of type Constant
   OnnxConstants constants;  // these, by name
+  std::map<std::string, std::string> metadata;  // metadata_props
 };
 
 constexpr int kOldestOnnxOpset = 9, kNewestOnnxOpset = 21;
