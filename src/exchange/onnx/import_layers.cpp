@@ -41,8 +41,18 @@ void ImportLinks::join(ImportedLayer* first, ImportedLayer* second) {
   maker_[top] = static_cast<size_t>(first - graph_.layers.data());
 }
 
-void ImportLinks::move_bottom(ImportedLayer* layer, int bottom, const std::string& to) {
-  layer->message.set_bottom(bottom, to);
+void ImportLinks::replace(ImportedLayer* layer, LayerParameter&& message,
+                          std::vector<LayerBlob>&& blobs) {
+  layer->message.Swap(&message);
+  layer->blobs = std::move(blobs);
+  layer->unsupported.clear();
+  index();
+}
+
+void ImportLinks::skip(ImportedLayer* first, ImportedLayer* second) {
+  second->message.set_bottom(0, first->message.bottom(0));
+  first->message.clear_bottom();
+  first->message.clear_top();
   index();
 }
 

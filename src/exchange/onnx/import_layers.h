@@ -30,7 +30,9 @@ class ImportLinks {
 
   // The first layer makes the second one's top, and the second one disappears.
   void join(ImportedLayer* first, ImportedLayer* second);
-  void move_bottom(ImportedLayer* layer, int bottom, const std::string& to);
+  void replace(ImportedLayer* layer, LayerParameter&& message, std::vector<LayerBlob>&& blobs);
+  // The second layer reads the first one's bottom, and the first one disappears.
+  void skip(ImportedLayer* first, ImportedLayer* second);
 
  private:
   void index();

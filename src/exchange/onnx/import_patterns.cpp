@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "exchange/onnx/import_attention.h"
 #include "exchange/onnx/import_layers.h"
 
 namespace crema {
@@ -47,6 +48,8 @@ class Patterns {
       if (type == "Bias") find_bias(layer);
       if (type == "InnerProduct") find_flatten(layer);
     }
+    for (size_t i = 0; i < links_.size(); ++i)
+      if (links_.at(i)->message.type() == "MatMul") find_attention(links_, *links_.at(i));
   }
 
  private:
@@ -146,10 +149,10 @@ class Patterns {
     if (product->message.bottom_size() != 1 || product->message.inner_product_param().axis() != 1)
       return;
     const std::string x = product->message.bottom(0);
-    const ImportedLayer* const flatten = links_.maker(x);
+    ImportedLayer* const flatten = links_.maker(x);
     if (!flatten || flatten->message.type() != "Flatten" || links_.only_reader(x) != product)
       return;
-    links_.move_bottom(product, 0, flatten->message.bottom(0));
+    links_.skip(flatten, product);
   }
 
   ImportLinks links_;
