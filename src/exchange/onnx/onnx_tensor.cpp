@@ -218,6 +218,11 @@ int64_t onnx_elements(const std::vector<int64_t>& dims, const std::string& what)
   return count;
 }
 
+void check_folded(const Shape& shape) {
+  require(onnx_elements(shape.dims(), "the result") <= kMaxFoldedElements,
+          "the result has more than ", kMaxFoldedElements, " values (", shape.brief(), ")");
+}
+
 OnnxTensor read_onnx_tensor(const onnx::TensorProto& tensor, const std::string& folder,
                             const std::string& what) {
   OnnxTensor result;

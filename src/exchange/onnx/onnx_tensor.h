@@ -30,6 +30,10 @@ struct OnnxTensor {
 // More elements than this are refused: sizes come from files.
 constexpr int64_t kMaxOnnxElements = int64_t{1} << 30;
 
+// The same for constants that are computed from others.
+constexpr int64_t kMaxFoldedElements = int64_t{1} << 26;
+void check_folded(const Shape& shape);
+
 // The number of elements; Error for negative extents and for more than kMaxOnnxElements.
 int64_t onnx_elements(const std::vector<int64_t>& dims, const std::string& what);
 

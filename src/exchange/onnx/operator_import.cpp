@@ -32,6 +32,12 @@ const OnnxTensor& OperatorImport::constant(int i, const char* what) const {
   return *value(i).constant;
 }
 
+float OperatorImport::number(int i, const char* what) const {
+  const OnnxTensor& tensor = constant(i, what);
+  require(tensor.count() == 1, what, " has ", tensor.count(), " values, not one");
+  return static_cast<float>(tensor.at(0));
+}
+
 std::string OperatorImport::blob(int i) {
   require(!value(i).is_index, "no layer rounds values to whole numbers");
   return index_blob(i);
@@ -240,7 +246,7 @@ std::string OperatorImport::padded_axis(const std::string& x, int axis, int64_t 
     if (count <= 0) return;
     Shape shape = blob_shape(y);
     shape[axis] = count;
-    onnx_elements(shape.dims(), "the padding");
+    check_folded(shape);
     parts.push_back(parameter(shape, std::vector<float>(shape.count(), value)));
   };
   add(before);

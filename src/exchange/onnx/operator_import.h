@@ -32,6 +32,8 @@ class OperatorImport {
   // A constant; Error unless it is one. `what` names it.
   const OnnxTensor& constant(int i, const char* what) const;
   std::vector<int64_t> ints(int i, const char* what) const { return constant(i, what).as_ints(); }
+  // A constant of one element.
+  float number(int i, const char* what) const;
   // As a blob: a constant becomes a Parameter layer, pending padding a layer.
   std::string blob(int i = 0);
   // The same for an input whose values a layer rounds towards zero, as it does with indices.

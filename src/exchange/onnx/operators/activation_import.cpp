@@ -130,26 +130,21 @@ IMPORT_OPERATOR(ThresholdedRelu, read_thresholded_relu);
 
 // 1 where x is above a number.
 void read_greater(OperatorImport& op) {
-  const OnnxTensor& bound = op.constant(1, "the bound");
-  require(bound.count() == 1, "it compares with ", bound.count(), " numbers, not with one");
-  op.give_integers(above(op, op.blob(0), bound.as_floats()[0]));
+  const float bound = op.number(1, "the bound");
+  op.give_integers(above(op, op.blob(0), bound));
 }
 IMPORT_OPERATOR(Greater, read_greater);
 
 void read_less(OperatorImport& op) {
-  const OnnxTensor& bound = op.constant(1, "the bound");
-  require(bound.count() == 1, "it compares with ", bound.count(), " numbers, not with one");
-  const std::string negative = op.power(op.blob(0), 1, -1, 0);
-  op.give_integers(above(op, negative, -bound.as_floats()[0]));
+  const float bound = op.number(1, "the bound");
+  op.give_integers(above(op, op.power(op.blob(0), 1, -1, 0), -bound));
 }
 IMPORT_OPERATOR(Less, read_less);
 
 float bound_of(const OperatorImport& op, int input, const char* name, float otherwise) {
   if (op.opset() < 11) return op.float_of(name, otherwise);
   if (!op.has(input)) return otherwise;
-  const OnnxTensor& bound = op.constant(input, name);
-  require(bound.count() == 1, name, " has ", bound.count(), " values");
-  return bound.as_floats()[0];
+  return op.number(input, name);
 }
 
 void read_clip(OperatorImport& op) {
@@ -176,10 +171,9 @@ IMPORT_OPERATOR(Identity, read_identity);
 
 void read_dropout(OperatorImport& op) {
   op.only_outputs(1);
-  if (op.has(2))
-    require(op.constant(2, "training_mode").at(0) == 0, "it drops values in inference too");
-  const float ratio = op.opset() < 12 ? op.float_of("ratio", 0.5f)
-                                      : (op.has(1) ? op.constant(1, "ratio").as_floats()[0] : 0.5f);
+  if (op.has(2)) require(op.number(2, "training_mode") == 0, "it drops values in inference too");
+  const float ratio =
+      op.opset() < 12 ? op.float_of("ratio", 0.5f) : (op.has(1) ? op.number(1, "ratio") : 0.5f);
   op.give(op.layer("Dropout", {op.blob(0)}, [&](LayerParameter* layer) {
     if (ratio != 0.5f) layer->mutable_dropout_param()->set_dropout_ratio(ratio);
   }));

@@ -47,8 +47,6 @@ int64_t compared(const std::string& op, double a, double b) {
   return a <= b;
 }
 
-void check_size(const Shape& shape) { onnx_elements(shape.dims(), "the result"); }
-
 // Calls each(i, a, b) for the positions of both together.
 template <typename Each>
 void for_both(const OnnxTensor& a, const OnnxTensor& b, const Shape& shape, const Each& each) {
@@ -59,7 +57,7 @@ void for_both(const OnnxTensor& a, const OnnxTensor& b, const Shape& shape, cons
 
 OnnxTensor folded_pair(const std::string& op, const OnnxTensor& a, const OnnxTensor& b) {
   const Shape shape = broadcast_shape(a.shape, b.shape);
-  check_size(shape);
+  check_folded(shape);
   OnnxTensor result;
   result.is_int = a.is_int && (b.is_int || op == "Pow");
   result.resize(shape);
@@ -96,7 +94,7 @@ FOLD_OPERATOR(Xor, fold_combination);
 void fold_comparison(OperatorImport& op) {
   const OnnxTensor &a = op.constant(0, "the first operand"), &b = op.constant(1, "the second one");
   const Shape shape = broadcast_shape(a.shape, b.shape);
-  check_size(shape);
+  check_folded(shape);
   OnnxTensor result;
   result.is_int = true;
   result.resize(shape);
@@ -194,7 +192,7 @@ void fold_where(OperatorImport& op) {
   const OnnxTensor &chosen = op.constant(0, "the condition"), &a = op.constant(1, "the first one"),
                    &b = op.constant(2, "the second one");
   const Shape shape = broadcast_shape(chosen.shape, broadcast_shape(a.shape, b.shape));
-  check_size(shape);
+  check_folded(shape);
   OnnxTensor result;
   result.is_int = a.is_int && b.is_int;
   result.resize(shape);

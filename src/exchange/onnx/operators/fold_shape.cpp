@@ -110,7 +110,7 @@ void fold_concat(OperatorImport& op) {
               "its parts have different extents on axis ", other);
     result.shape[axis] += part.shape[axis];
   }
-  onnx_elements(result.shape.dims(), "the result");
+  check_folded(result.shape);
   for (int64_t row = 0; row < outer; ++row) {
     for (int i = 0; i < op.inputs(); ++i) {
       const OnnxTensor& part = op.constant(i, "a part");
@@ -135,7 +135,7 @@ void fold_gather(OperatorImport& op) {
   for (int before = 0; before < axis; ++before) shape.push_back(x.shape[before]);
   for (const int64_t extent : index.shape.dims()) shape.push_back(extent);
   for (int behind = axis + 1; behind < x.shape.axes(); ++behind) shape.push_back(x.shape[behind]);
-  onnx_elements(shape.dims(), "the result");
+  check_folded(shape);
   const int64_t extent = x.shape[axis], inner = x.shape.count(axis + 1);
   OnnxTensor result;
   result.is_int = x.is_int;
@@ -170,7 +170,7 @@ void fold_range(OperatorImport& op) {
   require(first.count() == 1 && end.count() == 1 && step.count() == 1 && step.at(0) != 0,
           "its start, limit and step are no numbers, or the step is 0");
   const double exact = std::ceil((end.at(0) - first.at(0)) / step.at(0));
-  require(exact < static_cast<double>(kMaxOnnxElements), "it has too many elements");
+  require(exact < static_cast<double>(kMaxFoldedElements), "it has too many elements");
   OnnxTensor result;
   result.is_int = first.is_int;
   result.resize(Shape{std::max<int64_t>(static_cast<int64_t>(exact), 0)});
@@ -198,7 +198,7 @@ void fold_tile(OperatorImport& op) {
     steps.push_back(0);
     steps.push_back(dense[axis]);
   }
-  onnx_elements(apart.dims(), "the result");
+  check_folded(apart);
   for (int axis = 0; axis < x.shape.axes(); ++axis)
     result_shape.push_back(copies[axis] * x.shape[axis]);
   OnnxTensor result = picked(x, apart, 0, steps);

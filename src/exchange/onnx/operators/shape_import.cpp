@@ -242,7 +242,7 @@ void read_pad(OperatorImport& op) {
   if (op.opset() < 11)
     pad.value = op.float_of("value", 0);
   else if (op.has(2))
-    pad.value = op.constant(2, "the value").as_floats().at(0);
+    pad.value = op.number(2, "the value");
   op.give_padded(op.blob(0), std::move(pad));
 }
 IMPORT_OPERATOR(Pad, read_pad);

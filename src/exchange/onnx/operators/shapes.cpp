@@ -178,7 +178,7 @@ std::vector<int> reduced_axes(const OperatorImport& op) {
 
 OnnxTensor picked(const OnnxTensor& from, const Shape& shape, int64_t first,
                   const std::vector<int64_t>& steps) {
-  onnx_elements(shape.dims(), "the result");
+  check_folded(shape);
   OnnxTensor result;
   result.is_int = from.is_int;
   result.resize(shape);
