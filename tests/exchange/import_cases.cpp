@@ -9,6 +9,7 @@
 
 #include "base/files.h"
 #include "exchange/onnx/import.h"
+#include "exchange/programs.h"
 #include "exchange/row_nets.h"
 #include "net/net.h"
 
@@ -84,10 +85,8 @@ class CaseRunner {
 };
 
 }  // namespace
-}  // namespace crema
 
-int main(int argc, char** argv) {
-  using namespace crema;
+int run_import_cases(int argc, char** argv) {
   std::cout << std::unitbuf;
   if (argc < 2) {
     std::cerr << "import_cases FOLDER [-v]\n";
@@ -120,3 +119,5 @@ int main(int argc, char** argv) {
   std::cout << agree << " agree, " << differ << " differ, " << refused << " are refused\n";
   return differ > 0;
 }
+
+}  // namespace crema

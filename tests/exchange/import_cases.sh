@@ -47,4 +47,4 @@ for case in collect_testcases(""):
         for i, value in enumerate(values):
             (data / f"{kind}_{i}.pb").write_bytes(numpy_helper.from_array(value).SerializeToString())
 PYTHON
-"$build/tests/import_cases" "$folder" ${3:-}
+"$build/tests/exchange_cases" import_cases "$folder" ${3:-}

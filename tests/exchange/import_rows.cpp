@@ -10,6 +10,7 @@
 #include "base/files.h"
 #include "exchange/onnx/export.h"
 #include "exchange/onnx/import.h"
+#include "exchange/programs.h"
 #include "exchange/row_nets.h"
 #include "net/net_text.h"
 #include "net/plan/plan.h"
@@ -72,10 +73,8 @@ std::string kind_of(const Row& row) {
 }
 
 }  // namespace
-}  // namespace crema
 
-int main(int argc, char** argv) {
-  using namespace crema;
+int run_import_rows(int argc, char** argv) {
   std::cout << std::unitbuf;
   OnnxOptions options;
   if (argc > 1) options.opset = std::stoi(argv[1]);
@@ -113,3 +112,5 @@ int main(int argc, char** argv) {
             << counts[Round::Outcome::not_exported] << " cannot be exported\n";
   return counts[Round::Outcome::differs] > 0;
 }
+
+}  // namespace crema

@@ -12,6 +12,8 @@
 #include "base/strings.h"
 #include "data/databases/hdf5/hdf5_file.h"
 #include "exchange/onnx/export.h"
+#include "exchange/programs.h"
+#include "exchange/row_nets.h"
 #include "net/plan/plan.h"
 #include "net/prototxt/prototxt.h"
 
@@ -19,12 +21,6 @@ namespace crema {
 namespace {
 
 constexpr double kTolerance = 1e-5, kOfLongSums = 1e-4;
-
-std::string extents_of(const Shape& shape) {
-  std::string text;
-  for (const int64_t extent : shape.dims()) text += cat(text.empty() ? "" : ",", extent);
-  return text;
-}
 
 bool close(const std::vector<float>& ours, const std::vector<double>& reference) {
   double largest = 0, worst = 0;
@@ -131,10 +127,8 @@ class GoldenWriter {
 };
 
 }  // namespace
-}  // namespace crema
 
-int main(int argc, char** argv) {
-  using namespace crema;
+int run_onnx_goldens(int argc, char** argv) {
   if (argc < 2) {
     std::cerr << "onnx_goldens FOLDER [OPSET]\n";
     return 2;
@@ -146,4 +140,7 @@ int main(int argc, char** argv) {
     if (ends_with(file, ".prototxt") &&
         file_exists(goldens + file.substr(0, file.size() - 9) + ".h5"))
       writer.write(goldens + file.substr(0, file.size() - 9));
+  return 0;
 }
+
+}  // namespace crema

@@ -9,6 +9,7 @@
 #include <iostream>
 
 #include "exchange/onnx/export.h"
+#include "exchange/programs.h"
 #include "exchange/row_nets.h"
 #include "net/plan/plan.h"
 
@@ -72,10 +73,8 @@ class RowWriter {
 };
 
 }  // namespace
-}  // namespace crema
 
-int main(int argc, char** argv) {
-  using namespace crema;
+int run_onnx_rows(int argc, char** argv) {
   if (argc < 2) {
     std::cerr << "onnx_rows FOLDER [OPSET [nofold]]\n";
     return 2;
@@ -87,4 +86,7 @@ int main(int argc, char** argv) {
   RowWriter writer(argv[1], options);
   for (const Row& row : read_rows(CREMA_TEST_DATA "/layers/rows"))
     if (row.error.empty()) writer.write(row);
+  return 0;
 }
+
+}  // namespace crema

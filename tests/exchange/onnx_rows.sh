@@ -9,11 +9,11 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 status=0
 for setting in "17" "11 nofold" "21"; do
-  "$build/tests/onnx_rows" "$folder/${setting/ /_}" $setting
+  "$build/tests/exchange_cases" onnx_rows "$folder/${setting/ /_}" $setting
   echo "opset $setting"
   "$python" "$(dirname "$0")/onnx_rows.py" "$folder/${setting/ /_}" || status=1
 done
-"$build/tests/onnx_goldens" "$folder/goldens"
+"$build/tests/exchange_cases" onnx_goldens "$folder/goldens"
 echo "goldens"
 "$python" "$(dirname "$0")/onnx_rows.py" "$folder/goldens" || status=1
 exit $status
