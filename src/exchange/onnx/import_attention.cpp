@@ -354,14 +354,13 @@ void find_attention(ImportLinks& links, const ImportedLayer& second) {
     made.add_bottom(a.q.input);
     if (a.k.input != a.q.input || a.v.input != a.q.input) {
       made.add_bottom(a.k.input);
-      if (a.v.input != a.k.input) made.add_bottom(a.v.input);
+      made.add_bottom(a.v.input);
     }
     made.add_top(last->message.top(0));
     MultiHeadAttentionParameter* const p = made.mutable_multi_head_attention_param();
     p->set_num_heads(static_cast<uint32_t>(a.queries.heads));
     if (a.scores.causal) p->set_causal(true);
     if (!bias) p->set_bias_term(false);
-    // The output projection may be the layer that is replaced; otherwise nothing reads it any more.
     links.replace(last, std::move(made), std::move(blobs));
     return;
   }

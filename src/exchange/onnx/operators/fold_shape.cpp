@@ -207,6 +207,26 @@ void fold_tile(OperatorImport& op) {
 }
 FOLD_OPERATOR(Tile, fold_tile);
 
+// Keeps a triangle of matrices.
+void fold_trilu(OperatorImport& op) {
+  OnnxTensor result = op.constant(0, "the operand");
+  const int axes = result.shape.axes();
+  require(axes >= 2, "its operand is no matrix");
+  const int64_t shift = op.has(1) ? static_cast<int64_t>(op.number(1, "k")) : 0;
+  const bool upper = op.int_of("upper", 1) != 0;
+  const int64_t rows = result.shape[axes - 2], columns = result.shape[axes - 1];
+  for (int64_t i = 0, n = result.count(); i < n; ++i) {
+    const int64_t above = i % columns - i / columns % rows - shift;
+    if (upper ? above >= 0 : above <= 0) continue;
+    if (result.is_int)
+      result.ints[i] = 0;
+    else
+      result.floats[i] = 0;
+  }
+  op.give(std::move(result));
+}
+FOLD_OPERATOR(Trilu, fold_trilu);
+
 void fold_reduction(OperatorImport& op) {
   const OnnxTensor& x = op.constant(0, "the operand");
   const std::vector<int> axes = reduced_axes(op);
