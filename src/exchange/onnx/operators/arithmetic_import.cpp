@@ -1,5 +1,6 @@
 // Arithmetic with constants, and of blobs of different shapes.
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "exchange/onnx/operator_import.h"
@@ -197,6 +198,24 @@ IMPORT_OPERATOR(Add, read_arithmetic);
 IMPORT_OPERATOR(Sub, read_arithmetic);
 IMPORT_OPERATOR(Mul, read_arithmetic);
 IMPORT_OPERATOR(Div, read_arithmetic);
+
+// One of two values, by a condition of zeros and ones: sums of products, so both must be finite.
+std::string where_part(OperatorImport& op, const std::string& condition, int input) {
+  if (!op.is_constant(input)) return of_blobs(op, "Mul", condition, op.blob(input));
+  const OnnxTensor& values = *op.value(input).constant;
+  for (const float value : values.as_floats())
+    require(std::isfinite(value), "no layer chooses ", value);
+  return with_constant(op, "Mul", condition, values, false);
+}
+
+void read_where(OperatorImport& op) {
+  require(op.value(0).is_integer, "its condition is no comparison");
+  const std::string condition = op.blob(0);
+  const std::string first = where_part(op, condition, 1);
+  const std::string second = where_part(op, op.power(condition, 1, -1, 1), 2);
+  op.give(of_blobs(op, "Add", first, second));
+}
+IMPORT_OPERATOR(Where, read_where);
 
 // Blobs of one shape are the bottoms of one layer.
 bool one_eltwise(const OperatorImport& op) {
