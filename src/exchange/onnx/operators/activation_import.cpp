@@ -36,10 +36,11 @@ IMPORT_OPERATOR(LeakyRelu, read_leaky_relu);
 // Slopes are one number, or one for each channel.
 void read_prelu(OperatorImport& op) {
   const OnnxTensor& slopes = op.constant(1, "the slopes");
-  if (slopes.count() == 1) {
-    return op.give(op.layer("ReLU", {op.blob(0)}, [&](LayerParameter* layer) {
-      layer->mutable_relu_param()->set_negative_slope(slopes.as_floats()[0]);
-    }));
+  if (slopes.count() == 1 && op.axes() >= 2) {
+    return op.give(op.layer(
+        "PReLU", {op.blob(0)},
+        [](LayerParameter* layer) { layer->mutable_prelu_param()->set_channel_shared(true); },
+        {{Shape(), slopes.as_floats()}}));
   }
   const Shape& x = op.shape();
   const int axis = slopes.shape.axes() - (x.axes() - 1);  // that of the channels in the slopes
