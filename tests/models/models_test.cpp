@@ -23,6 +23,7 @@ struct Model {
   std::string learned, multiply_adds, outputs;
   std::string batch, rate;
   size_t iterations = 20;
+  std::string smaller;  // settings for training only
 };
 
 void PrintTo(const Model& model, std::ostream* out) { *out << model.name; }
@@ -43,6 +44,7 @@ std::vector<Model> models() {
     const std::vector<std::string> pace = split(cells[8], ' ');  // base_lr, iterations
     Model model{cells[0], cells[1], "", cells[3], cells[4], cells[5], cells[6], cells[7], pace[0]};
     if (pace.size() > 1) model.iterations = std::stoul(pace[1]);
+    for (size_t i = 2; i < pace.size(); ++i) model.smaller += " -set '" + pace[i] + "'";
     for (const std::string& word : split(cells[2], ' '))
       model.settings += starts_with(word, "-") ? " " + word + " " : " -set '" + word + "'";
     models.push_back(model);
@@ -123,7 +125,7 @@ void expect_learns(const Outcome& outcome, size_t iterations) {
 TEST_P(ModelTest, Learns) {
   const Model& model = GetParam();
   std::string command = cat("train -solver models/", model.solver, model.settings, " -assume ",
-                            model.batch, " -tune off");
+                            model.batch, " -tune off", model.smaller);
   for (const std::string& setting :
        {cat("max_iter=", model.iterations), std::string("display=1"), std::string("average_loss=1"),
         std::string("test_interval=1000000"), std::string("test_initialization=false"),

@@ -26,7 +26,6 @@ if not shutil.which("mpirun"):
 # Indented or fenced text that is not a command: how it begins, and what tests it.
 NOT_COMMANDS = [
     ("epoch 3.20/8.00 ", "a status line, which tests/solver holds"),
-    ("ONNX Runtime 1", "the table of `crema export`, which tests/tools holds"),
     ("node1 slots=8", "mpirun's list of machines"),
     ("ONNX Runtime ", "a table of crema export and import, which tests/tools holds"),
 ]
