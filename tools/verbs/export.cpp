@@ -96,16 +96,18 @@ REGISTER_VERB(
      .usage = "-model NET.prototxt -weights FILES -output NET.onnx [flags]",
      .example = "crema export -model models/lenet/digits_train_val.prototxt -weights "
                 "models/lenet/lenet_digits_iter_1500.caffemodel -output lenet.onnx",
-     .meanings = {{"output", "The file to write."},
-                  {"batch", "The batch size of the model. 0: any."},
-                  {"scale",
-                   "The factor for values after the mean, such as 0.00390625, to record in the "
-                   "file. Empty: what the net says."},
-                  {"rgb",
-                   "Records in the file that the input's planes are R, G, B; otherwise B, G, R."},
-                  {"labels",
-                   "The class names to record in the file: a text file, one per line. Empty: those "
-                   "in the database."}},
+     .meanings =
+         {{"output", "The file to write."},
+          {"weights",
+           "Trained weights (.caffemodel or .caffemodel.h5); separate several with commas."},
+          {"batch", "The batch size of the model. 0: any."},
+          {"scale",
+           "The factor for values after the mean, such as 0.00390625, to record in the "
+           "file. Empty: what the net says."},
+          {"rgb", "Records in the file that the input's planes are R, G, B; otherwise B, G, R."},
+          {"labels",
+           "The class names to record in the file: a text file, one per line. Empty: those "
+           "in the database."}},
      .log = LogStyle::brief,
      .run = run_export});
 
