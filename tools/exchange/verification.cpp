@@ -57,7 +57,7 @@ void add_draw(const std::vector<float>& ours, const std::vector<float>& theirs, 
               double* magnitude) {
   for (size_t i = 0; i < ours.size(); ++i) {
     *magnitude = std::max(*magnitude, std::abs(static_cast<double>(ours[i])));
-    if (ours[i] == theirs[i]) continue;
+    if (ours[i] == theirs[i] || (std::isnan(ours[i]) && std::isnan(theirs[i]))) continue;
     const double difference = std::abs(static_cast<double>(ours[i]) - theirs[i]);
     if (!(difference <= blob->largest)) blob->largest = difference;
   }
@@ -126,6 +126,8 @@ class Verifier {
       }
     }
     net_.context().seed = seed;
+    require(job.flush() && inputs.flush(), place_.path(),
+            ": the inputs for verification cannot be written; is there room?");
   }
 
   std::vector<float> values_of(int id) { return to_floats(net_.context(), net_.plan().value(id)); }

@@ -21,8 +21,8 @@ struct ImportedNet {
   NetParameter net;
   std::map<std::string, std::vector<LayerBlob>> weights;  // by layer
   std::vector<std::string> notes;
-  std::vector<std::string> inputs;             // of the model, which are Input layers
-  std::map<std::string, std::string> outputs;  // of the model, and the blob of each
+  std::vector<std::string> inputs;             // the model's, which are Input layers
+  std::map<std::string, std::string> outputs;  // the model's, with the blob of each
 };
 
 // Error, which names the node, for an operator that no layers compute.

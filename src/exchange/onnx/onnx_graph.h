@@ -69,7 +69,7 @@ class OnnxGraph {
  private:
   struct Step {
     onnx::NodeProto node;
-    ChannelLine line;  // of an operator that is a line
+    ChannelLine line;  // instead of an operator; empty: `node` is one
     int axes = 0;
     bool is_line() const { return !line.factor.empty(); }
   };

@@ -104,7 +104,8 @@ class DecodedBoxes {
   int64_t numbers_, count_;
 };
 
-// Of the last axis only the `count` largest stay, the others become kNever. Ties stay too.
+// Keeps the `count` largest values along the axis, and values equal to the last of them; the others
+// become kNever.
 std::string only_largest(LayerExport& layer, const std::string& scores, int axis, int64_t count) {
   const std::string values = layer.graph().unique(layer.name("best"));
   const std::string places = layer.graph().unique(layer.name("places"));

@@ -106,7 +106,7 @@ Operator average_pool(LayerExport& layer, const std::string& x, const Windows& w
   }
   for (const AxisWindows& axis : windows.axes) {
     if (std::max(axis.pad, axis.behind()) >= axis.span())
-      layer.refuse("a window lies outside of the image", "write round_mode: FLOOR");
+      layer.refuse("a window is outside the image", "write round_mode: FLOOR");
     if (!count_padding && std::max(axis.pad, axis.behind()) >= axis.kernel)
       layer.refuse("operators take padding below the size of the kernel", "use less padding");
   }
@@ -117,7 +117,7 @@ Operator average_pool(LayerExport& layer, const std::string& x, const Windows& w
   const std::string image = without_rest(layer, x, windows);
   if (!padded || !count_padding || !beyond) {  // the padding of an operator
     OnnxAttributes settings = settings_of(windows, front, behind);
-    // Without padding in front, what lies behind is beyond Caffe's padding.
+    // Without padding in front, Caffe does not count what windows reach behind the image.
     settings.push_back({"count_include_pad", int64_t{count_padding && padded}});
     return {"AveragePool", {image}, settings};
   }
@@ -137,8 +137,7 @@ void write_operator(LayerExport& layer, const Operator& op) {
 void write_max_with_mask(LayerExport& layer, const Operator& op, const Shape& x) {
   // ONNX counts positions over the whole blob, Caffe in each channel.
   const std::string indices = layer.graph().unique(layer.name("indices"));
-  Operator whole = op;
-  layer.graph().add("MaxPool", whole.inputs, {layer.top(), indices}, whole.settings);
+  layer.graph().add("MaxPool", op.inputs, {layer.top(), indices}, op.settings);
   const std::string in_channel = layer.node("Mod", {indices, layer.index(x.count(2))});
   layer.write("Cast", {in_channel}, {{"to", int64_t{onnx::TensorProto::FLOAT}}}, 1);
 }
