@@ -1,9 +1,10 @@
-// `crema convert_weights`: PyTorch's weights under the names of a map, in the units of the net, and
-// messages about files that do not fit.
+// `crema convert_weights`: PyTorch's weights under the names of a map, in the units of the net, the way
+// back, and messages about files that do not fit.
 #include <gtest/gtest.h>
 
 #include <cstring>
 
+#include "net/weights/tensor_file.h"
 #include "net/weights/zip_file.h"
 #include "proto/net.pb.h"
 #include "tools/program.h"
@@ -143,6 +144,90 @@ TEST_F(ConvertWeights, RefusesWhatDoesNotFitAndWritesNothing) {
   EXPECT_EQ(outcome.code, 1);
   expect_part(outcome.err, "w.pth: the header would take");
   EXPECT_FALSE(folder_.has("w.caffemodel"));
+}
+
+std::map<std::string, std::vector<float>> tensors_of(const std::string& path) {
+  std::map<std::string, std::vector<float>> tensors;
+  const std::unique_ptr<TensorFile> file = open_tensor_file(path);
+  for (const auto& [name, entry] : file->entries())
+    tensors[cat(name, " ", entry.dtype, " ", entry.shape.brief())] = file->values(name);
+  return tensors;
+}
+
+TEST_F(ConvertWeights, GivesPyTorchItsTensorsBack) {
+  ASSERT_EQ(convert(weights()).code, 0);
+  const Outcome outcome = run(
+      folder_,
+      "crema convert_weights -model net.prototxt -weights w.caffemodel -output back.safetensors");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  expect_part(outcome.out, "stem.1.running_var   n[1]");
+  expect_part(outcome.err,
+              "\"c\" reads R, G, B, as (x / 255 - mean) / std with mean 0.2, 0.2, 0.4");
+  auto before = tensors_of(folder_.file("w.safetensors")),
+       after = tensors_of(folder_.file("back.safetensors"));
+  EXPECT_EQ(before.erase("stem.1.num_batches_tracked F32 1"), 1u);
+  const std::string counter = cat("stem.1.num_batches_tracked I64 ", Shape().brief());
+  EXPECT_EQ(after[counter], std::vector<float>{0});
+  after.erase(counter);
+  ASSERT_EQ(before.size(), after.size());
+  for (const auto& [name, values] : before) {
+    ASSERT_EQ(after[name].size(), values.size()) << name;
+    for (size_t i = 0; i < values.size(); ++i) EXPECT_NEAR(after[name][i], values[i], 1e-3) << name;
+  }
+}
+
+// Layers that PyTorch keeps in another way have numbered tensors, and come back bit for bit.
+TEST_F(ConvertWeights, WritesAnyNetUnderItsOwnNames) {
+  folder_.write("own/any.prototxt", R"(
+layer { name: "data" type: "DummyData" top: "data" top: "target" dummy_data_param {
+        shape { dim: 2 dim: 3 dim: 4 dim: 4 } shape { dim: 2 dim: 2 } data_filler { type: "gaussian" } } }
+layer { name: "n" type: "BatchNorm" bottom: "data" top: "n" batch_norm_param { eps: 0.01 } }
+layer { name: "s" type: "Scale" bottom: "n" top: "n" scale_param { bias_term: true } }
+layer { name: "p" type: "PReLU" bottom: "n" top: "p" prelu_param { channel_shared: true } }
+layer { name: "t" type: "InnerProduct" bottom: "p" top: "t"
+        inner_product_param { num_output: 2 transpose: true weight_filler { type: "xavier" } } }
+layer { name: "e" type: "InnerProduct" bottom: "t" top: "e"
+        inner_product_param { num_output: 2 weight_filler { type: "xavier" } } }
+layer { name: "loss" type: "EuclideanLoss" bottom: "e" bottom: "target" top: "loss" }
+)");
+  folder_.write("solver.prototxt",
+                "net: \"own/any.prototxt\" base_lr: 0.01 lr_policy: \"fixed\" max_iter: 1 "
+                "snapshot_prefix: \"a\"");
+  const std::string crema = "crema convert_weights -model own/any.prototxt ";
+  ASSERT_EQ(run(folder_, "train -solver solver.prototxt").code, 0);
+  const Outcome out = run(folder_, crema + "-weights a_iter_1.caffemodel -output a.safetensors");
+  ASSERT_EQ(out.code, 0) << out.err;
+  std::vector<std::string> names;
+  for (const auto& tensor : tensors_of(folder_.file("a.safetensors")))
+    names.push_back(tensor.first);
+  EXPECT_EQ(join(names, ", "),
+            "e.bias F32 2, e.weight F32 2x2, n.0 F32 3, n.1 F32 3, n.2 F32 1, p.weight F32 1, s.0 "
+            "F32 3, s.1 F32 3, t.0 F32 48x2, t.1 F32 2");
+  const Outcome back = run(folder_, crema + "-from a.safetensors -output b.caffemodel");
+  ASSERT_EQ(back.code, 0) << back.err;
+  const Outcome again = run(folder_, crema + "-weights b.caffemodel -output c.safetensors");
+  ASSERT_EQ(again.code, 0) << again.err;
+  EXPECT_EQ(folder_.read("a.safetensors"), folder_.read("c.safetensors"));
+}
+
+TEST_F(ConvertWeights, RefusesWhatPyTorchCannotTake) {
+  ASSERT_EQ(convert(weights()).code, 0);
+  folder_.write("short.names", "pair { from: \"stem.0\" to: \"c\" }\n");
+  const struct {
+    std::string flags, message;
+  } rows[] = {
+      {"", "weights are needed: -from"},
+      {"-from w.safetensors -weights w.caffemodel", "give one of them"},
+      {"-weights w.caffemodel -output w.pth", "written as .safetensors"},
+      {"-weights w.caffemodel -output x.safetensors -set eps=1e-3", "layer \"n\" has eps 0.001"},
+      {"-weights w.caffemodel -output x.safetensors -names short.names", "has no pair for n[0]"},
+  };
+  for (const auto& row : rows) {
+    const Outcome outcome = run(folder_, "crema convert_weights -model net.prototxt " + row.flags);
+    EXPECT_EQ(outcome.code, 1) << row.message;
+    expect_part(outcome.err, row.message);
+    EXPECT_FALSE(folder_.has("x.safetensors")) << row.message;
+  }
 }
 
 }  // namespace convert_weights_test

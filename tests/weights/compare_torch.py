@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Holds `crema convert_weights` against PyTorch: random weights and statistics of torchvision's nets, converted, must give the
-scores that PyTorch gives for the same pixels, and both forms of torch.save the same file. Not part of the suite: needs torch,
+scores that PyTorch gives for the same pixels, and both forms of torch.save the same file; converted back, they must be the
+state_dict that they came from. Not part of the suite: needs torch,
 torchvision, safetensors and h5py.
 
     python tests/weights/compare_torch.py [build/tools/crema] [resnet18 vgg16 ...]      # from the top of the repository
@@ -15,7 +16,7 @@ import h5py
 import numpy
 import torch
 import torchvision
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 
 # Name, folder of models/, settings, layer of the scores, allowed difference as a share of how much the scores of two images
 # differ.
@@ -60,6 +61,24 @@ def randomize(model, images):
     model.eval()
 
 
+def call_back(call, net, weights, settings):
+    call("convert_weights", "-model", net, "-weights", weights, *settings, "-output", weights + ".safetensors")
+    return weights + ".safetensors"
+
+
+def is_same(model, name, back):
+    """Whether these tensors are those of the model, but for its counters and the rounding of the units of images."""
+    state = {key: value.clone() for key, value in model.state_dict().items() if not key.endswith("num_batches_tracked")}
+    model.load_state_dict({**back}, strict=True)
+    worst = 0
+    for key, value in state.items():
+        worst = max(worst, ((back[key] - value).abs().max() / value.abs().max()).item())
+    print(f"{name:14s} {len(state)} tensors come back within {worst:.1e} of their largest value"
+          f"{'' if worst < 1e-6 else '  FAILED'}", flush=True)
+    model.load_state_dict(state, strict=False)
+    return worst < 1e-6
+
+
 def compare(crema, name):
     folder, settings, scores, allowed = ROWS[name]
     net = f"models/{folder}/train_val.prototxt"
@@ -84,6 +103,8 @@ def compare(crema, name):
             if not filecmp.cmp(at("w.caffemodel"), at("pth.caffemodel"), shallow=False):
                 print(f"{name}: the {form} .pth gives other weights than safetensors  FAILED", flush=True)
                 return False
+        if not is_same(model, name, load_file(call_back(call, net, at("w.caffemodel"), settings))):
+            return False
         own_mean, scale = transform_of(call("expand", net, *settings))
         with h5py.File(at("in.h5"), "w") as file:
             file["data"] = ((pixels[:, ::-1] - own_mean) * scale).astype(numpy.float32)

@@ -1,10 +1,11 @@
 // `crema convert_weights -model NET.prototxt -from WEIGHTS`: PyTorch's weights, a safetensors file or a
-// state dict (.pth), as a .caffemodel of a net here.
+// state dict (.pth), as a .caffemodel of a net here; with -weights, a net's weights for PyTorch.
 #include <algorithm>
 #include <iostream>
 
 #include "base/files.h"
 #include "net/prototxt/settings.h"
+#include "net/weights/torch_layout.h"
 #include "net/weights/torch_weights.h"
 #include "net/weights/weights.h"
 #include "tools/classify/deployed_model.h"
@@ -16,8 +17,8 @@
 namespace crema {
 namespace {
 
-using ConvertWeightsFlags =
-    FlagsOf<"model", "from", "names", "output", "assume", "phase", "level", "stage", "set">;
+using ConvertWeightsFlags = FlagsOf<"model", "from", "weights", "weights_mode", "names", "output",
+                                    "assume", "phase", "level", "stage", "set">;
 
 // -names, else torchvision.names next to the net, else "".
 std::string names_file(const ConvertWeightsFlags& flags, const std::string& folder) {
@@ -26,14 +27,16 @@ std::string names_file(const ConvertWeightsFlags& flags, const std::string& fold
   return file_exists(usual) ? usual : "";
 }
 
-// -output, else the name of -from with another suffix.
+// -output, else the name of the weights with another suffix.
 std::string output_file(const ConvertWeightsFlags& flags) {
   if (!flags.output.empty()) return flags.output;
-  std::string stem = flags.from;
-  for (const std::string suffix : {".safetensors", ".pth", ".pt"}) {
-    if (ends_with(flags.from, suffix)) stem.resize(flags.from.size() - suffix.size());
+  const std::string& from = flags.from.empty() ? flags.weights : flags.from;
+  std::string stem = from;
+  for (const std::string suffix :
+       {".safetensors", ".pth", ".pt", ".caffemodel", ".caffemodel.h5"}) {
+    if (ends_with(from, suffix)) stem.resize(from.size() - suffix.size());
   }
-  return stem + ".caffemodel";
+  return stem + (flags.from.empty() ? ".safetensors" : ".caffemodel");
 }
 
 // What the net's data layer does to three channels.
@@ -61,52 +64,83 @@ TorchInput input_of(const NetInput& input, const std::string& model) {
 }
 
 void print_report(const TorchReport& report) {
-  std::vector<std::vector<std::string>> rows{{"tensor", "blob", "shape"}};
+  std::vector<std::vector<std::string>> rows{{"tensor", "parameter", "shape"}};
   for (const TorchReport::Row& row : report.rows) rows.push_back({row.from, row.to, row.shape});
   print_table(rows, 2);
   std::cout << std::flush;
 }
 
+void report_from_torch(const TorchReport& report, const std::string& output, ProgramLog& log) {
+  for (const std::string& note : report.notes) log.info(note);
+  if (report.notes.empty())
+    log.info("Weights are as PyTorch had them: the net expects the input that they had there");
+  if (!report.unused.empty())
+    log.info(cat("Left out: ", report.unused.size(), " counters (num_batches_tracked)"));
+  log.info(cat("Wrote ", report.rows.size(), " tensors to ", output));
+}
+
+void report_to_torch(const TorchReport& report, const std::string& output, ProgramLog& log) {
+  for (const std::string& note : report.notes) log.info(note);
+  if (report.notes.empty())
+    log.info("Weights are as the net has them: a module expects the input that the net has here");
+  if (!report.unused.empty())
+    log.info(cat(report.unused.size(), " counters (num_batches_tracked) are 0"));
+  log.info(cat("Wrote ", report.rows.size(), " tensors to ", output));
+}
+
 int run_convert_weights(const VerbCall& call, const ConvertWeightsFlags& flags) {
-  require(!flags.from.empty(), "weights are needed: -from WEIGHTS.safetensors or WEIGHTS.pth");
+  require(!flags.from.empty() || !flags.weights.empty(),
+          "weights are needed: -from WEIGHTS.safetensors or WEIGHTS.pth, or to write them for "
+          "PyTorch -weights FILE.caffemodel");
+  require(flags.from.empty() || flags.weights.empty(),
+          "-from has PyTorch's weights, which become the net's, and -weights the net's, which "
+          "become PyTorch's; give one of them");
+  const bool to_torch = flags.from.empty();
+  const std::string output = output_file(flags);
+  require(!to_torch || ends_with(output, ".safetensors"), "-output ", output,
+          ": weights for PyTorch are written as .safetensors");
   const std::unique_ptr<Context> context = make_context(call.log, {});
   NetInput input = read_net(call.log, flags, phase_of_flag(flags.phase, TEST));
   const std::string map = names_file(flags, input.options.folder);
-  const std::unique_ptr<TensorFile> file = open_tensor_file(flags.from);
+  const std::unique_ptr<TensorFile> file =
+      to_torch ? std::unique_ptr<TensorFile>() : open_tensor_file(flags.from);
   const DeployedNet deployed = deploy_model(
-      call.log, DeployFlags::without<"weights", "labels", "resize", "mean", "scale", "rgb">(flags),
-      input, 1);
+      call.log, DeployFlags::without<"labels", "resize", "mean", "scale", "rgb">(flags), input, 1);
   NetOptions options = input.options;
   options.where = [&](int i) { return input.options.where(deployed.origins[i]); };
   Net net(*context, deployed.net, options);
+  if (to_torch) load_weights_of_flags(flags, net);
   const Settings settings(flags.set);
   const WeightNames names =
       map.empty() ? own_names(net) : read_weight_names(map, settings.variables());
   std::optional<TorchInput> images;
   if (!names.mean.empty()) images = input_of(input, flags.model);
-  const TorchReport report = load_torch_weights(net, *file, names, images);
-
-  const std::string output = output_file(flags);
-  save_caffemodel(net, output);
+  TorchReport report;
+  if (to_torch) {
+    report = save_torch_weights(net, names, images, output);
+  } else {
+    report = load_torch_weights(net, *file, names, images);
+    save_caffemodel(net, output);
+  }
   print_report(report);
   call.log.info(map.empty() ? "Names are those of the net's layers" : "Names are from " + map);
-  for (const std::string& note : report.notes) call.log.info(note);
-  if (report.notes.empty())
-    call.log.info("Weights are as PyTorch had them: the net expects the input that they had there");
-  if (!report.unused.empty())
-    call.log.info(cat("Left out: ", report.unused.size(), " counters (num_batches_tracked)"));
-  call.log.info(cat("Wrote ", report.rows.size(), " tensors to ", output));
+  to_torch ? report_to_torch(report, output, call.log)
+           : report_from_torch(report, output, call.log);
   return 0;
 }
 
 REGISTER_VERB(
     convert_weights,
-    {.summary = "writes PyTorch's weights (.safetensors, .pth) as a .caffemodel",
-     .usage = "-model NET.prototxt -from WEIGHTS [-names MAP] [flags]",
+    {.summary = "converts weights from PyTorch (.safetensors, .pth) and for it",
+     .usage = "-model NET.prototxt -from WEIGHTS | -weights FILE [-names MAP] [flags]",
      .example =
-         "crema convert_weights -model models/vgg/train_val.prototxt -from vgg16-397923af.pth",
-     .meanings = {{"output",
-                   "The file to write. Empty: the name of -from with the suffix .caffemodel."}},
+         "crema convert_weights -model models/vgg/train_val.prototxt -from vgg16-397923af.pth\n"
+         "crema convert_weights -model models/vgg/train_val.prototxt -weights vgg16.caffemodel",
+     .meanings = {{"weights",
+                   "The net's weights (.caffemodel or .caffemodel.h5), to write them for PyTorch."},
+                  {"output",
+                   "The file to write. Empty: the name of the weights with the suffix .caffemodel, "
+                   "or .safetensors for PyTorch."}},
      .log = LogStyle::brief,
      .run = run_convert_weights});
 

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "base/visible.h"
 
 namespace crema {
@@ -104,6 +105,38 @@ std::vector<float> Safetensors::values(const std::string& name) const {
   require(file_.read(range.begin, bytes.data(), bytes.size()) == bytes.size(), what,
           "the file became shorter");
   return floats_of(bytes, entries_.at(name).dtype, what);
+}
+
+void write_safetensors(const std::string& path, std::vector<SafetensorsEntry> tensors) {
+  std::sort(tensors.begin(), tensors.end(),
+            [](const auto& a, const auto& b) { return a.name < b.name; });
+  Json header = {{"__metadata__", {{"format", "pt"}}}};  // without it transformers refuses the file
+  uint64_t end = 0;
+  for (const SafetensorsEntry& tensor : tensors) {
+    const uint64_t begin = end;
+    end += dtype_width(tensor.entry.dtype) * static_cast<uint64_t>(tensor.entry.shape.count());
+    require(!header.contains(tensor.name), path, ": two tensors would be \"", visible(tensor.name),
+            "\"");
+    header[tensor.name] = {{"dtype", tensor.entry.dtype},
+                           {"shape", tensor.entry.shape.dims()},
+                           {"data_offsets", {begin, end}}};
+  }
+  std::string text;
+  try {
+    text = header.dump();
+  } catch (const Json::exception&) {
+    fail(path, ": a name in it is not UTF-8, which the format requires");
+  }
+  text.resize((text.size() + kLengthBytes - 1) / kLengthBytes * kLengthBytes, ' ');
+  const uint64_t length = text.size();
+  AtomicFile file(path);
+  file.write(&length, kLengthBytes);
+  file.write(text.data(), text.size());
+  for (const SafetensorsEntry& tensor : tensors) {
+    const std::string bytes = tensor.bytes();
+    file.write(bytes.data(), bytes.size());
+  }
+  file.commit();
 }
 
 }  // namespace crema

@@ -1,5 +1,7 @@
-// Reads safetensors files: a JSON header that names tensors, followed by their values.
+// Safetensors files: a JSON header that names tensors, followed by their values.
 #pragma once
+
+#include <functional>
 
 #include "base/random_access_file.h"
 #include "net/weights/tensor_file.h"
@@ -24,5 +26,16 @@ class Safetensors : public TensorFile {
   RandomAccessFile file_;
   std::map<std::string, Range> ranges_;
 };
+
+// A tensor to write; bytes(): its values, little-endian and row-major.
+struct SafetensorsEntry {
+  std::string name;
+  TensorFile::Entry entry;
+  std::function<std::string()> bytes;
+};
+
+// Writes a file of these tensors atomically, one after the other, so that one is in memory at a time.
+// Error if a name is there twice or is not UTF-8.
+void write_safetensors(const std::string& path, std::vector<SafetensorsEntry> tensors);
 
 }  // namespace crema

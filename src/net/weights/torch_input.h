@@ -1,5 +1,5 @@
 // Folds PyTorch's transforms of pixels into the first convolution, if the data layer here does
-// something else.
+// something else, and takes them out again.
 #pragma once
 
 #include <set>
@@ -19,5 +19,9 @@ std::set<int> layers_reading(const Net& net, const std::string& blob);
 std::string fold_input(const LayerParameter& layer, const Shape& shape, const WeightNames& names,
                        const TorchInput& input, std::vector<float>* weight,
                        std::vector<float>* bias);
+// The inverse.
+std::string unfold_input(const LayerParameter& layer, const Shape& shape, const WeightNames& names,
+                         const TorchInput& input, std::vector<float>* weight,
+                         std::vector<float>* bias);
 
 }  // namespace crema

@@ -1,5 +1,5 @@
-// PyTorch's weights for a net: by a map of names, with what PyTorch keeps elsewhere or in other units
-// brought to where Caffe has it.
+// PyTorch's weights for a net, and a net's for PyTorch: by a map of names, with what PyTorch keeps
+// elsewhere or in other units brought to where Caffe has it.
 #pragma once
 
 #include <optional>
@@ -26,7 +26,7 @@ struct TorchReport {
     std::string from, to, shape;  // "layer1.0.conv1.weight", "res2a_branch2a[0]", "64x64x1x1"
   };
   std::vector<Row> rows;
-  std::vector<std::string> unused;  // of the file: num_batches_tracked
+  std::vector<std::string> unused;  // num_batches_tracked, which no net here has
   std::vector<std::string> notes;   // what was done to the layers that read the images
 };
 
@@ -37,7 +37,10 @@ struct TorchReport {
 TorchReport load_torch_weights(Net& net, const TensorFile& file, const WeightNames& names,
                                const std::optional<TorchInput>& input);
 
-// The pairs of a file whose modules have the names of the net's layers.
-WeightNames own_names(const Net& net);
+// Writes all parameters of the net as a state_dict, in a safetensors file: the inverse of
+// load_torch_weights(). With num_batches_tracked of 0, which PyTorch's state_dicts have. Error for
+// parameters that no pair names, and for a layer that PyTorch has in no such form.
+TorchReport save_torch_weights(Net& net, const WeightNames& names,
+                               const std::optional<TorchInput>& input, const std::string& path);
 
 }  // namespace crema

@@ -17,6 +17,7 @@ struct WeightNames {
     std::string where;     // "torchvision.names:3:1"
   };
   std::vector<Pair> pairs;
+  bool own = false;  // the pairs are those of own_names(), not of a file
   // The input normalization in training: (x / 255 - mean) / std for R, G, B; empty if unknown.
   std::vector<float> mean, std;
 };
