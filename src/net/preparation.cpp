@@ -130,7 +130,31 @@ bool reads_images(const std::string& type) {
          content == SourceContent::none;
 }
 
+// Images are decoded blue first. `gray` names the order of the records that it makes grey.
+bool red_first(const InputPreparation& input) {
+  const TransformationParameter& transform = input.transform_param();
+  return transform.has_gray() ? transform.gray() == TransformationParameter::RGB
+                              : input.channels() == InputPreparation::RGB;
+}
+
 }  // namespace
+
+TransformationParameter image_transform(const InputPreparation& input, const Shape& sample) {
+  TransformationParameter parameter = input.transform_param();
+  const int64_t height = input.resize_height(), width = input.resize_width();
+  if (height > 0 && (height != sample[1] || width != sample[2]) && !crops(parameter) &&
+      !parameter.has_resize_param()) {
+    parameter.set_crop_h(static_cast<uint32_t>(sample[1]));
+    parameter.set_crop_w(static_cast<uint32_t>(sample[2]));
+  }
+  // `gray` makes one channel of three.
+  const int64_t channels = parameter.has_gray() ? 3 : sample[0];
+  parameter.set_force_gray(channels == 1);
+  parameter.set_force_color(channels == 3);
+  parameter.clear_color_order();
+  parameter.set_bgr2rgb(red_first(input));
+  return parameter;
+}
 
 bool crops(const TransformationParameter& p) {
   return p.crop_size() > 0 || p.crop_h() > 0 || p.crop_w() > 0 || p.crop_height() > 0 ||

@@ -48,6 +48,10 @@ NetPreparation preparation_of(const LayerParameter& layer, const std::string& in
 // The default for an input of samples x channels x height x width.
 InputPreparation assumed_preparation(const std::string& input, const Shape& shape);
 
+// The parameters of the Transform that makes an input of this shape (channels, height, width) from
+// an image that is decoded in the order B, G, R and has been resized as `input` says.
+TransformationParameter image_transform(const InputPreparation& input, const Shape& sample);
+
 // Whether an image is cropped.
 bool crops(const TransformationParameter& parameter);
 

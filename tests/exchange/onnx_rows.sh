@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # ONNX models in ONNX Runtime: the layer rows against Crema, with BatchNorm folded and not, in the oldest and the newest opset;
-# the reference cases against BVLC Caffe.
+# the reference cases against BVLC Caffe; models that take pictures against classify.
 #   onnx_rows.sh BUILD PYTHON
 set -euo pipefail
 build=$1 python=$2
@@ -16,4 +16,6 @@ done
 "$build/tests/exchange_cases" onnx_goldens "$folder/goldens"
 echo "goldens"
 "$python" "$(dirname "$0")/onnx_rows.py" "$folder/goldens" || status=1
+echo "pictures"
+"$python" "$(dirname "$0")/onnx_pictures.py" "$build" || status=1
 exit $status

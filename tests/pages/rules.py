@@ -18,6 +18,7 @@ NOT_RUN = [
     (r"(SLURM_MPI_TYPE=pmix )?sbatch .*tools/cluster/slurm\.sh .*", "needs Slurm; tests/cluster.sh runs the script"),
     (r"torchrun --no-python .*", "needs PyTorch; tests/comm has its variables"),
     (r"build/tools/crema compare .* -gpu 0 .*", "asks a card; tests/tools compares a net with itself on the CPU"),
+    (r"build/tools/crema compare \w+\.onnx [\s\S]*", "needs a runtime for ONNX; tests/tools has one that stands in"),
 ]
 
 if not shutil.which("mpirun"):

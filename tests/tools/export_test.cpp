@@ -114,6 +114,17 @@ TEST_F(ExportVerb, LeavesNothingAfterAMistake) {
   folder_.write("loss.prototxt", cat(kNet, "layer { name: \"flow\" type: \"Correlation\" bottom: ",
                                      "\"conv\" bottom: \"conv\" top: \"flow\" correlation_param { ",
                                      "kernel_size: 1 max_displacement: 1 } }"));
+  const std::string layers = kNet, input =
+                                       cat("layer { name: \"data\" type: \"Input\" top: \"data\" "
+                                           "input_param { shape { dim: 1 dim: 1 dim: "
+                                           "6 dim: 6 } } }\n",
+                                           layers.substr(layers.find("layer { name: \"conv\"")));
+  const auto write = [&](const char* file, const char* preparation) {
+    folder_.write(file, cat("# crema: input { name: \"data\" channels: GRAY ", preparation, " }\n",
+                            input.substr(0, input.find("layer { name: \"loss\""))));
+  };
+  write("short.prototxt", "short_side: 8");
+  write("noisy.prototxt", "transform_param { noise_param { hist_eq: true } }");
   const Mistake rows[] = {
       {"", "-output NET.onnx is needed"},
       {"-output a.onnx -opset 99", "opset 99 is too new; Crema writes opsets 11 to 21"},
@@ -123,6 +134,14 @@ TEST_F(ExportVerb, LeavesNothingAfterAMistake) {
       {"-output a.onnx -cut conv", "nothing is left of the net before its layer \"conv\""},
       {"-output a.onnx -cut before_nms", "the net has no layer that selects objects"},
       {"-output a.onnx -weights none.caffemodel", "none.caffemodel"},
+      {"-output a.onnx -preprocess all", "-preprocess all: expected inside or resized"},
+      {"-output a.onnx -preprocess inside",
+       "net.prototxt does not say how its inputs are made of pictures"},
+      {"-output a.onnx -proof p -verify=false", "-proof keeps what -verify finds"},
+      {"-output a.onnx -model short.prototxt -preprocess resized",
+       "the smaller side of pictures becomes 8, so they have no one size"},
+      {"-output a.onnx -model noisy.prototxt -preprocess inside",
+       "its transform_param has more than crop, mean and scale"},
       {"-output a.onnx -model loss.prototxt",
        "loss.prototxt:14:1: layer \"flow\": a layer of type Correlation cannot be written"},
   };
@@ -133,6 +152,47 @@ TEST_F(ExportVerb, LeavesNothingAfterAMistake) {
     expect_part(outcome.errors()[0], row.says);
     EXPECT_FALSE(file_exists(folder_.file("a.onnx"))) << row.flags;
   }
+}
+
+// Inputs and results are those of ONNX's test data; the last version of a folder stays.
+TEST_F(ExportVerb, KeepsWhatItVerified) {
+  folder_.write("python", "#!/bin/sh\nprintf 'Fake\\tfake\\t1\\tcannot\\n'\n");
+  const Outcome outcome =
+      run_shell(folder_,
+                "chmod +x python && \"$TOOLS\"/crema export -model net.prototxt -weights "
+                "a_iter_2.caffemodel -output a.onnx -python ./python -proof made/proof");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  onnx::TensorProto input, output;
+  for (const int draw : {0, 1, 2}) {
+    const std::string folder = cat("made/proof/test_data_set_", draw, "/");
+    ASSERT_TRUE(input.ParseFromString(folder_.read(folder + "input_0.pb")));
+    ASSERT_TRUE(output.ParseFromString(folder_.read(folder + "output_0.pb")));
+    EXPECT_EQ(input.name(), "data");
+    EXPECT_EQ(input.raw_data().size(), 36 * sizeof(float));
+    EXPECT_EQ(output.name(), "prob");
+    EXPECT_EQ(output.dims(1), 3);
+    EXPECT_EQ(output.raw_data().size(), 3 * sizeof(float));
+  }
+  expect_part(folder_.read("made/proof/verification.tsv"), "runtime\tversion\tlayer");
+}
+
+// Blobs of one name are compared, and results by their order.
+TEST_F(ExportVerb, ComparesAModelWithANet) {
+  ASSERT_EQ(exported("-output a.onnx -verify=false").code, 0);
+  folder_.write("python",
+                "#!/bin/sh\ncp \"$2/job.tsv\" job.tsv\nhead -c 100000 /dev/zero >\"$2/fake\"\n"
+                "printf 'Fake\\tfake\\t1\\t\\n'\n");
+  const std::string compare =
+      "chmod +x python && \"$TOOLS\"/crema compare a.onnx net.prototxt -python ./python ";
+  const Outcome outcome = run_shell(folder_, compare + "-weights a_iter_2.caffemodel");
+  EXPECT_EQ(outcome.code, 1);
+  expect_part(outcome.err, "Fake computes other results than Crema");
+  for (const char* line : {"input\tdata\t1,1,6,6\n", "output\tconv\n", "output\tprob\n"})
+    expect_part(folder_.read("job.tsv"), line);
+  const Outcome none = run_shell(folder_, compare + "-weights a_iter_2.caffemodel -python false");
+  EXPECT_EQ(none.code, 1);
+  expect_part(none.err, "no runtime has run a.onnx");
+  expect_part(run_shell(folder_, compare).err, "the net's weights are needed");
 }
 
 TEST_F(ExportVerb, SaysWhenNoRuntimeIsThere) {

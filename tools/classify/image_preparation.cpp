@@ -8,13 +8,6 @@ namespace crema {
 
 namespace {
 
-// Images are decoded blue first. `gray` names the order of the records that it makes grey.
-bool red_first(const InputPreparation& input) {
-  const TransformationParameter& transform = input.transform_param();
-  return transform.has_gray() ? transform.gray() == TransformationParameter::RGB
-                              : input.channels() == InputPreparation::RGB;
-}
-
 void check_size(const Transform& transform, const Shape& image, const Shape& sample) {
   const std::string images = cat("images of ", image[2], "x", image[1], " pixels");
   Shape given;
@@ -37,20 +30,15 @@ std::unique_ptr<Dataset> ImagePreparation::dataset(const ImageSource& source) co
 ImagePreparation prepare_images(const InputPreparation& input, const std::string& folder,
                                 const Shape& sample, bool resize_given, ProgramLog& log) {
   const int64_t height = input.resize_height(), width = input.resize_width();
-  const bool resized_later = input.transform_param().has_resize_param() && !resize_given;
-  TransformationParameter parameter = input.transform_param();
-  if (height > 0 && (height != sample[1] || width != sample[2]) && !crops(parameter) &&
-      !resized_later) {
-    parameter.set_crop_h(static_cast<uint32_t>(sample[1]));
-    parameter.set_crop_w(static_cast<uint32_t>(sample[2]));
-  }
-  // Channels of a record: transform_param { gray } makes one of its three.
-  const int64_t channels = parameter.has_gray() ? 3 : sample[0];
-  parameter.set_force_gray(channels == 1);
-  parameter.set_force_color(channels == 3);
-  const Transform records(parameter, false, folder, log.library());
-  parameter.clear_color_order();
-  parameter.set_bgr2rgb(red_first(input));
+  InputPreparation of_files = input;
+  if (resize_given) of_files.mutable_transform_param()->clear_resize_param();
+  const TransformationParameter parameter = image_transform(of_files, sample);
+  // Records have an order of their own, and their size.
+  TransformationParameter of_records = image_transform(input, sample);
+  of_records.set_bgr2rgb(input.transform_param().bgr2rgb());
+  if (input.transform_param().has_color_order())
+    of_records.set_color_order(input.transform_param().color_order());
+  const Transform records(of_records, false, folder, log.library());
   const Transform images(parameter, false, folder, silent_log());
   ImagePreparation preparation{{}, images, records};
 
@@ -59,8 +47,8 @@ ImagePreparation prepare_images(const InputPreparation& input, const std::string
   reading.height = height;
   reading.width = width;
   reading.short_side = input.short_side();
-  if (height > 0 && !resized_later) {
-    check_size(images, {channels, height, width}, sample);
+  if (height > 0 && !parameter.has_resize_param()) {
+    check_size(images, {parameter.has_gray() ? 3 : sample[0], height, width}, sample);
     log.info(cat("Images are resized to ", width, "x", height,
                  height != sample[1] || width != sample[2] ? " and cropped" : ""));
   }

@@ -34,9 +34,11 @@ def with_openvino(path, outputs):
     core = openvino.Core()
     model = core.compile_model(core.read_model(path), "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
     places = {name: i for i, output in enumerate(model.outputs) for name in output.names}
+    types = {name: value.element_type.to_dtype() for value in model.inputs for name in value.names}
 
     def run(inputs):
-        result = list(model(inputs).values())
+        result = list(model({name: values.astype(types[name]) for name, values in inputs.items()
+                             if name in types}).values())
         return [result[places[name]] for name in outputs]
 
     return run
@@ -74,7 +76,7 @@ def main():
             shapes[name] = [int(extent) for extent in extents[0].split(",") if extent]
     for title, module, start in RUNTIMES:
         try:
-            version = importlib.import_module(module).__version__
+            version = importlib.import_module(module).__version__.split("-")[0]
         except ImportError:
             continue
         values = numpy.fromfile(folder / "inputs", numpy.float32)

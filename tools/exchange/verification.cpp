@@ -17,6 +17,8 @@ namespace crema {
 
 namespace {
 
+constexpr uint64_t kPixels = 0x706978;  // a stream of random numbers
+
 // A folder that is removed with it.
 class Workplace {
  public:
@@ -63,18 +65,33 @@ void add_draw(const std::vector<float>& ours, const std::vector<float>& theirs, 
   }
 }
 
+onnx::TensorProto test_tensor(const std::string& name, const Shape& shape,
+                              const std::vector<float>& values, bool bytes) {
+  onnx::TensorProto tensor;
+  tensor.set_name(name);
+  tensor.set_data_type(bytes ? onnx::TensorProto::UINT8 : onnx::TensorProto::FLOAT);
+  for (const int64_t extent : shape.dims()) tensor.add_dims(extent);
+  if (bytes) {
+    for (const float value : values)
+      tensor.mutable_raw_data()->push_back(static_cast<char>(static_cast<uint8_t>(value)));
+  } else {
+    tensor.set_raw_data(values.data(), values.size() * sizeof(float));
+  }
+  return tensor;
+}
+
 class Verifier {
  public:
-  Verifier(Net& net, const ComparedModel& model, int draws)
-      : net_(net), model_(model), draws_(draws) {}
+  Verifier(Net& net, const ComparedModel& model, const VerificationOptions& options)
+      : net_(net), model_(model), options_(options) {}
 
-  std::vector<Verification> run(const std::string& python, std::string* python_problem) {
+  std::vector<Verification> run(std::string* python_problem) {
     prepare();
     const std::string command =
-        cat(shell_quoted(python), " - ", shell_quoted(place_.path()), " <",
+        cat(shell_quoted(options_.python), " - ", shell_quoted(place_.path()), " <",
             shell_quoted(place_.file("run.py")), " 2>", shell_quoted(place_.file("errors")));
     FILE* const pipe = popen(command.c_str(), "r");
-    require(pipe != nullptr, python, " cannot be started");
+    require(pipe != nullptr, options_.python, " cannot be started");
     std::string text;
     char buffer[4096];
     while (const size_t count = std::fread(buffer, 1, sizeof buffer, pipe))
@@ -101,33 +118,97 @@ class Verifier {
     if (model_.path.empty()) write_file_atomically(place_.file("model.onnx"), model_.bytes);
     write_file_atomically(place_.file("run.py"), std::string(run_onnx_bytes()));
     std::ofstream job(place_.file("job.tsv")), inputs(place_.file("inputs"), std::ios::binary);
-    job << "draws\t" << draws_ << "\nmodel\t"
+    job << "draws\t" << options_.draws << "\nmodel\t"
         << (model_.path.empty() ? place_.file("model.onnx") : model_.path) << '\n';
     std::vector<int> input_values;
     for (const Node& node : net_.graph().nodes) {
       if (node.message.type() != "Input") continue;
       for (const int id : node.tops) {
         input_values.push_back(id);
-        job << "input\t" << net_.graph().values[id].blob << '\t'
-            << extents_of(net_.graph().values[id].shape) << '\n';
+        job << "input\t" << name_of_input(id) << '\t' << extents_of(shape_of_input(id)) << '\n';
       }
     }
     const uint64_t seed = net_.context().seed;
-    for (int draw = 0; draw < draws_; ++draw) {
+    for (int draw = 0; draw < options_.draws; ++draw) {
       net_.context().seed = seed + static_cast<uint64_t>(draw);
       fill_random_inputs(net_);
+      std::map<int, std::vector<float>> given;
+      for (const int id : input_values) given[id] = fill_input(id);
       net_.clear_carried();  // a model keeps nothing from run to run
       net_.forward(0);
-      for (const int id : input_values) append(inputs, values_of(id));
+      for (const int id : input_values) append(inputs, given[id]);
       std::vector<std::vector<float>>& ours = computed_.emplace_back();
       for (const auto& [id, name] : model_.values) {
         ours.push_back(values_of(id));
         if (draw == 0) job << "output\t" << name << '\n';
       }
+      if (!options_.proof.empty()) keep(draw, given);
     }
     net_.context().seed = seed;
     require(job.flush() && inputs.flush(), place_.path(),
             ": the inputs for verification cannot be written; is there room?");
+  }
+
+  // Inputs and results of a draw, as ONNX's tools read them.
+  void keep(int draw, const std::map<int, std::vector<float>>& given) const {
+    const std::string folder = cat(options_.proof, "/test_data_set_", draw, "/");
+    std::filesystem::create_directories(folder);
+    int input = 0, output = 0;
+    for (const auto& [id, values] : given) {
+      write_file_atomically(
+          cat(folder, "input_", input++, ".pb"),
+          test_tensor(name_of_input(id), shape_of_input(id), values, pictures_of(id) != nullptr)
+              .SerializeAsString());
+    }
+    for (const int id : net_.graph().outputs) {
+      const auto found = model_.values.find(id);
+      if (found == model_.values.end()) continue;
+      const auto at = std::distance(model_.values.begin(), found);
+      write_file_atomically(cat(folder, "output_", output++, ".pb"),
+                            test_tensor(found->second, net_.plan().value(id).shape(),
+                                        computed_.back()[static_cast<size_t>(at)], false)
+                                .SerializeAsString());
+    }
+  }
+
+  std::string name_of_input(int id) const {
+    const std::string& blob = net_.graph().values[id].blob;
+    const auto found = model_.inputs.find(blob);
+    return found == model_.inputs.end() ? blob : found->second;
+  }
+
+  // Null: the model takes the net's input.
+  const PictureInput* pictures_of(int id) const {
+    const auto found = model_.pictures.find(net_.graph().values[id].blob);
+    return found == model_.pictures.end() ? nullptr : &found->second;
+  }
+
+  Shape shape_of_input(int id) const {
+    const Shape& shape = net_.graph().values[id].shape;
+    const PictureInput* const input = pictures_of(id);
+    if (!input) return shape;
+    const Shape picture = input->usual_size();
+    return {shape[0], picture[0], picture[1], picture[2]};
+  }
+
+  // What the model gets; a random picture is prepared for the net.
+  std::vector<float> fill_input(int id) {
+    const PictureInput* const input = pictures_of(id);
+    if (!input) return values_of(id);
+    const std::string& blob = net_.graph().values[id].blob;
+    const int64_t pixels = input->usual_size().count();
+    const Random random = net_.context().random(kPixels);
+    std::vector<float> prepared, given;
+    for (int64_t picture = 0; picture < shape_of_input(id)[0]; ++picture) {
+      std::vector<uint8_t> bytes(static_cast<size_t>(pixels));
+      for (int64_t i = 0; i < pixels; ++i)
+        bytes[i] = static_cast<uint8_t>(random.word(picture * pixels + i));
+      const std::vector<float> one = input->prepared(bytes);
+      prepared.insert(prepared.end(), one.begin(), one.end());
+      given.insert(given.end(), bytes.begin(), bytes.end());
+    }
+    net_.set_input(blob, prepared.data());
+    return given;
   }
 
   std::vector<float> values_of(int id) { return to_floats(net_.context(), net_.plan().value(id)); }
@@ -166,7 +247,7 @@ class Verifier {
 
   Net& net_;
   const ComparedModel& model_;
-  const int draws_;
+  const VerificationOptions& options_;
   const Workplace place_;
   std::vector<std::vector<std::vector<float>>> computed_;  // draw, blob
 };
@@ -174,9 +255,9 @@ class Verifier {
 }  // namespace
 
 std::vector<Verification> verify_onnx(Net& net, const ComparedModel& compared,
-                                      const std::string& python, int draws,
+                                      const VerificationOptions& options,
                                       std::string* python_problem) {
-  return Verifier(net, compared, draws).run(python, python_problem);
+  return Verifier(net, compared, options).run(python_problem);
 }
 
 }  // namespace crema

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "net/net.h"
+#include "exchange/onnx/export.h"
 
 namespace crema {
 
@@ -29,14 +29,22 @@ struct ComparedModel {
   std::string bytes;  // the model; empty: it is the file `path`
   std::string path;
   std::map<int, std::string>
-      values;  // of the net's graph (by index), with their names in the model
+      values;              // of the net's graph (by index), with their names in the model
+  PictureInputs pictures;  // inputs that the model prepares itself
+  std::map<std::string, std::string> inputs;  // blobs that the model calls otherwise
 };
 
-// Runs the model with `draws` random inputs in each runtime that `python` (a program) has, and compares
-// those blobs. Empty: it has none. python_problem: why it could not
-// be asked; "": it was. Changes the net's inputs.
+struct VerificationOptions {
+  std::string python;  // the program in which runtimes are looked for
+  int draws = 1;       // of random inputs
+  // A folder for inputs and the net's results, as ONNX's test data; "": they are not kept.
+  std::string proof;
+};
+
+// Runs the model in each runtime, and compares those blobs. Empty: there is none. python_problem: why
+// Python could not be asked; "": it was. Changes the net's inputs.
 std::vector<Verification> verify_onnx(Net& net, const ComparedModel& compared,
-                                      const std::string& python, int draws,
+                                      const VerificationOptions& options,
                                       std::string* python_problem);
 
 }  // namespace crema

@@ -2,6 +2,8 @@
 
 #include <iostream>
 
+#include "base/files.h"
+#include "base/visible.h"
 #include "tools/console/table.h"
 #include "tools/console/terminal.h"
 #include "tools/tune/differences.h"
@@ -40,24 +42,44 @@ bool print_verification(const Verification& one, double tolerance, ProgramLog& l
   return agree;
 }
 
+// The same for other programs: a header, and columns separated by tabs.
+void keep_table(const std::vector<Verification>& all, const std::string& path) {
+  std::string text = "runtime\tversion\tlayer\tblob\tshape\tresult\tlargest difference\trelative\n";
+  for (const Verification& one : all)
+    for (const VerifiedBlob& blob : one.blobs)
+      text += cat(one.runtime, "\t", one.version, "\t", visible(blob.where), "\t",
+                  visible(blob.blob), "\t", blob.shape, "\t", blob.output ? "yes" : "no", "\t",
+                  blob.largest, "\t", blob.relative, "\n");
+  write_file_atomically(path, text);
+}
+
 }  // namespace
 
-void report_verification(Net& net, const ComparedModel& compared, const VerificationFlags& flags,
-                         const char* written, ProgramLog& log) {
+int report_verification(Net& net, const ComparedModel& compared, const VerificationFlags& flags,
+                        const std::string& consequence, ProgramLog& log) {
   std::string problem;
-  const std::string python = flags.python.empty() ? "python3" : flags.python;
-  const std::vector<Verification> all = verify_onnx(net, compared, python, kDraws, &problem);
+  const VerificationOptions options = {flags.python.empty() ? "python3" : flags.python, kDraws,
+                                       flags.proof};
+  const std::vector<Verification> all = verify_onnx(net, compared, options, &problem);
   if (all.empty()) {
-    log.warning(cat("Not verified: ", python,
+    log.warning(cat("Not verified: ", options.python,
                     problem.empty() ? " has no runtime for ONNX" : ": " + problem,
                     ". `pip install onnxruntime`, or -python PROGRAM for a Python that has one"));
-    return;
+    return 0;
   }
+  if (!flags.proof.empty()) {
+    keep_table(all, flags.proof + "/verification.tsv");
+    log.info(
+        cat("Wrote ", visible(flags.proof), ": the table and ", kDraws, " inputs with results"));
+  }
+  int ran = 0;
   for (const Verification& one : all) {
+    ran += one.problem.empty() ? 1 : 0;
     require(print_verification(one, flags.tolerance, log), one.runtime,
             " computes other results than Crema: results in the table above are beyond -tolerance ",
-            flags.tolerance, ". The ", written, " written");
+            flags.tolerance, consequence);
   }
+  return ran;
 }
 
 }  // namespace crema

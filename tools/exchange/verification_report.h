@@ -1,4 +1,4 @@
-// Verifies an ONNX model as -python and -tolerance say, and prints the result.
+// Verifies an ONNX model as -python, -tolerance and -proof say, and prints the result.
 #pragma once
 
 #include "tools/console/program_log.h"
@@ -7,9 +7,10 @@
 
 namespace crema {
 
-using VerificationFlags = FlagsOf<"python", "tolerance">;
-// Error, which says what has been written ("model was"), if a runtime computes other results.
-void report_verification(Net& net, const ComparedModel& compared, const VerificationFlags& flags,
-                         const char* written, ProgramLog& log);
+using VerificationFlags = FlagsOf<"python", "tolerance", "proof">;
+// Returns how many runtimes ran it; a warning if there is none. Error if one computes other results;
+// `consequence` ends its message ("The model was written").
+int report_verification(Net& net, const ComparedModel& compared, const VerificationFlags& flags,
+                        const std::string& consequence, ProgramLog& log);
 
 }  // namespace crema

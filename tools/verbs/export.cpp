@@ -20,9 +20,10 @@ namespace {
 // The format of a file ends here: lengths in it are signed 32-bit numbers.
 constexpr size_t kMaxModel = (size_t{1} << 31) - 1;
 
-using ExportFlags = FlagsOf<"model", "weights", "weights_mode", "output", "opset", "fold", "cut",
-                            "batch", "verify", "python", "tolerance", "assume", "phase", "level",
-                            "stage", "set", "resize", "mean", "scale", "rgb", "labels">;
+using ExportFlags =
+    FlagsOf<"model", "weights", "weights_mode", "output", "opset", "fold", "cut", "preprocess",
+            "batch", "verify", "python", "tolerance", "proof", "assume", "phase", "level", "stage",
+            "set", "resize", "mean", "scale", "rgb", "labels">;
 
 OnnxOptions options_of(const ExportFlags& flags) {
   OnnxOptions options;
@@ -32,9 +33,24 @@ OnnxOptions options_of(const ExportFlags& flags) {
   return options;
 }
 
+PictureInputs pictures_of(const ExportFlags& flags, const DeployedNet& deployed, Net& net,
+                          const std::string& folder) {
+  PictureInputs pictures;
+  if (flags.preprocess.empty()) return pictures;
+  require(flags.preprocess == "inside" || flags.preprocess == "resized", "-preprocess ",
+          flags.preprocess, ": expected inside or resized");
+  for (const InputPreparation& input : deployed.preparation.input())
+    pictures.emplace(input.name(), picture_input(input, net.input(input.name()).shape(),
+                                                 flags.preprocess == "inside", folder));
+  require(!pictures.empty(), "-preprocess ", flags.preprocess, ": ", flags.model,
+          " does not say how its inputs are made of pictures; -mean, -scale and -resize say it");
+  return pictures;
+}
+
 // Runtimes give only outputs, so all values become some.
-ComparedModel compared_with(const OnnxModel& exported) {
+ComparedModel compared_with(const OnnxModel& exported, const PictureInputs& pictures) {
   ComparedModel compared;
+  compared.pictures = pictures;
   onnx::ModelProto model = exported.model;
   onnx::GraphProto* const graph = model.mutable_graph();
   for (const onnx::ValueInfoProto& value : graph->value_info()) *graph->add_output() = value;
@@ -63,6 +79,8 @@ std::vector<std::string> names_of_classes(const ExportFlags& flags, const Deploy
 int run_export(const VerbCall& call, const ExportFlags& flags) {
   require(!flags.output.empty(), "-output NET.onnx is needed: the file to write");
   require(!flags.weights.empty(), "weights are needed: -weights FILE.caffemodel");
+  require(flags.verify || flags.proof.empty(),
+          "-proof keeps what -verify finds; -verify=false leaves nothing to keep");
   require(flags.batch >= 0, "-batch ", flags.batch, ": expected a positive number");
   ir_version_of(flags.opset);
   Context context(Device::cpu);
@@ -77,16 +95,19 @@ int run_export(const VerbCall& call, const ExportFlags& flags) {
   input.options.fuse = false;
   Net net(context, deployed.net, input.options);
   load_weights_of_flags(flags, net);
-  OnnxModel exported = export_onnx(net, options_of(flags));
+  const PictureInputs pictures = pictures_of(flags, deployed, net, input.options.folder);
+  OnnxModel exported = export_onnx(net, options_of(flags), pictures);
   exported.model.set_producer_version(CREMA_VERSION);
-  add_metadata(deployed.preparation, names_of_classes(flags, deployed), &exported.model);
+  add_metadata(deployed.preparation, names_of_classes(flags, deployed), pictures, &exported.model);
   for (const std::string& note : exported.notes) call.log.warning(note);
   require(exported.model.ByteSizeLong() <= kMaxModel, flags.output, ": the model has ",
           exported.model.ByteSizeLong(), " bytes, and a file of this format ends at 2 GiB");
   write_file_atomically(flags.output, exported.model.SerializeAsString());
   call.log.info(cat("Wrote ", visible(flags.output), ": opset ", flags.opset, ", ",
                     exported.model.graph().node_size(), " operators"));
-  if (flags.verify) report_verification(net, compared_with(exported), flags, "model was", call.log);
+  if (flags.verify)
+    report_verification(net, compared_with(exported, pictures), flags, ". The model was written",
+                        call.log);
   return 0;
 }
 

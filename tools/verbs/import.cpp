@@ -19,8 +19,8 @@ namespace crema {
 
 namespace {
 
-using ImportFlags =
-    FlagsOf<"output", "output_weights", "head", "batch", "assume", "verify", "python", "tolerance">;
+using ImportFlags = FlagsOf<"output", "output_weights", "head", "batch", "assume", "verify",
+                            "python", "tolerance", "proof">;
 
 ImportOptions options_of(const ImportFlags& flags) {
   ImportOptions options;
@@ -55,7 +55,7 @@ void verify_files(Context& context, const OnnxFile& file, const ImportedNet& imp
   for (size_t id = 0; id < values.size(); ++id)
     if (const auto found = names.find(values[id].blob); found != names.end())
       compared.values[static_cast<int>(id)] = found->second;
-  report_verification(net, compared, flags, "net and its weights were", log);
+  report_verification(net, compared, flags, ". The net and its weights were written", log);
 }
 
 int run_import(const VerbCall& call, const ImportFlags& flags) {
@@ -68,6 +68,8 @@ int run_import(const VerbCall& call, const ImportFlags& flags) {
           flags.output);
   require(flags.head.empty() || flags.head == "softmax", "-head ", flags.head,
           ": expected softmax, the loss of a net that knows classes");
+  require(flags.verify || flags.proof.empty(),
+          "-proof keeps what -verify finds; -verify=false leaves nothing to keep");
   require(flags.batch >= 0, "-batch ", flags.batch, ": expected a positive number");
   Context context(Device::cpu);
   context.set_log(call.log.library());

@@ -53,30 +53,19 @@ BatchAxes find_batch_axes(Net& net) {
   return axes;
 }
 
-// The names of all versions of all blobs: an input has the name of its blob, otherwise the last
-// version has it.
-std::vector<std::string> names_of(const Graph& graph) {
-  std::map<std::string, int> named;
-  for (size_t id = 0; id < graph.values.size(); ++id) {
-    const std::string& blob = graph.values[id].blob;
-    const auto found = named.find(blob);
-    if (found == named.end() || !is_input(graph.nodes[graph.values[found->second].producer]))
-      named[blob] = static_cast<int>(id);
-  }
-  std::set<std::string> taken;
-  for (const auto& [blob, id] : named) taken.insert(blob);
-  std::vector<std::string> names;
-  for (size_t id = 0; id < graph.values.size(); ++id) {
-    const Value& value = graph.values[id];
-    if (named[value.blob] == static_cast<int>(id)) {
-      names.push_back(value.blob);
-      continue;
-    }
-    std::string name = cat(value.blob, "/", graph.nodes[value.producer].message.name());
-    while (!taken.insert(name).second) name += "_";
-    names.push_back(name);
-  }
-  return names;
+void describe_pictures(const PictureInput& input, const std::string& name, int64_t batch,
+                       bool any_batch, onnx::ValueInfoProto* info) {
+  info->set_name(name);
+  onnx::TypeProto::Tensor* type = info->mutable_type()->mutable_tensor_type();
+  type->set_elem_type(onnx::TensorProto::UINT8);
+  const auto add = [&](bool open, const char* axis, int64_t extent) {
+    onnx::TensorShapeProto::Dimension* dim = type->mutable_shape()->add_dim();
+    open ? dim->set_dim_param(axis) : dim->set_dim_value(extent);
+  };
+  add(any_batch, "N", batch);
+  add(input.resizes, "height", input.height);
+  add(input.resizes, "width", input.width);
+  add(false, "channels", input.channels);
 }
 
 void describe(const OnnxValue& value, int64_t batch, onnx::ValueInfoProto* info) {
@@ -100,11 +89,15 @@ void describe(const OnnxValue& value, int64_t batch, onnx::ValueInfoProto* info)
 
 class Exporter {
  public:
-  Exporter(Net& net, const OnnxOptions& options)
-      : net_(net), options_(options), onnx_(options.opset) {}
+  Exporter(Net& net, const OnnxOptions& options, const PictureInputs& pictures)
+      : net_(net), options_(options), pictures_(pictures), onnx_(options.opset) {}
 
   OnnxModel run() {
-    const std::vector<std::string> names = names_of(graph());
+    std::vector<std::string> names = onnx_names(graph());
+    for (const auto& [blob, input] : pictures_) {
+      onnx_.reserve(blob);
+      *std::find(names.begin(), names.end(), blob) = blob + "/prepared";
+    }
     BatchAxes axes;
     if (options_.any_batch) axes = find_batch_axes(net_);
     if (!axes.why_not.empty()) throw NeedsFixedBatch(axes.why_not);
@@ -128,29 +121,39 @@ class Exporter {
   const Graph& graph() const { return net_.graph(); }
 
   void add(const Node& node) {
-    if (is_input(node)) {
-      for (const int id : node.tops) {
-        inputs_.push_back(id);
-        kept_.insert(values_[id].name);
-      }
-      return;
-    }
     at_layer(node.place, [&] {
       onnx_.at(node.message.name(), node.place.where);
-      const LayerExporter* const exporter = LayerExporterRegistry::find(node.message.type());
-      require(exporter != nullptr, "a layer of type ", node.message.type(),
-              " cannot be written as ONNX operators; replace it by layers that can, or end the net "
-              "before it");
       LayerExport layer(onnx_, options_, graph(), node, values_,
                         [&](int value) { return computed(value); });
       try {
-        exporter->write(layer);
+        is_input(node) ? add_inputs(node, layer) : find_exporter(node).write(layer);
         onnx_.end_layer();
       } catch (const NeedsFixedBatch& reason) {
         fixed_batch_ = reason.what();  // at_layer would make it an Error like others
       }
     });
     if (!fixed_batch_.empty()) throw NeedsFixedBatch(fixed_batch_);
+  }
+
+  static const LayerExporter& find_exporter(const Node& node) {
+    const LayerExporter* const exporter = LayerExporterRegistry::find(node.message.type());
+    require(exporter != nullptr, "a layer of type ", node.message.type(),
+            " cannot be written as ONNX operators; replace it by layers that can, or end the net "
+            "before it");
+    return *exporter;
+  }
+
+  void add_inputs(const Node& node, LayerExport& layer) {
+    for (size_t top = 0; top < node.tops.size(); ++top) {
+      const int id = node.tops[top];
+      inputs_.push_back(id);
+      const auto picture = pictures_.find(graph().values[id].blob);
+      if (picture == pictures_.end()) {
+        kept_.insert(values_[id].name);
+      } else {
+        write_picture_input(picture->second, picture->first, static_cast<int>(top), layer);
+      }
+    }
   }
 
   // The values of a blob for inputs of zero.
@@ -175,7 +178,13 @@ class Exporter {
     int64_t batch = 1;
     for (const int id : inputs_) {
       if (id == inputs_.front() && values_[id].shape.axes() > 0) batch = values_[id].shape[0];
-      describe(values_[id], batch, to->add_input());
+      const auto picture = pictures_.find(graph().values[id].blob);
+      if (picture == pictures_.end()) {
+        describe(values_[id], batch, to->add_input());
+      } else {
+        describe_pictures(picture->second, picture->first, values_[id].shape[0], options_.any_batch,
+                          to->add_input());
+      }
     }
     for (const int id : graph().outputs) describe(values_[id], batch, to->add_output());
     std::set<std::string> made;
@@ -191,6 +200,7 @@ class Exporter {
 
   Net& net_;
   const OnnxOptions options_;
+  const PictureInputs& pictures_;
   OnnxGraph onnx_;
   std::vector<OnnxValue> values_;
   std::vector<int> inputs_;
@@ -201,6 +211,30 @@ class Exporter {
 
 }  // namespace
 
+std::vector<std::string> onnx_names(const Graph& graph) {
+  std::map<std::string, int> named;
+  for (size_t id = 0; id < graph.values.size(); ++id) {
+    const std::string& blob = graph.values[id].blob;
+    const auto found = named.find(blob);
+    if (found == named.end() || !is_input(graph.nodes[graph.values[found->second].producer]))
+      named[blob] = static_cast<int>(id);
+  }
+  std::set<std::string> taken;
+  for (const auto& [blob, id] : named) taken.insert(blob);
+  std::vector<std::string> names;
+  for (size_t id = 0; id < graph.values.size(); ++id) {
+    const Value& value = graph.values[id];
+    if (named[value.blob] == static_cast<int>(id)) {
+      names.push_back(value.blob);
+      continue;
+    }
+    std::string name = cat(value.blob, "/", graph.nodes[value.producer].message.name());
+    while (!taken.insert(name).second) name += "_";
+    names.push_back(name);
+  }
+  return names;
+}
+
 int ir_version_of(int opset) {
   // The first opset of each version of the format.
   constexpr struct { int opset, ir; } kFirst[] = {{21, 10}, {19, 9}, {15, 8}, {12, 7}, {11, 6}};
@@ -210,20 +244,20 @@ int ir_version_of(int opset) {
   fail("opset ", opset, " is too old; Crema writes opsets 11 to 21");
 }
 
-OnnxModel export_onnx(Net& net, OnnxOptions options) {
+OnnxModel export_onnx(Net& net, OnnxOptions options, const PictureInputs& pictures) {
   ir_version_of(options.opset);
   if (options.any_batch) {
     try {
-      return Exporter(net, options).run();
+      return Exporter(net, options, pictures).run();
     } catch (const NeedsFixedBatch& reason) {
       options.any_batch = false;
-      OnnxModel model = Exporter(net, options).run();
+      OnnxModel model = Exporter(net, options, pictures).run();
       model.notes.push_back(
           cat("The batch has the size of the net and cannot be changed: ", reason.what()));
       return model;
     }
   }
-  return Exporter(net, options).run();
+  return Exporter(net, options, pictures).run();
 }
 
 }  // namespace crema

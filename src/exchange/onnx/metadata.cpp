@@ -8,7 +8,7 @@
 namespace crema {
 
 void add_metadata(const NetPreparation& preparation, const std::vector<std::string>& labels,
-                  onnx::ModelProto* model) {
+                  const PictureInputs& pictures, onnx::ModelProto* model) {
   const auto add = [&](const std::string& key, const std::string& value) {
     onnx::StringStringEntryProto* entry = model->add_metadata_props();
     entry->set_key(key);
@@ -17,6 +17,10 @@ void add_metadata(const NetPreparation& preparation, const std::vector<std::stri
   for (const InputPreparation& input : preparation.input()) {
     const TransformationParameter& p = input.transform_param();
     const std::string prefix = input.name() + ".";
+    if (const auto picture = pictures.find(input.name()); picture != pictures.end()) {
+      add(prefix + "channels", picture->second.channels == 1 ? "GRAY" : "RGB");
+      continue;
+    }
     if (input.has_channels())
       add(prefix + "channels", InputPreparation::Channels_Name(input.channels()));
     if (input.resize_height() > 0)

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "exchange/onnx/export.h"
 #include "proto/onnx.pb.h"
 #include "proto/preparation.pb.h"
 #include "tensor/shape.h"
@@ -20,9 +21,11 @@ namespace crema {
 //   mean        what to subtract: a value, or one for each plane, separated by commas
 //   mean_file   or the name of a mean image (binaryproto)
 //   scale       what to multiply with then
+// Inputs that the model prepares itself, PictureInput, have only
+//   channels    RGB or GRAY, the last axis
 // labels: the names of the classes, one a line.
 void add_metadata(const NetPreparation& preparation, const std::vector<std::string>& labels,
-                  onnx::ModelProto* model);
+                  const PictureInputs& pictures, onnx::ModelProto* model);
 
 // How a data layer prepares pictures for an input of this shape, as such entries say it. Error for a
 // value that is no such entry.

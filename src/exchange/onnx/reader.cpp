@@ -57,20 +57,6 @@ class OuterFields {
   int fields_ = 0;
 };
 
-onnx::ModelProto parsed_model(const std::string& path) {
-  const std::string bytes = read_file(path);
-  const OuterFields::Finding finding = OuterFields(bytes).read();
-  require(finding != OuterFields::Finding::foreign, visible(path), ": not an ONNX model");
-  require(finding != OuterFields::Finding::truncated, visible(path), ": the file is ",
-          bytes.empty() ? "empty" : "truncated: it ends in the middle of a field");
-  onnx::ModelProto model;
-  require(model.ParseFromString(bytes), visible(path),
-          ": not an ONNX model, or a damaged one: its fields cannot be read");
-  require(model.has_graph() && model.graph().node_size() + model.graph().output_size() > 0,
-          visible(path), ": not an ONNX model: it has no graph");
-  return model;
-}
-
 int opset_of(const onnx::ModelProto& model, const std::string& path) {
   int64_t opset = 0;
   for (const onnx::OperatorSetIdProto& set : model.opset_import())
@@ -112,7 +98,7 @@ class GraphReader {
   explicit GraphReader(const std::string& path) : folder_(folder_of(path)) { file_.path = path; }
 
   OnnxFile read() {
-    onnx::ModelProto model = parsed_model(file_.path);
+    onnx::ModelProto model = read_onnx_model(file_.path);
     file_.opset = opset_of(model, file_.path);
     for (const onnx::StringStringEntryProto& entry : model.metadata_props())
       file_.metadata[entry.key()] = entry.value();
@@ -190,6 +176,20 @@ std::string node_text(const onnx::NodeProto& node, int index) {
   std::string text = cat("node ", index + 1, " (", visible(node.op_type()));
   if (!node.name().empty()) text += cat(" \"", visible(node.name()), "\"");
   return text + ")";
+}
+
+onnx::ModelProto read_onnx_model(const std::string& path) {
+  const std::string bytes = read_file(path);
+  const OuterFields::Finding finding = OuterFields(bytes).read();
+  require(finding != OuterFields::Finding::foreign, visible(path), ": not an ONNX model");
+  require(finding != OuterFields::Finding::truncated, visible(path), ": the file is ",
+          bytes.empty() ? "empty" : "truncated: it ends in the middle of a field");
+  onnx::ModelProto model;
+  require(model.ParseFromString(bytes), visible(path),
+          ": not an ONNX model, or a damaged one: its fields cannot be read");
+  require(model.has_graph() && model.graph().node_size() + model.graph().output_size() > 0,
+          visible(path), ": not an ONNX model: it has no graph");
+  return model;
 }
 
 OnnxFile read_onnx(const std::string& path) { return GraphReader(path).read(); }

@@ -25,6 +25,9 @@ constexpr int kOldestOnnxOpset = 9, kNewestOnnxOpset = 21;
 // "node 3 (Conv "conv1")", for messages.
 std::string node_text(const onnx::NodeProto& node, int index);
 
+// The file as it is. Error for one that is damaged or has no graph.
+onnx::ModelProto read_onnx_model(const std::string& path);
+
 // Error for a file that is damaged, of other opsets or domains, or whose nodes read values that no
 // earlier node makes.
 OnnxFile read_onnx(const std::string& path);
