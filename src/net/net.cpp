@@ -29,6 +29,16 @@ class OverlapDuring {
   Context& context_;
 };
 
+// As Caffe logs it, but for values of blobs: as text, those of a large layer take a minute.
+std::string text_without_blobs(NetParameter* net) {
+  using Blobs = google::protobuf::RepeatedPtrField<BlobProto>;
+  std::vector<Blobs> kept(static_cast<size_t>(net->layer_size()));
+  for (int i = 0; i < net->layer_size(); ++i) kept[i].Swap(net->mutable_layer(i)->mutable_blobs());
+  std::string text = net->DebugString();
+  for (int i = 0; i < net->layer_size(); ++i) kept[i].Swap(net->mutable_layer(i)->mutable_blobs());
+  return text;
+}
+
 void zero_gradients(Context& context, const Backward& arguments) {
   for (const Tensor& diff : arguments.bottom_diff) {
     if (diff) zero(context, diff);
@@ -70,7 +80,8 @@ Net::Net(Context& context, const NetParameter& net, NetOptions options)
     return why_left_out(net, options_.state, blob, options_.where);
   };
   *filtered.mutable_state() = options_.state;
-  log_text(context_.log(), cat("Initializing net from parameters: \n", filtered.DebugString()));
+  log_text(context_.log(),
+           cat("Initializing net from parameters: \n", text_without_blobs(&filtered)));
   graph_ = build_graph(context_, filtered, graph_options);
   if (options_.dtype != DType::f32) {  // records on the device are given as float32
     for (const auto& [node, source] : sources_of(graph_)) source.release_resident();

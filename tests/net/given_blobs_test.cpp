@@ -42,6 +42,19 @@ std::string product(const std::string& blobs) {
              " }");
 }
 
+// As text, the values of a large layer would take a minute.
+TEST(GivenBlobs, AreNotInTheLogOfTheNet) {
+  Context context(Device::cpu);
+  Lines log;
+  context.set_log(log);
+  const auto net = net_of(
+      context, product("blobs { shape { dim: [1, 2] } data: [0.25, 0.5] } blobs { data: 0 }"));
+  EXPECT_EQ(values(*net).substr(0, 8), "0.25 0.5");
+  const std::string text = join(log.all, "\n");
+  expect_part(text, "num_output: 1");
+  EXPECT_EQ(text.find("0.25"), std::string::npos);
+}
+
 struct Row {
   const char *what, *layers, *wanted;
 };
