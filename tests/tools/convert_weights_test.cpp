@@ -119,6 +119,8 @@ TEST_F(ConvertWeights, RefusesWhatDoesNotFitAndWritesNothing) {
   wide[1] = {"fc.weight", "2,3", {1, 2, 3, 4, 5, 6}};
   folder_.write("short.names", "pair { from: \"stem.0\" to: \"c\" }\n");
   folder_.write("wrong.names", "\npair { from: \"stem.0\" to: \"cc\" }\n");
+  folder_.write("parts.names", "pair { from: \"a\" to: \"f\" tensor: [\"w:2:2\", \"b\"] }\n");
+  folder_.write("count.names", "pair { from: \"a\" to: \"f\" tensor: \"w\" }\n");
   folder_.write("typo.names", "pair { form: \"stem.0\" to: \"c\" }\n");
   const struct {
     std::vector<Stored> tensors;
@@ -132,6 +134,8 @@ TEST_F(ConvertWeights, RefusesWhatDoesNotFitAndWritesNothing) {
       {weights(), "-names short.names", "no layer takes fc.bias, fc.weight, "},
       {weights(), "-names wrong.names", "wrong.names:2:1: the net has no layer \"cc\""},
       {weights(), "-names typo.names", "typo.names:1:8: "},
+      {weights(), "-names parts.names", "tensor \"w:2:2\" names no part"},
+      {weights(), "-names count.names", "has 2 parameters, but its pair names 1 tensors"},
   };
   for (const auto& row : rows) {
     const Outcome outcome = convert(row.tensors, row.flags);
@@ -208,6 +212,35 @@ layer { name: "loss" type: "EuclideanLoss" bottom: "e" bottom: "target" top: "lo
   const Outcome again = run(folder_, crema + "-weights b.caffemodel -output c.safetensors");
   ASSERT_EQ(again.code, 0) << again.err;
   EXPECT_EQ(folder_.read("a.safetensors"), folder_.read("c.safetensors"));
+}
+
+// Parts of a tensor, its extents of 1, another eps, older names and modules that are left out.
+TEST_F(ConvertWeights, KnowsWhatElseAMapSays) {
+  folder_.write("other.names",
+                "eps: 0.001 left_out: \"aux\"\n"
+                "pair { from: \"stem.0\" to: \"c\" old_from: \"old\" }\n"
+                "pair { from: \"stem.1\" to: \"n\" }\n"
+                "pair { from: \"\" to: \"f\" tensor: [\"w:0:2\", \"b\"] leading_ones: 1 }\n");
+  std::vector<Stored> tensors = weights();
+  tensors[0].name = "b";
+  tensors[1] = {"w", "1,4,4", {1, 2, 3, 4, 5, 6, 7, 8, 9, 9, 9, 9, 9, 9, 9, 9}};
+  tensors[2].name = "old.bias";
+  tensors[3].name = "old.weight";
+  tensors.push_back({"aux.fc.weight", "1", {1}});
+  const std::string flags = "-names other.names -set eps=1e-3 ";
+  const Outcome outcome = convert(tensors, flags);
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  expect_part(outcome.err,
+              "1 counters (num_batches_tracked) and 1 tensors that the map leaves out");
+  expect_part(outcome.err, "Weights are as PyTorch had them");
+  const Outcome back = run(folder_, cat("crema convert_weights -model net.prototxt -weights ",
+                                        "w.caffemodel -output back.safetensors ", flags));
+  ASSERT_EQ(back.code, 0) << back.err;
+  auto made = tensors_of(folder_.file("back.safetensors"));
+  EXPECT_EQ(made["w F32 1x4x4"],
+            (std::vector<float>{1, 2, 3, 4, 5, 6, 7, 8, 0, 0, 0, 0, 0, 0, 0, 0}));
+  EXPECT_EQ(made["b F32 2"], (std::vector<float>{1, 2}));
+  EXPECT_EQ(made["stem.0.weight F32 1x3x1x1"], (std::vector<float>{255, 510, 1020}));
 }
 
 TEST_F(ConvertWeights, RefusesWhatPyTorchCannotTake) {

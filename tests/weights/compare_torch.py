@@ -6,6 +6,7 @@ torchvision, safetensors and h5py.
 
     python tests/weights/compare_torch.py [build/tools/crema] [resnet18 vgg16 ...]      # from the top of the repository
 """
+import copy
 import filecmp
 import os
 import subprocess
@@ -29,6 +30,15 @@ ROWS = {
     "mobilenet_v2": ("mobilenet_v2", [], "fc7", 1e-4),
     "vgg16": ("vgg", VGG_MEANS, "fc8", 1e-4),
     "vgg11_bn": ("vgg", ["-set", "depth=11", "-set", "bn=true"] + VGG_MEANS, "fc8", 1e-4),
+    "squeezenet1_1": ("squeezenet", [], "pool10", 1e-4),
+    "densenet121": ("densenet", [], "fc6", 1e-4),
+    "shufflenet_v2_x1_0": ("shufflenet_v2", [], "fc6", 1e-4),
+    "mobilenet_v3_large": ("mobilenet_v3", [], "fc2", 1e-4),
+    "efficientnet_b0": ("efficientnet", [], "fc10", 1e-4),
+    "convnext_tiny": ("convnext", [], "head", 1e-4),
+    "inception_v3": ("inception_v3", [], "logits", 1e-4),
+    # A key's bias changes no attention and is not kept: it is 0.
+    "vit_b_16": ("vit", ["-set", "width=768"], "head", 1e-4),
     # With the authors' means the border of the image differs.
     "vgg11": ("vgg", ["-set", "depth=11"], "fc8", 2e-2),
 }
@@ -43,7 +53,7 @@ def transform_of(expanded):
             mean = [float(number) for number in value.strip(" []").split(",")]
         elif key == "scale":
             scale = float(value)
-    return numpy.array(mean).reshape(1, 3, 1, 1), scale
+    return numpy.broadcast_to(numpy.array(mean).reshape(1, -1, 1, 1), (1, 3, 1, 1)), scale
 
 
 def randomize(model, images):
@@ -56,6 +66,10 @@ def randomize(model, images):
             module.momentum = 1.0
         elif getattr(module, "bias", None) is not None:
             torch.nn.init.uniform_(module.bias, -0.1, 0.1)
+        if isinstance(module, torch.nn.Linear) and not module.weight.any():
+            torch.nn.init.normal_(module.weight, std=0.02)
+        if isinstance(module, torch.nn.MultiheadAttention):
+            torch.nn.init.uniform_(module.in_proj_bias, -0.1, 0.1)
     with torch.no_grad():
         model.train()(images)
     model.eval()
@@ -68,27 +82,33 @@ def call_back(call, net, weights, settings):
 
 def is_same(model, name, back):
     """Whether these tensors are those of the model, but for its counters and the rounding of the units of images."""
+    model = copy.deepcopy(model)
+    if hasattr(model, "AuxLogits"):  # as inception_v3(aux_logits=False)
+        model.AuxLogits = None
     state = {key: value.clone() for key, value in model.state_dict().items() if not key.endswith("num_batches_tracked")}
-    model.load_state_dict({**back}, strict=True)
+    model.load_state_dict(back, strict=True)
     worst = 0
     for key, value in state.items():
+        if key.endswith("in_proj_bias"):  # the keys' bias, which changes nothing
+            value[len(value) // 3:2 * len(value) // 3] = 0
         worst = max(worst, ((back[key] - value).abs().max() / value.abs().max()).item())
     print(f"{name:14s} {len(state)} tensors come back within {worst:.1e} of their largest value"
           f"{'' if worst < 1e-6 else '  FAILED'}", flush=True)
-    model.load_state_dict(state, strict=False)
     return worst < 1e-6
 
 
 def compare(crema, name):
     folder, settings, scores, allowed = ROWS[name]
     net = f"models/{folder}/train_val.prototxt"
-    model = getattr(torchvision.models, name)(weights=None)
+    inception = name == "inception_v3"
+    model = getattr(torchvision.models, name)(weights=None, **({"init_weights": False} if inception else {}))
+    side = 299 if inception else 224
     with tempfile.TemporaryDirectory() as out:
         at = lambda file: os.path.join(out, file)
         call = lambda *words: subprocess.run([crema, *words], check=True, capture_output=True, text=True).stdout
-        pixels = numpy.random.default_rng(2).integers(0, 256, (2, 3, 224, 224)).astype(numpy.float64)  # R, G, B
-        deviation = torch.tensor([0.229, 0.224, 0.225]).reshape(1, 3, 1, 1)
-        mean = torch.tensor([0.485, 0.456, 0.406]).reshape(1, 3, 1, 1)
+        pixels = numpy.random.default_rng(2).integers(0, 256, (2, 3, side, side)).astype(numpy.float64)  # R, G, B
+        deviation = torch.tensor([0.5] * 3 if inception else [0.229, 0.224, 0.225]).reshape(1, 3, 1, 1)
+        mean = torch.tensor([0.5] * 3 if inception else [0.485, 0.456, 0.406]).reshape(1, 3, 1, 1)
         images = (torch.from_numpy(pixels).float() / 255 - mean) / deviation
         randomize(model, images)
         with torch.no_grad():

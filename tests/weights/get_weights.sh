@@ -157,7 +157,7 @@ while IFS=$'\t' read -r -a cells; do
   [ "${cells[2]}" = - ] || for setting in ${cells[2]}; do settings+=(-set "$setting"); done
   "$tools/crema" expand "$model/train_val.prototxt" "${settings[@]}" >/dev/null || die "weights.tsv: $name has no net"
   if [[ $address == *.pth ]]; then
-    [[ $address == *-"${sum#sha256:}".pth && $sum =~ ^sha256:[0-9a-f]{8}$ ]] || die "weights.tsv: $name: $sum is not in $address"
+    [[ $address == *-"${sum#sha256:}".pth && $sum =~ ^sha256:[0-9a-f]{8,10}$ ]] || die "weights.tsv: $name: $sum is not in $address"
     [ -e "$model/torchvision.names" ] || die "weights.tsv: $model has no torchvision.names"
   else
     [[ $sum =~ ^sha1:[0-9a-f]{40}$ ]] || die "weights.tsv: $name: $sum is no SHA-1"

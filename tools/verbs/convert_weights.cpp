@@ -70,12 +70,21 @@ void print_report(const TorchReport& report) {
   std::cout << std::flush;
 }
 
+// "53 counters (num_batches_tracked)", and what else a map leaves out.
+std::string unused_text(const std::vector<std::string>& unused) {
+  const auto counters = std::count_if(unused.begin(), unused.end(), [](const std::string& name) {
+    return ends_with(name, "num_batches_tracked");
+  });
+  const auto others = static_cast<int64_t>(unused.size()) - counters;
+  return cat(counters, " counters (num_batches_tracked)",
+             others > 0 ? cat(" and ", others, " tensors that the map leaves out") : "");
+}
+
 void report_from_torch(const TorchReport& report, const std::string& output, ProgramLog& log) {
   for (const std::string& note : report.notes) log.info(note);
   if (report.notes.empty())
     log.info("Weights are as PyTorch had them: the net expects the input that they had there");
-  if (!report.unused.empty())
-    log.info(cat("Left out: ", report.unused.size(), " counters (num_batches_tracked)"));
+  if (!report.unused.empty()) log.info(cat("Left out: ", unused_text(report.unused)));
   log.info(cat("Wrote ", report.rows.size(), " tensors to ", output));
 }
 

@@ -1,5 +1,6 @@
 #include "net/weights/torch_layout.h"
 
+#include <charconv>
 #include <cmath>
 
 #include "base/error.h"
@@ -8,18 +9,22 @@
 namespace crema {
 namespace {
 
-constexpr double kTorchEps = 1e-5;  // of BatchNorm
+bool read_number(const std::string& text, int* number) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *number);
+  return error == std::errc() && end == text.data() + text.size();
+}
 
 class ModuleFinder {
  public:
-  ModuleFinder(const Net& net, const WeightNames::Pair& pair) : net_(net), pair_(pair) {}
+  ModuleFinder(const Net& net, const WeightNames& names, const WeightNames::Pair& pair)
+      : net_(net), names_(names), pair_(pair) {}
 
-  TorchModule find(bool own, const std::function<bool(const std::string&)>& has) {
+  TorchModule find(const std::function<bool(const std::string&)>& has) {
     module_.layer = find_layer();
     const int i = module_.layer;
     module_.norm = layer(i).type() == "BatchNorm";
     const std::string obstacle = obstacle_of(i);
-    if (own && (has ? has(pair_.from + ".0") : !obstacle.empty())) {
+    if (names_.own && (has ? has(pair_.from + ".0") : !obstacle.empty())) {
       add_numbers(i);
       return std::move(module_);
     }
@@ -31,8 +36,11 @@ class ModuleFinder {
       add("weight", scale, 0);
       add("bias", scale, 1);
     } else {
-      add("weight", i, 0);
-      if (parameters(i) > 1) add("bias", i, 1);
+      const std::vector<std::string> usual = {"weight", "bias"},
+                                     &kinds = pair_.tensors.empty() ? usual : pair_.tensors;
+      for (size_t k = 0; k < parameters(i); ++k) add(kinds[k], i, static_cast<int>(k));
+      module_.slots[0].leading_ones = pair_.leading_ones;
+      module_.slots[0].trailing_ones = pair_.trailing_ones;
     }
     return std::move(module_);
   }
@@ -65,9 +73,9 @@ class ModuleFinder {
   std::string obstacle_of(int i) const {
     if (module_.norm) {
       const double eps = layer(i).batch_norm_param().eps();
-      if (std::abs(eps - kTorchEps) >= 1e-3 * kTorchEps)
-        return cat("has eps ", eps, ", but PyTorch's BatchNorm has 1e-05; -set 'layer[",
-                   visible(pair_.to), "].batch_norm_param.eps=1e-5'");
+      if (std::abs(eps - names_.eps) >= 1e-3 * names_.eps)
+        return cat("has eps ", eps, ", but PyTorch's BatchNorm has ", names_.eps, "; -set 'layer[",
+                   visible(pair_.to), "].batch_norm_param.eps=", names_.eps, "'");
       const int scale = scale_after(i);
       if (scale < 0 || parameters(scale) != 2)
         return "has no Scale layer with bias behind it, where PyTorch's weight and bias belong";
@@ -76,14 +84,27 @@ class ModuleFinder {
     if (layer(i).inner_product_param().transpose())
       return "keeps its weights transposed; PyTorch's are not: leave "
              "inner_product_param.transpose out";
-    if (parameters(i) > 2)
+    if (!pair_.tensors.empty() && pair_.tensors.size() != parameters(i))
+      return cat("has ", parameters(i), " parameters, but its pair names ", pair_.tensors.size(),
+                 " tensors");
+    if (pair_.tensors.empty() && parameters(i) > 2)
       return cat("of type ", layer(i).type(), " has ", parameters(i),
                  " parameters; expected a weight and at most a bias");
     return "";
   }
 
   void add(const std::string& kind, int i, int index) {
-    module_.slots.push_back({cat(pair_.from, ".", kind), i, index});
+    const std::vector<std::string> words = split(kind, ':');  // NAME, or NAME:PART:PARTS
+    TorchSlot slot{pair_.from.empty() ? words[0] : cat(pair_.from, ".", words[0]), i, index};
+    if (words.size() > 1) {
+      const bool given = words.size() == 3 && read_number(words[1], &slot.part) &&
+                         read_number(words[2], &slot.parts);
+      require(given && slot.part >= 0 && slot.part < slot.parts, pair_.where, ": tensor \"",
+              visible(kind),
+              "\" names no part; expected a name, a part from 0 and the number of parts, such as "
+              "in_proj_weight:0:3");
+    }
+    module_.slots.push_back(std::move(slot));
   }
 
   // As they are; a Scale for which own_names() has no pair of its own is next to its BatchNorm.
@@ -96,6 +117,7 @@ class ModuleFinder {
   }
 
   const Net& net_;
+  const WeightNames& names_;
   const WeightNames::Pair& pair_;
   TorchModule module_;
 };
@@ -104,7 +126,7 @@ class ModuleFinder {
 
 TorchModule torch_module(const Net& net, const WeightNames& names, const WeightNames::Pair& pair,
                          const std::function<bool(const std::string& tensor)>& has) {
-  return ModuleFinder(net, pair).find(names.own, has);
+  return ModuleFinder(net, names, pair).find(has);
 }
 
 WeightNames own_names(const Net& net) {

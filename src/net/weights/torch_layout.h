@@ -13,9 +13,11 @@ namespace crema {
 
 // A tensor of a state_dict and the parameter that has its values.
 struct TorchSlot {
-  std::string tensor;  // "layer1.0.bn1.running_mean"
-  int layer = 0;       // index in net.graph().net
-  int index = 0;       // which parameter of the layer
+  std::string tensor;                       // "layer1.0.bn1.running_mean"
+  int layer = 0;                            // index in net.graph().net
+  int index = 0;                            // which parameter of the layer
+  int leading_ones = 0, trailing_ones = 0;  // extents that only the tensor has
+  int part = 0, parts = 1;                  // which part of the tensor's rows
 };
 
 // The tensors of a module, or of a layer that PyTorch keeps in another way: NAME.0, NAME.1, ...

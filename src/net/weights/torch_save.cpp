@@ -1,4 +1,6 @@
 #include <cstring>
+#include <map>
+#include <memory>
 #include <set>
 
 #include "base/error.h"
@@ -77,19 +79,46 @@ class TorchSaver {
 
   void add(const TorchSlot& slot, std::function<std::string()> bytes) {
     const Parameter& from = parameter(slot);
-    Shape shape = from.shape;
-    if (shape.axes() == 0) shape = Shape({1});  // as PyTorch's PReLU with one slope
+    std::vector<int64_t> dims(static_cast<size_t>(slot.leading_ones), 1);
+    dims.insert(dims.end(), from.shape.dims().begin(), from.shape.dims().end());
+    dims.insert(dims.end(), static_cast<size_t>(slot.trailing_ones), 1);
+    if (dims.empty()) dims = {1};  // as PyTorch's PReLU with one slope
     saved_.insert(&from);
-    report_.rows.push_back({slot.tensor, shown_parameter(net_, slot), shape.brief()});
-    tensors_.push_back({slot.tensor, {"F32", shape}, std::move(bytes)});
+    report_.rows.push_back({slot.tensor, shown_parameter(net_, slot), from.shape.brief()});
+    if (slot.parts > 1) {
+      add_part(slot, dims, std::move(bytes));
+    } else {
+      tensors_.push_back({slot.tensor, {"F32", Shape(dims)}, std::move(bytes)});
+    }
   }
 
+  // Parts that are not added are zero.
+  void add_part(const TorchSlot& slot, std::vector<int64_t> dims,
+                std::function<std::string()> bytes) {
+    const bool is_new = parts_.find(slot.tensor) == parts_.end();
+    const auto part_bytes = static_cast<size_t>(parameter(slot).shape.count()) * sizeof(float);
+    const auto parts =
+        is_new ? std::make_shared<Parts>(static_cast<size_t>(slot.parts)) : parts_[slot.tensor];
+    parts->at(static_cast<size_t>(slot.part)) = std::move(bytes);
+    if (!is_new) return;
+    parts_[slot.tensor] = parts;
+    dims[0] *= slot.parts;
+    tensors_.push_back({slot.tensor, {"F32", Shape(dims)}, [parts, part_bytes] {
+                          std::string all;
+                          for (const auto& part : *parts)
+                            all += part ? part() : std::string(part_bytes, '\0');
+                          return all;
+                        }});
+  }
+
+  using Parts = std::vector<std::function<std::string()>>;
   Net& net_;
   const WeightNames& names_;
   const std::optional<TorchInput>& input_;
   std::set<int> input_layers_;
   std::set<const Parameter*> saved_;
   std::vector<SafetensorsEntry> tensors_;
+  std::map<std::string, std::shared_ptr<Parts>> parts_;  // of tensors with several parameters
   TorchReport report_;
 };
 

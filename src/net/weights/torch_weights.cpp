@@ -19,8 +19,6 @@ std::vector<int64_t> essential(const Shape& shape) {
   return dims;
 }
 
-bool ends_as_counter(const std::string& name) { return ends_with(name, "num_batches_tracked"); }
-
 // "a, b, c and 7 more"
 std::string listed(const std::vector<std::string>& names) {
   constexpr size_t kShown = 6;
@@ -38,7 +36,10 @@ class TorchLoader {
 
   TorchReport run() {
     if (input_) input_layers_ = layers_reading(net_, input_->blob);
-    for (const WeightNames::Pair& pair : names_.pairs) load(pair);
+    for (WeightNames::Pair pair : names_.pairs) {
+      if (!pair.old_from.empty() && !has_module(pair.from)) pair.from = pair.old_from;
+      load(pair);
+    }
     check_leftovers();
     net_.parameters_changed();
     return std::move(report_);
@@ -77,12 +78,17 @@ class TorchLoader {
            file_.path(), " does not have", did_you_mean(name, all));
     }
     const Shape& shape = parameter(slot).shape;
-    require(essential(found->second.shape) == essential(shape), pair.where, ": \"", visible(name),
+    Shape whole = shape;  // the tensor that has it, or that it is a part of
+    if (slot.parts > 1 && whole.axes() > 0) whole[0] *= slot.parts;
+    require(essential(found->second.shape) == essential(whole), pair.where, ": \"", visible(name),
             "\" is ", found->second.shape.brief(), ", but layer \"", visible(layer), "\" has ",
-            shape.brief(), " there");
+            whole.brief(), " there");
     used_.insert(name);
     report_.rows.push_back({name, shown_parameter(net_, slot), shape.brief()});
-    return file_.values(name);
+    std::vector<float> values = file_.values(name);
+    if (slot.parts == 1) return values;
+    const auto first = values.begin() + slot.part * shape.count();
+    return {first, first + shape.count()};
   }
 
   void assign(int i, int index, const std::vector<float>& values) {
@@ -91,11 +97,23 @@ class TorchLoader {
     set_.insert(id);
   }
 
+  bool has_module(const std::string& name) const {
+    const auto first = file_.entries().lower_bound(name + ".");
+    return first != file_.entries().end() && starts_with(first->first, name + ".");
+  }
+
+  bool is_left_out(const std::string& tensor) const {
+    return ends_with(tensor, "num_batches_tracked") ||
+           std::any_of(
+               names_.left_out.begin(), names_.left_out.end(),
+               [&](const std::string& module) { return starts_with(tensor, module + "."); });
+  }
+
   void check_leftovers() {
     std::vector<std::string> left;
     for (const auto& entry : file_.entries()) {
       if (used_.count(entry.first) > 0) continue;
-      (ends_as_counter(entry.first) ? report_.unused : left).push_back(entry.first);
+      (is_left_out(entry.first) ? report_.unused : left).push_back(entry.first);
     }
     require(left.empty(), file_.path(), ": no layer takes ", listed(left),
             "; does the net, or the map, need another -set, or another map (-names)?");

@@ -26,8 +26,9 @@ struct TorchReport {
     std::string from, to, shape;  // "layer1.0.conv1.weight", "res2a_branch2a[0]", "64x64x1x1"
   };
   std::vector<Row> rows;
-  std::vector<std::string> unused;  // num_batches_tracked, which no net here has
-  std::vector<std::string> notes;   // what was done to the layers that read the images
+  std::vector<std::string>
+      unused;  // num_batches_tracked, which no net here has, and WeightNames::left_out
+  std::vector<std::string> notes;  // what was done to the layers that read the images
 };
 
 // Sets all parameters of the net. A batch normalization's weight and bias go to the Scale after its

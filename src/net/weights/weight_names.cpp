@@ -21,10 +21,18 @@ WeightNames read_weight_names(const std::string& path, const Variables& given) {
   for (size_t i = 0; i < names.std.size(); ++i)
     require(names.std[i] > 0, positions->where("std"), ": std is ", names.std[i],
             "; expected positive numbers");
+  names.eps = message.eps();
+  names.left_out.assign(message.left_out().begin(), message.left_out().end());
   std::map<std::string, std::string> seen;
   for (int i = 0; i < message.pair_size(); ++i) {
     const WeightPairParameter& pair = message.pair(i);
-    WeightNames::Pair read{pair.from(), pair.to(), positions->where(cat("pair[", i, "]"))};
+    WeightNames::Pair read{pair.from(),
+                           pair.to(),
+                           positions->where(cat("pair[", i, "]")),
+                           {pair.tensor().begin(), pair.tensor().end()},
+                           static_cast<int>(pair.leading_ones()),
+                           static_cast<int>(pair.trailing_ones()),
+                           pair.old_from()};
     const auto [at, is_new] = seen.emplace(read.to, read.where);
     require(is_new, read.where, ": layer \"", read.to, "\" is there twice; first at ", at->second);
     names.pairs.push_back(std::move(read));

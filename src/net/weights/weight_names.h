@@ -15,11 +15,16 @@ struct WeightNames {
   struct Pair {
     std::string from, to;  // a module, whose tensors are "FROM.weight" ...; a layer
     std::string where;     // "torchvision.names:3:1"
+    std::vector<std::string> tensors = {};    // of the parameters; empty: weight, bias
+    int leading_ones = 0, trailing_ones = 0;  // more extents of the first tensor
+    std::string old_from = {};                 // the module in older files; "": the same
   };
   std::vector<Pair> pairs;
   bool own = false;  // the pairs are those of own_names(), not of a file
   // The input normalization in training: (x / 255 - mean) / std for R, G, B; empty if unknown.
   std::vector<float> mean, std;
+  double eps = 1e-5;                  // of BatchNorm
+  std::vector<std::string> left_out;  // modules
 };
 
 // `given` as in expand(). Error: "file:line:column: what".
