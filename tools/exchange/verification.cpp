@@ -63,6 +63,24 @@ void add_draw(const std::vector<float>& ours, const std::vector<float>& theirs, 
   }
 }
 
+std::vector<VerifiedBlob> blobs_of(Net& net, const ComparedModel& model) {
+  std::vector<VerifiedBlob> blobs;
+  const Graph& graph = net.graph();
+  for (const auto& [id, name] : model.values) {
+    const Value& value = graph.values[id];
+    blobs.push_back({value.producer < 0 ? "" : place_of(graph.nodes[value.producer]), name,
+                     net.plan().value(id).shape().brief(), value.output, 0, 0});
+  }
+  return blobs;
+}
+
+void set_relative(const std::vector<double>& magnitudes, std::vector<VerifiedBlob>* blobs) {
+  for (size_t i = 0; i < blobs->size(); ++i) {
+    VerifiedBlob& blob = (*blobs)[i];
+    blob.relative = blob.largest == 0 ? 0 : blob.largest / std::max(magnitudes[i], 1e-30);
+  }
+}
+
 class Verifier {
  public:
   Verifier(Net& net, const ComparedModel& model, int draws)
@@ -103,6 +121,7 @@ class Verifier {
     std::ofstream job(place_.file("job.tsv")), inputs(place_.file("inputs"), std::ios::binary);
     job << "draws\t" << draws_ << "\nmodel\t"
         << (model_.path.empty() ? place_.file("model.onnx") : model_.path) << '\n';
+    if (!model_.weights.empty()) job << "weights\t" << model_.weights << '\n';
     std::vector<int> input_values;
     for (const Node& node : net_.graph().nodes) {
       if (node.message.type() != "Input") continue;
@@ -122,7 +141,10 @@ class Verifier {
       std::vector<std::vector<float>>& ours = computed_.emplace_back();
       for (const auto& [id, name] : model_.values) {
         ours.push_back(values_of(id));
-        if (draw == 0) job << "output\t" << name << '\n';
+        if (draw > 0) continue;
+        const auto maker = model_.makers.find(id);
+        job << "output\t" << name << (maker == model_.makers.end() ? "" : "\t" + maker->second)
+            << '\n';
       }
     }
     net_.context().seed = seed;
@@ -134,15 +156,8 @@ class Verifier {
 
   std::vector<VerifiedBlob> compared(const std::string& path) {
     std::ifstream in(path, std::ios::binary);
-    std::vector<VerifiedBlob> blobs;
-    std::vector<double> magnitudes;
-    const Graph& graph = net_.graph();
-    for (const auto& [id, name] : model_.values) {
-      const Value& value = graph.values[id];
-      blobs.push_back({value.producer < 0 ? "" : place_of(graph.nodes[value.producer]), name,
-                       net_.plan().value(id).shape().brief(), value.output, 0, 0});
-      magnitudes.push_back(0);
-    }
+    std::vector<VerifiedBlob> blobs = blobs_of(net_, model_);
+    std::vector<double> magnitudes(blobs.size());
     for (const auto& ours : computed_) {
       for (size_t i = 0; i < ours.size(); ++i) {
         int64_t count = 0;
@@ -158,9 +173,7 @@ class Verifier {
         add_draw(ours[i], theirs, &blobs[i], &magnitudes[i]);
       }
     }
-    for (size_t i = 0; i < blobs.size(); ++i)
-      blobs[i].relative =
-          blobs[i].largest == 0 ? 0 : blobs[i].largest / std::max(magnitudes[i], 1e-30);
+    set_relative(magnitudes, &blobs);
     return blobs;
   }
 
@@ -173,10 +186,52 @@ class Verifier {
 
 }  // namespace
 
-std::vector<Verification> verify_onnx(Net& net, const ComparedModel& compared,
-                                      const std::string& python, int draws,
-                                      std::string* python_problem) {
+std::vector<Verification> verify_model(Net& net, const ComparedModel& compared,
+                                       const std::string& python, int draws,
+                                       std::string* python_problem) {
   return Verifier(net, compared, draws).run(python, python_problem);
+}
+
+Verification verify_net(Net& net, Net& again, const ComparedModel& compared, int draws) {
+  Verification result{"Crema", "from the files", "", blobs_of(net, compared)};
+  std::vector<double> magnitudes(result.blobs.size());
+  const auto made_by = [&](const std::string& layer) {
+    for (const Node& node : again.graph().nodes)
+      if (node.message.name() == layer) return node.tops[0];
+    fail("the written net has no layer \"", layer, "\"");
+  };
+  const uint64_t seed = net.context().seed;
+  for (int draw = 0; draw < draws; ++draw) {
+    net.context().seed = seed + static_cast<uint64_t>(draw);
+    fill_random_inputs(net);
+    for (const Node& node : net.graph().nodes) {
+      if (node.message.type() != "Input") continue;
+      for (const int id : node.tops) {
+        const std::string& blob = net.graph().values[id].blob;
+        const std::vector<float> values = to_floats(net.context(), net.plan().value(id));
+        if (again.has_blob(blob)) again.set_input(blob, values.data());
+      }
+    }
+    for (Net* one : {&net, &again}) {
+      one->clear_carried();
+      one->forward(0);
+    }
+    size_t i = 0;
+    for (const auto& [id, layer] : compared.makers) {
+      const std::vector<float> ours = to_floats(net.context(), net.plan().value(id)),
+                               theirs =
+                                   to_floats(net.context(), again.plan().value(made_by(layer)));
+      VerifiedBlob& blob = result.blobs[i];
+      if (ours.size() == theirs.size())
+        add_draw(ours, theirs, &blob, &magnitudes[i]);
+      else
+        blob.largest = std::numeric_limits<double>::quiet_NaN();
+      ++i;
+    }
+  }
+  net.context().seed = seed;
+  set_relative(magnitudes, &result.blobs);
+  return result;
 }
 
 }  // namespace crema

@@ -42,11 +42,36 @@ bool print_verification(const Verification& one, double tolerance, ProgramLog& l
 
 }  // namespace
 
+void report_caffe_verification(Net& net, Net& again, const ComparedModel& compared,
+                               const VerificationFlags& flags, bool by_opencv, ProgramLog& log) {
+  require(print_verification(verify_net(net, again, compared, kDraws), flags.tolerance, log),
+          "the written files compute other results: results in the table above are beyond "
+          "-tolerance ",
+          flags.tolerance);
+  std::string problem;
+  const std::string python = flags.python.empty() ? "python3" : flags.python;
+  const std::vector<Verification> all = verify_model(net, compared, python, kDraws, &problem);
+  if (all.empty() && by_opencv) {
+    log.warning(cat("Not verified in OpenCV: ", python,
+                    problem.empty() ? " has no OpenCV 4" : ": " + problem,
+                    ". `pip install opencv-python-headless==4.12.0.88`, or -python PROGRAM for a "
+                    "Python that has it"));
+  }
+  for (const Verification& one : all) {
+    const bool agrees = print_verification(one, flags.tolerance, log);
+    require(agrees || !by_opencv, one.runtime,
+            " computes other results than Crema: results in the table above are beyond -tolerance ",
+            flags.tolerance, ". The files were written");
+    if (!agrees)
+      log.warning(cat(one.runtime, " computes other results; write for it with -dialect opencv4"));
+  }
+}
+
 void report_verification(Net& net, const ComparedModel& compared, const VerificationFlags& flags,
                          const char* written, ProgramLog& log) {
   std::string problem;
   const std::string python = flags.python.empty() ? "python3" : flags.python;
-  const std::vector<Verification> all = verify_onnx(net, compared, python, kDraws, &problem);
+  const std::vector<Verification> all = verify_model(net, compared, python, kDraws, &problem);
   if (all.empty()) {
     log.warning(cat("Not verified: ", python,
                     problem.empty() ? " has no runtime for ONNX" : ": " + problem,

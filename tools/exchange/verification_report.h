@@ -1,4 +1,4 @@
-// Verifies an ONNX model as -python and -tolerance say, and prints the result.
+// Verifies a written model as -python and -tolerance say, and prints the result.
 #pragma once
 
 #include "tools/console/program_log.h"
@@ -11,5 +11,10 @@ using VerificationFlags = FlagsOf<"python", "tolerance">;
 // Error, which says what has been written ("model was"), if a runtime computes other results.
 void report_verification(Net& net, const ComparedModel& compared, const VerificationFlags& flags,
                          const char* written, ProgramLog& log);
+
+// The same of Caffe's files, which `again` was read from: first in Crema itself, then in OpenCV 4 if
+// the Python has it. Only a reader that the files are for must agree: by_opencv.
+void report_caffe_verification(Net& net, Net& again, const ComparedModel& compared,
+                               const VerificationFlags& flags, bool by_opencv, ProgramLog& log);
 
 }  // namespace crema

@@ -9,6 +9,7 @@
 #include "exchange/cut.h"
 #include "exchange/onnx/metadata.h"
 #include "tools/classify/deployed_model.h"
+#include "tools/exchange/export_caffe.h"
 #include "tools/exchange/verification_report.h"
 #include "tools/flags/net_flags.h"
 #include "tools/verb.h"
@@ -20,9 +21,10 @@ namespace {
 // The format of a file ends here: lengths in it are signed 32-bit numbers.
 constexpr size_t kMaxModel = (size_t{1} << 31) - 1;
 
-using ExportFlags = FlagsOf<"model", "weights", "weights_mode", "output", "opset", "fold", "cut",
-                            "batch", "verify", "python", "tolerance", "assume", "phase", "level",
-                            "stage", "set", "resize", "mean", "scale", "rgb", "labels">;
+using ExportFlags =
+    FlagsOf<"model", "weights", "weights_mode", "output", "to", "dialect", "output_weights",
+            "opset", "fold", "cut", "batch", "verify", "python", "tolerance", "assume", "phase",
+            "level", "stage", "set", "resize", "mean", "scale", "rgb", "labels">;
 
 OnnxOptions options_of(const ExportFlags& flags) {
   OnnxOptions options;
@@ -61,6 +63,7 @@ std::vector<std::string> names_of_classes(const ExportFlags& flags, const Deploy
 }
 
 int run_export(const VerbCall& call, const ExportFlags& flags) {
+  const bool to_caffe = is_caffe_export(flags);
   require(!flags.output.empty(), "-output NET.onnx is needed: the file to write");
   require(!flags.weights.empty(), "weights are needed: -weights FILE.caffemodel");
   require(flags.batch >= 0, "-batch ", flags.batch, ": expected a positive number");
@@ -77,6 +80,7 @@ int run_export(const VerbCall& call, const ExportFlags& flags) {
   input.options.fuse = false;
   Net net(context, deployed.net, input.options);
   load_weights_of_flags(flags, net);
+  if (to_caffe) return export_caffe_files(net, deployed, flags, call.log);
   OnnxModel exported = export_onnx(net, options_of(flags));
   exported.model.set_producer_version(CREMA_VERSION);
   add_metadata(deployed.preparation, names_of_classes(flags, deployed), &exported.model);
@@ -92,7 +96,7 @@ int run_export(const VerbCall& call, const ExportFlags& flags) {
 
 REGISTER_VERB(
     export,
-    {.summary = "writes a net as ONNX, and verifies it in other runtimes",
+    {.summary = "writes a net as ONNX or for readers of Caffe's files, and verifies it",
      .usage = "-model NET.prototxt -weights FILES -output NET.onnx [flags]",
      .example = "crema export -model models/lenet/digits_train_val.prototxt -weights "
                 "models/lenet/lenet_digits_iter_1500.caffemodel -output lenet.onnx",

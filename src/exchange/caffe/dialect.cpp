@@ -122,18 +122,19 @@ std::string value_text(const Message& message, const FieldDescriptor* field, int
 // One form of a layer against a message.
 class FormCheck {
  public:
-  FormCheck(const DialectLayer& form, const LayerParameter& layer) : form_(form), layer_(layer) {}
+  FormCheck(const std::string& name, const DialectLayer& form, const LayerParameter& layer)
+      : name_(name), form_(form), layer_(layer) {}
 
   std::vector<std::string> run(const std::vector<Shape>& bottoms) {
     if (form_.bottoms > 0 && layer_.bottom_size() > form_.bottoms)
-      add(cat("it takes ", form_.bottoms == 1 ? "one bottom" : cat(form_.bottoms, " bottoms"),
+      add(cat(name_, " takes ", form_.bottoms == 1 ? "one bottom" : cat(form_.bottoms, " bottoms"),
               ", not ", layer_.bottom_size()));
     if (form_.tops > 0 && layer_.top_size() > form_.tops)
-      add(cat("it takes one top, not ", layer_.top_size()));
+      add(cat(name_, " takes one top, not ", layer_.top_size()));
     for (const Shape& bottom : bottoms) {
       if ((form_.axes == 0 || bottom.axes() <= form_.axes) && bottom.axes() >= form_.least_axes)
         continue;
-      add(cat("it takes ", form_.least_axes == 0 ? "at most " : "",
+      add(cat(name_, " takes ", form_.least_axes == 0 ? "at most " : "",
               form_.least_axes > 0 && form_.least_axes < form_.axes ? cat(form_.least_axes, " to ")
                                                                     : std::string(),
               form_.axes, " axes, not ", bottom.brief()));
@@ -142,7 +143,7 @@ class FormCheck {
     if (!form_.given.empty() &&
         !layer_.GetReflection()->HasField(
             layer_, LayerParameter::descriptor()->FindFieldByName(form_.given)))
-      add(cat("it takes the layer with ", form_.given, " only"));
+      add(cat(name_, " takes the layer with ", form_.given, " only"));
     std::vector<const FieldDescriptor*> given;
     layer_.GetReflection()->ListFields(layer_, &given);
     for (const FieldDescriptor* field : given)
@@ -167,15 +168,15 @@ class FormCheck {
             return one.block == block->name() && one.name == field->name();
           });
       if (known == form_.fields.end()) {
-        add(cat("it does not read ", block->name(), ".", field->name()));
+        add(cat(name_, " does not read ", block->name(), ".", field->name()));
         continue;
       }
       const auto* partner = message.GetDescriptor()->FindFieldByName(known->partner);
       if (partner && !message.GetReflection()->HasField(message, partner))
-        add(cat("it reads ", field->name(), " only together with ", known->partner));
+        add(cat(name_, " reads ", field->name(), " only together with ", known->partner));
       if (known->most > 0 && field->is_repeated() &&
           message.GetReflection()->FieldSize(message, field) > known->most)
-        add(cat("it reads ", field->name(), " once only"));
+        add(cat(name_, " reads ", field->name(), " once only"));
     }
   }
 
@@ -189,9 +190,10 @@ class FormCheck {
     if (!message.GetReflection()->HasField(message, one) && !one->has_default_value()) return;
     const std::string value = value_text(message, one, -1);
     if (std::find(field.values.begin(), field.values.end(), value) == field.values.end())
-      add(cat("it takes ", field.name, ": ", join(field.values, " or "), ", not ", value));
+      add(cat(name_, " takes ", field.name, ": ", join(field.values, " or "), ", not ", value));
   }
 
+  const std::string& name_;  // of the dialect
   const DialectLayer& form_;
   const LayerParameter& layer_;
   std::vector<std::string> misfits_;
@@ -220,10 +222,10 @@ std::vector<DialectField> Dialect::always(const std::string& type) const {
 std::vector<std::string> Dialect::misfits(const LayerParameter& layer,
                                           const std::vector<Shape>& bottoms) const {
   const auto found = layers.find(layer.type());
-  if (found == layers.end()) return {"it has no such layer"};
+  if (found == layers.end()) return {cat(name, " has no layer of type ", layer.type())};
   std::vector<std::string> least;
   for (size_t i = 0; i < found->second.size(); ++i) {
-    const std::vector<std::string> here = FormCheck(found->second[i], layer).run(bottoms);
+    const std::vector<std::string> here = FormCheck(name, found->second[i], layer).run(bottoms);
     if (i == 0 || here.size() < least.size()) least = here;
   }
   return least;

@@ -115,9 +115,8 @@ class DialectWriter {
     if (why_.empty()) why_ = join(misfits, "; ");
     const std::string now = placed.SerializeAsString();
     const LayerRewriter* const rewriter = LayerRewriterRegistry::find(layer.message.type());
-    require(rewriter != nullptr && depth < kDeepest && now != before, "a layer of type ",
-            layer.message.type(), " cannot be written for ", dialect_.name, ": ",
-            join(misfits, "; "), rewriter ? "" : ", and no other layers express it",
+    require(rewriter != nullptr && depth < kDeepest && now != before, join(misfits, "; "),
+            rewriter ? "" : ", and no other layers express it",
             "; use another layer, end the net before it (-cut), or choose another dialect");
     LayerRewrite rewrite(net_.context(), dialect_, graph_, layer, misfits);
     rewriter->rewrite(rewrite);
@@ -140,7 +139,7 @@ class DialectWriter {
     for (size_t i = first_; i < graph_.layers.size(); ++i)
       types.push_back(graph_.layers[i].message.type());
     changes.push_back({node.place.where, name_of(node),
-                       types.empty() ? cat(why_, "; it is left out, because it changes nothing")
+                       types.empty() ? "it changes nothing in inference, and is left out"
                                      : cat(why_, "; it becomes ", join(types, ", ")),
                        false});
   }

@@ -120,8 +120,7 @@ void LayerRewrite::pass_on(int value, int top) {
 }
 
 void LayerRewrite::refuse(const std::string& why, const std::string& help) const {
-  fail("a layer of type ", type(), " cannot be written for ", dialect_.name, ": ",
-       join(misfits_, "; "), ", and ", why, "; ", help);
+  fail(join(misfits_, "; "), ", and ", why, "; ", help);
 }
 
 }  // namespace crema

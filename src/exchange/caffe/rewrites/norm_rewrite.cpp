@@ -6,6 +6,7 @@
 #include "proto/params/modern_norm.pb.h"
 #include "proto/params/normalization.pb.h"
 #include "proto/params/pointwise.pb.h"
+#include "proto/params/shape.pb.h"
 
 namespace crema {
 namespace {
@@ -233,6 +234,36 @@ void rewrite_mvn(LayerRewrite& layer) {
                  x);
 }
 REWRITE_LAYER(MVN, rewrite_mvn);
+
+// Sums over rows, as an inner product with one output.
+void rewrite_reduction(LayerRewrite& layer) {
+  const ReductionParameter& p = layer.message().reduction_param();
+  const Shape x = layer.bottom_shape();
+  const int axis = x.canonical_axis(p.axis());
+  const int64_t length = x.count(axis);
+  int rows = layer.bottom();
+  float factor = p.coeff();
+  switch (p.operation()) {
+    case ReductionParameter::SUM:
+      break;
+    case ReductionParameter::ASUM:
+      rows = layer.add("AbsVal", {rows});
+      break;
+    case ReductionParameter::SUMSQ:
+      rows = product_of(layer, {rows, rows});
+      break;
+    case ReductionParameter::MEAN:
+      factor /= static_cast<float>(length);
+      break;
+    case ReductionParameter::TOPK:
+      layer.refuse("it looks for the largest values", "end the net before it with -cut");
+  }
+  if (axis == 0) layer.refuse("it joins the images of a batch", "write axis: 1");
+  rows = reshaped(layer, rows, {x.count(0, axis), length});
+  write_reshaped(layer, mixed(layer, rows, 1, std::vector<float>(length, factor)),
+                 layer.top_shape());
+}
+REWRITE_LAYER(Reduction, rewrite_reduction);
 
 void rewrite_layer_norm(LayerRewrite& layer) {
   const LayerNormParameter& p = layer.message().layer_norm_param();
