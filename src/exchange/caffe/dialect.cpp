@@ -63,6 +63,10 @@ DialectLayer layer_of(const std::vector<std::string>& words) {
       const std::string name = word.substr(0, at), value = word.substr(at + 1);
       if (name == "given") {
         layer.given = value;
+      } else if (name == "batch") {
+        layer.keeps_batch = value == "kept";
+      } else if (name == "second") {
+        layer.second_axes = std::stoi(value);
       } else if (const size_t dots = value.find(".."); dots != std::string::npos) {
         layer.least_axes = std::stoi(value);
         layer.axes = std::stoi(value.substr(dots + 2));
@@ -125,7 +129,7 @@ class FormCheck {
   FormCheck(const std::string& name, const DialectLayer& form, const LayerParameter& layer)
       : name_(name), form_(form), layer_(layer) {}
 
-  std::vector<std::string> run(const std::vector<Shape>& bottoms) {
+  std::vector<std::string> run(const std::vector<Shape>& bottoms, const std::vector<Shape>& tops) {
     if (form_.bottoms > 0 && layer_.bottom_size() > form_.bottoms)
       add(cat(name_, " takes ", form_.bottoms == 1 ? "one bottom" : cat(form_.bottoms, " bottoms"),
               ", not ", layer_.bottom_size()));
@@ -140,6 +144,14 @@ class FormCheck {
               form_.axes, " axes, not ", bottom.brief()));
       break;
     }
+    const auto batch_of = [](const Shape& shape) { return shape.axes() > 0 ? shape[0] : 1; };
+    for (const Shape& top : tops) {
+      if (!form_.keeps_batch || bottoms.empty() || batch_of(top) == batch_of(bottoms[0])) continue;
+      add(cat(name_, " keeps the batch as it is, and does not make ", top.brief(), " of ",
+              bottoms[0].brief()));
+    }
+    if (form_.second_axes > 0 && (bottoms.size() < 2 || bottoms[1].axes() != form_.second_axes))
+      add(cat(name_, " takes a second bottom with ", form_.second_axes, " axes"));
     if (!form_.given.empty() &&
         !layer_.GetReflection()->HasField(
             layer_, LayerParameter::descriptor()->FindFieldByName(form_.given)))
@@ -220,12 +232,14 @@ std::vector<DialectField> Dialect::always(const std::string& type) const {
 }
 
 std::vector<std::string> Dialect::misfits(const LayerParameter& layer,
-                                          const std::vector<Shape>& bottoms) const {
+                                          const std::vector<Shape>& bottoms,
+                                          const std::vector<Shape>& tops) const {
   const auto found = layers.find(layer.type());
   if (found == layers.end()) return {cat(name, " has no layer of type ", layer.type())};
   std::vector<std::string> least;
   for (size_t i = 0; i < found->second.size(); ++i) {
-    const std::vector<std::string> here = FormCheck(name, found->second[i], layer).run(bottoms);
+    const std::vector<std::string> here =
+        FormCheck(name, found->second[i], layer).run(bottoms, tops);
     if (i == 0 || here.size() < least.size()) least = here;
   }
   return least;

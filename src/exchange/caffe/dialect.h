@@ -1,12 +1,13 @@
 // Dialect: the layers and fields that a reader of Caffe's files takes. The facts are data, in
 // exchange/caffe/dialects/NAME.dialect; each file names its sources in a comment. A line of one:
 //
-//   Type  bottoms=1 tops=1 axes=3..4 given=block  block: field field! field(1 2) field[1] field_h+field_w
+//   Type  bottoms=1 tops=1 axes=3..4 given=block  block: field field! field(1 2) field[1] f_h+f_w
 //
 // means a layer of this type with at most so many bottoms and tops, bottoms of so many axes (axes=4:
-// at most), and this block present; and with these fields in `block`: field! written even if it has
-// its default, which the reader does not know, field(1 2) with one of these values, field[1] given
-// at most once, field_h+field_w both or neither. Several lines of one type are alternatives. `about:` says in
+// at most; second=2: exactly, of the second bottom; batch=kept: of the same first extent as the top)
+// and this block present; and with these fields in `block`: field! written even if it has its
+// default, which the reader does not know, field(1 2) with one of these values, field[1] given at
+// most once, f_h+f_w both or neither. Several lines of one type are alternatives. `about:` says in
 // words what the reader is; `extends: NAME` takes over the lines of another dialect, except those of
 // the types behind `without:` and those that this file has itself.
 #pragma once
@@ -32,8 +33,9 @@ struct DialectField {
 struct DialectLayer {
   std::vector<DialectField> fields;
   int bottoms = 0, tops = 0, axes = 0;  // at most; 0: any number
-  int least_axes = 0;
-  std::string given;  // a block that must be there
+  int least_axes = 0, second_axes = 0;
+  std::string given;         // a block that must be there
+  bool keeps_batch = false;  // bottoms and tops have the same first extent
 };
 
 class Dialect {
@@ -47,8 +49,8 @@ class Dialect {
   // The fields of the type that are written even if they have their default.
   std::vector<DialectField> always(const std::string& type) const;
   // What keeps the reader from taking the layer, for people; empty: nothing does.
-  std::vector<std::string> misfits(const LayerParameter& layer,
-                                   const std::vector<Shape>& bottoms) const;
+  std::vector<std::string> misfits(const LayerParameter& layer, const std::vector<Shape>& bottoms,
+                                   const std::vector<Shape>& tops) const;
 };
 
 // Error, which lists the names, for an unknown one. `setting`: the flag that gave it.

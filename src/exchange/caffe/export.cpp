@@ -105,8 +105,12 @@ class DialectWriter {
     placed.clear_bottom();
     placed.clear_top();
     for (const int id : layer.bottoms) placed.add_bottom(std::to_string(id));
-    for (const int id : layer.tops) placed.add_top(std::to_string(id));
-    const std::vector<std::string> misfits = dialect_.misfits(placed, shapes);
+    std::vector<Shape> tops;
+    for (const int id : layer.tops) {
+      placed.add_top(std::to_string(id));
+      tops.push_back(graph_.values[id].shape);
+    }
+    const std::vector<std::string> misfits = dialect_.misfits(placed, shapes, tops);
     if (misfits.empty()) {
       add_defaults(dialect_, &clean.message);
       graph_.layers.push_back(std::move(clean));

@@ -130,7 +130,8 @@ void rewrite_pooling(LayerRewrite& layer) {
     again.add_bottom("x");
     again.add_top("y");
     fields(&again);
-    if (padded && p.pool() == PoolingParameter::AVE && !layer.dialect().misfits(again, {x}).empty())
+    if (padded && p.pool() == PoolingParameter::AVE &&
+        !layer.dialect().misfits(again, {x}, {y}).empty())
       return write_mean_as_convolution(layer, w, x);
     return layer.write_changed("Pooling",
                                [&](LayerParameter* to) {

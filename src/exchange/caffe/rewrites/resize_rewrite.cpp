@@ -5,6 +5,7 @@
 
 #include "exchange/caffe/rewrites/parts.h"
 #include "proto/params/dense.pb.h"
+#include "proto/params/forks_flow.pb.h"
 #include "proto/params/forks_segmentation.pb.h"
 #include "proto/params/modern_shape.pb.h"
 #include "proto/params/pooling.pb.h"
@@ -22,9 +23,24 @@ struct Weighting {
   float& at(int64_t i, int64_t j) { return weights[i * from + j]; }
 };
 
-// Rows of an image as channels of a 1x1 convolution, columns as inputs of an inner product.
+int permuted(LayerRewrite& layer, int x, const std::vector<uint32_t>& order) {
+  return layer.add("Permute", {x}, [&](LayerParameter* to) {
+    for (const uint32_t axis : order) to->mutable_permute_param()->add_order(axis);
+  });
+}
+
+// Columns, then rows, as channels of a 1x1 convolution. Without Permute the rows of all images are
+// a batch of an inner product, and then all channels one of images.
 void write_weighted(LayerRewrite& layer, const Weighting& rows, const Weighting& columns) {
-  const Shape& x = layer.bottom_shape();
+  const Shape x = layer.bottom_shape();
+  if (layer.has("Permute")) {
+    const int wide = permuted(layer, layer.bottom(), {0, 3, 1, 2});  // (N, W, C, H)
+    const int high = permuted(layer, mixed(layer, wide, columns.to, columns.weights), {0, 3, 2, 1});
+    const int y = mixed(layer, high, rows.to, rows.weights);  // (N, H, C, W)
+    return layer.write("Permute", {y}, [](LayerParameter* to) {
+      for (const uint32_t axis : {0, 2, 1, 3}) to->mutable_permute_param()->add_order(axis);
+    });
+  }
   const int lines = reshaped(layer, layer.bottom(), {x[0] * x[1] * x[2], x[3]});
   const int wide = mixed(layer, lines, columns.to, columns.weights);
   const int stacked = reshaped(layer, wide, {x[0] * x[1], x[2], columns.to, 1});
@@ -63,6 +79,43 @@ void rewrite_interp(LayerRewrite& layer) {
 }
 REWRITE_LAYER(Interp, rewrite_interp);
 REWRITE_LAYER(BilinearInterpolation, rewrite_interp);
+
+// The weight at a distance in pixels.
+double resample_filter(ResampleParameter::ResampleType type, double distance) {
+  const double d = std::abs(distance);
+  if (type != ResampleParameter::CUBIC) return std::max(0.0, 1 - d);
+  if (d >= 2) return 0;
+  return d <= 1 ? (1.5 * d - 2.5) * d * d + 1 : ((-0.5 * d + 2.5) * d - 4) * d + 2;
+}
+
+// Pixels have centres: the position of pixel i is (i + 1/2) * from / to - 1/2.
+Weighting resampling(const ResampleParameter& p, int64_t to, int64_t from) {
+  Weighting w(to, from);
+  const double factor = static_cast<double>(from) / static_cast<double>(to);
+  const double width = p.antialias() ? std::max(factor, 1.0) : 1;
+  for (int64_t i = 0; i < to; ++i) {
+    const double at = (static_cast<double>(i) + 0.5) * factor - 0.5;
+    if (p.type() == ResampleParameter::NEAREST) {
+      w.at(i, std::clamp<int64_t>(static_cast<int64_t>(std::floor(at + 0.5)), 0, from - 1)) = 1;
+      continue;
+    }
+    double sum = 0;
+    for (int64_t j = 0; j < from; ++j)
+      sum += resample_filter(p.type(), (static_cast<double>(j) - at) / width);
+    for (int64_t j = 0; j < from; ++j)
+      w.at(i, j) = static_cast<float>(
+          resample_filter(p.type(), (static_cast<double>(j) - at) / width) / sum);
+  }
+  return w;
+}
+
+void rewrite_resample(LayerRewrite& layer) {
+  const ResampleParameter& p = layer.message().resample_param();
+  const Shape x = layer.bottom_shape(), y = layer.top_shape();
+  if (x == y) return layer.pass_on(layer.bottom());
+  write_weighted(layer, resampling(p, y[2], x[2]), resampling(p, y[3], x[3]));
+}
+REWRITE_LAYER(Resample, rewrite_resample);
 
 // Each channel by itself, a pixel as a rectangle of ones; then what is too much is cut off.
 void rewrite_upsample(LayerRewrite& layer) {
