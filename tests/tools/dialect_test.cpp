@@ -65,11 +65,11 @@ TEST_F(Dialects, WritesWhatCaffeReads) {
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const NetParameter net = written();
   EXPECT_EQ(types(net),
-            "Input Convolution ReLU Power ReLU Power Pooling Slice Silence Slice Silence Power "
+            "Input Convolution ReLU Power ReLU Power Slice Silence Slice Silence Pooling Power "
             "ReLU Power ReLU Power Eltwise InnerProduct Softmax ");
   // The last layer of a rewrite has the layer's name, its top the blob's.
   EXPECT_EQ(layer(net, "r6").top(0), "conv");
-  EXPECT_EQ(layer(net, "pool").type(), "Slice");
+  EXPECT_EQ(layer(net, "pool").bottom(0), "pool/slice_2.0");
   EXPECT_EQ(layer(net, "act").top(0), "pool");
   EXPECT_EQ(layer(net, "act/relu_2").bottom(0), "act/power_2");
   EXPECT_FALSE(layer(net, "conv").convolution_param().has_weight_filler());
@@ -135,6 +135,19 @@ TEST_F(Dialects, FailsIfItsReaderDisagrees) {
   const Outcome caffe = run_shell(folder_, command + "bvlc");
   EXPECT_EQ(caffe.code, 0) << caffe.err;
   expect_part(caffe.err, "Fake computes other results; write for it with -dialect opencv4");
+}
+
+TEST_F(Dialects, HelpAndCompletionNameThemAll) {
+  const std::string error = exported("-dialect none").err;
+  const size_t from = error.find("it takes ") + 9;
+  const std::string names = error.substr(from, error.find('\n', from) - from);
+  const std::string help = run(folder_, "crema help export").out;
+  const std::string bash = read_text(CREMA_TEST_DATA "/../tools/completion/crema.bash"),
+                    zsh = read_text(CREMA_TEST_DATA "/../tools/completion/_crema");
+  EXPECT_GE(split(names, ',').size(), 7u) << error;
+  for (const std::string& name : split(names, ',')) {
+    for (const std::string& text : {help, bash, zsh}) expect_part(text, std::string(trim(name)));
+  }
 }
 
 TEST_F(Dialects, CheckListsWhatATargetDoesNotTake) {

@@ -138,6 +138,26 @@ void rewrite_log(LayerRewrite& layer) {
 }
 REWRITE_LAYER(Log, rewrite_log);
 
+// Lines as Scale, with the same factor and bias for all channels, and small whole powers as products.
+void rewrite_power(LayerRewrite& layer) {
+  const PowerParameter p = layer.message().power_param();
+  const Shape x = layer.bottom_shape();
+  if (p.power() != 1 && p.power() != 2 && p.power() != 3)
+    layer.refuse(cat("its power is ", p.power()), "use powers of 1, 2 or 3");
+  if (x.axes() < 2) layer.refuse("the bottom has no channels", "reshape it to two axes or more");
+  const FillCaffeLayer fill = [&](LayerParameter* to) {
+    if (p.shift() != 0) to->mutable_scale_param()->set_bias_term(true);
+  };
+  std::vector<CaffeBlob> blobs = {{{x[1]}, std::vector<float>(x[1], p.scale())}};
+  if (p.shift() != 0) blobs.push_back({{x[1]}, std::vector<float>(x[1], p.shift())});
+  if (p.power() == 1) return layer.write("Scale", {layer.bottom()}, fill, std::move(blobs));
+  const int line = p.scale() == 1 && p.shift() == 0
+                       ? layer.bottom()
+                       : layer.add("Scale", {layer.bottom()}, fill, std::move(blobs));
+  write_product(layer, std::vector<int>(static_cast<size_t>(p.power()), line));
+}
+REWRITE_LAYER(Power, rewrite_power);
+
 // What passes its input on in inference.
 void rewrite_as_nothing(LayerRewrite& layer) { layer.pass_on(layer.bottom()); }
 REWRITE_LAYER(SpatialDropout, rewrite_as_nothing);
