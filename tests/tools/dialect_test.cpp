@@ -69,7 +69,7 @@ TEST_F(Dialects, WritesWhatCaffeReads) {
             "ReLU Power ReLU Power Eltwise InnerProduct Softmax ");
   // The last layer of a rewrite has the layer's name, its top the blob's.
   EXPECT_EQ(layer(net, "r6").top(0), "conv");
-  EXPECT_EQ(layer(net, "pool").bottom(0), "pool/slice_2.0");
+  EXPECT_EQ(layer(net, "pool").bottom(0), "pool/slice_2_part0");
   EXPECT_EQ(layer(net, "act").top(0), "pool");
   EXPECT_EQ(layer(net, "act/relu_2").bottom(0), "act/power_2");
   EXPECT_FALSE(layer(net, "conv").convolution_param().has_weight_filler());

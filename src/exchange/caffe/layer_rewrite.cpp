@@ -66,7 +66,7 @@ std::vector<int> LayerRewrite::add_many_as(const std::string& name, const std::s
   layer.message.set_name(name);
   layer.tops.resize(tops);
   const std::vector<Shape> shapes = infer(layer);
-  for (int i = 0; i < tops; ++i) layer.tops[i] = graph_.add_value(cat(name, ".", i), shapes[i]);
+  for (int i = 0; i < tops; ++i) layer.tops[i] = graph_.add_value(cat(name, "_part", i), shapes[i]);
   added.push_back(layer);
   return layer.tops;
 }

@@ -181,6 +181,10 @@ void rewrite_split(LayerRewrite& layer) {
 }
 REWRITE_LAYER(Split, rewrite_split);
 
+// What it hides is then a result of the net.
+void rewrite_silence(LayerRewrite&) {}
+REWRITE_LAYER(Silence, rewrite_silence);
+
 void rewrite_gather(LayerRewrite& layer) {
   if (layer.bottoms() != 1 && layer.bottoms() != layer.tops())
     layer.refuse("it selects by computed indices", "end the net before it with -cut");
