@@ -92,6 +92,24 @@ TEST_F(Dialects, ReadersDiffer) {
   EXPECT_EQ(layer(net, "bn/batchnorm").type(), "BatchNorm");
 }
 
+// Stochastic depth multiplies by a number of each image that is 1 in inference.
+TEST_F(Dialects, LeavesOutWhatChangesNothing) {
+  folder_.write("deep.prototxt",
+                "layer { name: \"data\" type: \"Input\" top: \"data\" input_param { shape { dim: 1 "
+                "dim: 3 dim: 12 dim: 12 } } }\n"
+                "layer { name: \"conv\" type: \"Convolution\" bottom: \"data\" top: \"conv\" "
+                "convolution_param { num_output: 4 kernel_size: 3 } }\n"
+                "layer { name: \"number\" type: \"Reduction\" bottom: \"conv\" top: \"number\" "
+                "reduction_param { axis: 1 } }\n"
+                "layer { name: \"one\" type: \"Power\" bottom: \"number\" top: \"number\" "
+                "power_param { scale: 0 shift: 1 } }\n"
+                "layer { name: \"depth\" type: \"Scale\" bottom: \"conv\" bottom: \"number\" top: "
+                "\"y\" scale_param { axis: 0 } }\n"
+                "layer { name: \"relu\" type: \"ReLU\" bottom: \"y\" top: \"y\" }\n");
+  ASSERT_EQ(exported("-model deep.prototxt -python false").code, 0);
+  EXPECT_EQ(types(written()), "Input Convolution ReLU ");
+}
+
 TEST_F(Dialects, LeavesNothingAfterAMistake) {
   folder_.write("gelu.prototxt",
                 "layer { name: \"data\" type: \"Input\" top: \"data\" input_param { shape { dim: 1 "

@@ -1,7 +1,10 @@
 #include "tools/exchange/verification.h"
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <limits>
@@ -61,6 +64,20 @@ void add_draw(const std::vector<float>& ours, const std::vector<float>& theirs, 
     const double difference = std::abs(static_cast<double>(ours[i]) - theirs[i]);
     if (!(difference <= blob->largest)) blob->largest = difference;
   }
+}
+
+// The detections of a DetectionOutput by image, class and score: OpenCV orders by score.
+std::vector<float> in_order(const Graph& graph, int id, std::vector<float> values) {
+  constexpr size_t kNumbers = 7;
+  const int producer = graph.values[id].producer;
+  if (producer < 0 || graph.nodes[producer].message.type() != "DetectionOutput" ||
+      values.size() % kNumbers != 0)
+    return values;
+  std::vector<std::array<float, kNumbers>> rows(values.size() / kNumbers);
+  std::memcpy(rows.data(), values.data(), values.size() * sizeof(float));
+  std::sort(rows.begin(), rows.end());
+  std::memcpy(values.data(), rows.data(), values.size() * sizeof(float));
+  return values;
 }
 
 std::vector<VerifiedBlob> blobs_of(Net& net, const ComparedModel& model) {
@@ -159,7 +176,8 @@ class Verifier {
     std::vector<VerifiedBlob> blobs = blobs_of(net_, model_);
     std::vector<double> magnitudes(blobs.size());
     for (const auto& ours : computed_) {
-      for (size_t i = 0; i < ours.size(); ++i) {
+      auto value = model_.values.begin();
+      for (size_t i = 0; i < ours.size(); ++i, ++value) {
         int64_t count = 0;
         in.read(reinterpret_cast<char*>(&count), sizeof count);
         if (!in || count != static_cast<int64_t>(ours[i].size())) {
@@ -170,7 +188,13 @@ class Verifier {
         std::vector<float> theirs(ours[i].size());
         in.read(reinterpret_cast<char*>(theirs.data()),
                 static_cast<std::streamsize>(theirs.size() * sizeof(float)));
-        add_draw(ours[i], theirs, &blobs[i], &magnitudes[i]);
+        if (model_.weights.empty()) {
+          add_draw(ours[i], theirs, &blobs[i], &magnitudes[i]);
+          continue;
+        }
+        const Graph& graph = net_.graph();
+        add_draw(in_order(graph, value->first, ours[i]), in_order(graph, value->first, theirs),
+                 &blobs[i], &magnitudes[i]);
       }
     }
     set_relative(magnitudes, &blobs);

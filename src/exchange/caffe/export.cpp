@@ -1,12 +1,14 @@
 #include "exchange/caffe/export.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "exchange/caffe/fields.h"
 #include "exchange/caffe/fold.h"
 #include "exchange/caffe/layer_rewrite.h"
 #include "net/graph/graph_builder.h"
 #include "net/plan/plan.h"
+#include "proto/params/pointwise.pb.h"
 
 namespace crema {
 
@@ -38,6 +40,7 @@ class DialectWriter {
 
   CaffeModel finish(const CaffeOptions& options) {
     if (options.fold) fold_into_products(&graph_);
+    drop_unread_layers();
     drop_unread_inputs();
     if (dialect_.has("Silence")) graph_.silence("Silence");
     CaffeModel model;
@@ -99,6 +102,13 @@ class DialectWriter {
       id = graph_.find(id);
       shapes.push_back(graph_.values[id].shape);
     }
+    if (multiplies_by_one(layer)) {
+      if (why_.empty()) why_ = "it multiplies by 1";
+      LayerRewrite same(net_.context(), dialect_, graph_, layer, {});
+      same.pass_on(layer.bottoms[0]);
+      for (CaffeLayer& added : same.added) graph_.layers.push_back(std::move(added));
+      return;
+    }
     CaffeLayer clean = layer;
     clean_fields(dialect_, shapes.empty() ? Shape() : shapes[0], &clean);
     LayerParameter placed = clean.message;
@@ -111,6 +121,10 @@ class DialectWriter {
       tops.push_back(graph_.values[id].shape);
     }
     const std::vector<std::string> misfits = dialect_.misfits(placed, shapes, tops);
+    if (clean.message.type() == "Power" && clean.message.power_param().scale() == 0) {
+      const PowerParameter& p = clean.message.power_param();
+      constants_[clean.tops[0]] = std::pow(p.shift(), p.power());
+    }
     if (misfits.empty()) {
       add_defaults(dialect_, &clean.message);
       graph_.layers.push_back(std::move(clean));
@@ -125,6 +139,29 @@ class DialectWriter {
     LayerRewrite rewrite(net_.context(), dialect_, graph_, layer, misfits);
     rewriter->rewrite(rewrite);
     for (CaffeLayer& added : rewrite.added) add(std::move(added), depth + 1, now);
+  }
+
+  // What stochastic depth leaves in inference: factors that are 1 for any input.
+  bool multiplies_by_one(const CaffeLayer& layer) const {
+    if (layer.message.type() != "Scale" || layer.bottoms.size() != 2 || !layer.blobs.empty())
+      return false;
+    const auto constant = constants_.find(layer.bottoms[1]);
+    return constant != constants_.end() && constant->second == 1;
+  }
+
+  // Layers that only made what is no longer needed.
+  void drop_unread_layers() {
+    std::vector<int> reads = graph_.reads();
+    for (size_t i = graph_.layers.size(); i-- > 0;) {
+      const CaffeLayer& layer = graph_.layers[i];
+      const bool needed = layer.tops.empty() || layer.message.type() == "Input" ||
+                          std::any_of(layer.tops.begin(), layer.tops.end(), [&](int id) {
+                            return reads[id] > 0 || graph_.values[id].output;
+                          });
+      if (needed) continue;
+      for (const int id : layer.bottoms) --reads[id];
+      graph_.layers.erase(graph_.layers.begin() + static_cast<std::ptrdiff_t>(i));
+    }
   }
 
   // Of a layer that has been replaced by one that does not need them.
@@ -151,8 +188,9 @@ class DialectWriter {
   Net& net_;
   const Dialect& dialect_;
   CaffeGraph graph_;
-  size_t first_ = 0;  // the first layer of the current node
-  std::string why_;   // the current node cannot stay
+  size_t first_ = 0;                 // the first layer of the current node
+  std::string why_;                  // the current node cannot stay
+  std::map<int, double> constants_;  // values that are one number, whatever the net reads
 };
 
 }  // namespace

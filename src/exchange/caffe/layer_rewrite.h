@@ -76,7 +76,7 @@ class LayerRewrite {
   const Dialect& dialect_;
   CaffeGraph& graph_;
   const CaffeLayer& from_;
-  const std::vector<std::string>& misfits_;
+  const std::vector<std::string> misfits_;
   bool name_given_ = false;
 };
 
