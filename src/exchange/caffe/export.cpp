@@ -9,6 +9,7 @@
 #include "net/graph/graph_builder.h"
 #include "net/plan/plan.h"
 #include "proto/params/pointwise.pb.h"
+#include "proto/params/shape.pb.h"
 
 namespace crema {
 
@@ -40,6 +41,7 @@ class DialectWriter {
 
   CaffeModel finish(const CaffeOptions& options) {
     if (options.fold) fold_into_products(&graph_);
+    join_reshapes();
     drop_unread_layers();
     drop_unread_inputs();
     if (dialect_.has("Silence")) graph_.silence("Silence");
@@ -147,6 +149,25 @@ class DialectWriter {
       return false;
     const auto constant = constants_.find(layer.bottoms[1]);
     return constant != constants_.end() && constant->second == 1;
+  }
+
+  // A Reshape of a reshaped blob reshapes the blob before.
+  void join_reshapes() {
+    std::vector<int> makers(graph_.values.size(), -1);
+    for (size_t i = 0; i < graph_.layers.size(); ++i) {
+      CaffeLayer& layer = graph_.layers[i];
+      for (const int id : layer.tops) makers[id] = static_cast<int>(i);
+      if (layer.message.type() != "Reshape") continue;
+      const int maker = makers[layer.bottoms[0]];
+      if (maker < 0 || graph_.layers[maker].message.type() != "Reshape") continue;
+      layer.bottoms = graph_.layers[maker].bottoms;
+      const Shape &x = graph_.values[layer.bottoms[0]].shape,
+                  &y = graph_.values[layer.tops[0]].shape;
+      layer.message.clear_reshape_param();
+      BlobShape& shape = *layer.message.mutable_reshape_param()->mutable_shape();
+      for (const int64_t extent : y.dims()) shape.add_dim(extent);
+      if (x.axes() > 0 && y.axes() > 0 && x[0] == y[0]) shape.set_dim(0, 0);
+    }
   }
 
   // Layers that only made what is no longer needed.
