@@ -122,7 +122,9 @@ int run_check(const VerbCall& call, const CheckFlags& flags) {
 
 REGISTER_VERB(check, {.summary = "finds the problems of a training run before it begins",
                       .usage = "-solver SOLVER.prototxt [-weights FILES] [flags]",
-                      .example = "crema check -solver models/lenet/digits_solver.prototxt",
+                      .example = "crema check -solver models/lenet/digits_solver.prototxt\n"
+                                 "crema check -model models/mobilenet_v3/train_val.prototxt "
+                                 "-target bvlc",
                       .log = LogStyle::brief,
                       .run = run_check});
 

@@ -96,10 +96,14 @@ int run_export(const VerbCall& call, const ExportFlags& flags) {
 
 REGISTER_VERB(
     export,
-    {.summary = "writes a net as ONNX or for readers of Caffe's files, and verifies it",
+    {.summary = "writes a net for other programs (ONNX, Caffe), and verifies it",
      .usage = "-model NET.prototxt -weights FILES -output NET.onnx [flags]",
      .example = "crema export -model models/lenet/digits_train_val.prototxt -weights "
-                "models/lenet/lenet_digits_iter_1500.caffemodel -output lenet.onnx",
+                "models/lenet/lenet_digits_iter_1500.caffemodel -output lenet.onnx\n"
+                "crema export -to caffe -dialect bvlc -model "
+                "models/lenet/digits_train_val.prototxt -weights "
+                "models/lenet/lenet_digits_iter_1500.caffemodel -output lenet.prototxt "
+                "-output_weights lenet.caffemodel",
      .meanings =
          {{"output", "The file to write."},
           {"weights",
