@@ -29,7 +29,8 @@ def net_of(solver):
     return net_of(solver.parent / re.search(r'include:\s*"([^"]+)"', text).group(1))
 
 
-def export(tools, python, row, folder):
+def trained(tools, row, folder):
+    """Trains a net of models.rows: what `crema export` needs of it as flags, or why it cannot be trained."""
     name, solver, settings, of_one, _, _, _, shapes, *_ = [part.strip() for part in row.split("|")]
     words = settings.split()
     flags = [word for word in words if word.startswith("-")]
@@ -48,29 +49,41 @@ def export(tools, python, row, folder):
         train += ["-set", setting]
     code, _, err = run(train)
     if code:
-        return f"train: {err.splitlines()[-1]}"
-    net = net_of(ROOT / "models" / solver)
+        return [], f"train: {err.splitlines()[-1]}"
     weights = next(pathlib.Path(folder).glob(f"{name}_iter_*.caffemodel"))
-    code, out, err = run([f"{tools}/crema", "export", "-model", net, "-weights", str(weights), "-weights_mode", "match",
-                          "-assume", in_use, *flags, "-output", f"{folder}/{name}.onnx", "-python", python,
-                          "-tolerance", TOLERANCE])
+    return ["-model", net_of(ROOT / "models" / solver), "-weights", str(weights), "-weights_mode", "match", "-assume", in_use,
+            *flags], ""
+
+
+def exported(tools, flags, *more):
+    """The lines of `crema export` on results, its warnings and its exit code."""
+    code, out, err = run([f"{tools}/crema", "export", *flags, *more])
     lines = [line for line in out.splitlines() if "blobs" in line]
-    warnings = [line for line in err.splitlines() if line.startswith(("E", "W"))]
+    warnings = [line for line in err.splitlines() if line.startswith(("E", "W", "error", "warning"))]
     return "; ".join(lines + warnings) + ("" if code == 0 else f" exit code {code}")
 
 
-def main():
-    tools, python, *names = sys.argv[1:]
+def for_each_net(tools, names, export):
+    """Prints what `export`, called with the flags and a folder, says of each net; returns the program's exit code."""
     failed = 0
     for row in (ROOT / "tests/models/models.rows").read_text().splitlines():
         name = row.split("|")[0].strip()
         if row.startswith("#") or (names and name not in names):
             continue
         with tempfile.TemporaryDirectory() as folder:
-            result = export(pathlib.Path(tools).resolve(), str(pathlib.Path(python).absolute()), row, folder)
+            flags, result = trained(tools, row, folder)
+            if not result:
+                result = export(flags, f"{folder}/{name}")
         print(f"{name}: {result}", flush=True)
         failed += "exit code" in result or "train:" in result
     return 1 if failed else 0
+
+
+def main():
+    tools, python, *names = sys.argv[1:]
+    tools, python = pathlib.Path(tools).resolve(), str(pathlib.Path(python).absolute())
+    return for_each_net(tools, names, lambda flags, path: exported(
+        tools, flags, "-output", f"{path}.onnx", "-python", python, "-tolerance", TOLERANCE))
 
 
 if __name__ == "__main__":

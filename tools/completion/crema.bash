@@ -67,6 +67,8 @@ _crema() {
       backend) words='lmdb leveldb' ;;
       recompute) words='auto all' ;;
       batch_mode) words='per_gpu total' ;;
+      to) words='onnx caffe' ;;
+      dialect | target) words='bvlc ssd nvcaffe opencv4 ncnn ascend sophgo' ;;
       wire) words='fp32 bf16 fp16' ;;
       off) words='fuse format recompute memory overlap resident capture' ;;
       set | sweep)

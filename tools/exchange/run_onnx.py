@@ -1,6 +1,7 @@
-"""Runs an ONNX model in every runtime that this Python has: `python3 - FOLDER`.
+"""Runs an ONNX model, or a Caffe net, in every runtime that this Python has: `python3 - FOLDER`.
 
-FOLDER/job.tsv: lines "model", PATH; "input", NAME, EXTENTS ("2,3"); "output", NAME; "draws", COUNT.
+FOLDER/job.tsv: lines "model", PATH; "input", NAME, EXTENTS ("2,3"); "output", NAME; "draws", COUNT. Of a Caffe net also
+"weights", PATH; and behind each output's NAME the layer that makes it.
 FOLDER/inputs: floats, all inputs of the first draw, then of the next.
 Writes FOLDER/MODULE, the outputs in the same order, each as its size (int64) and floats, and prints
 RUNTIME, MODULE, VERSION, and why it failed or "".
@@ -57,32 +58,55 @@ def with_opencv(path, outputs):
     return run
 
 
+def caffe_with_opencv(path, outputs):
+    import cv2
+
+    path, weights = path
+    net = cv2.dnn.readNetFromCaffe(path, weights)
+    net.enableWinograd(False)  # which rounds more
+    known = net.getLayerNames()
+    # Some layers are called by their top there.
+    names = [layer if layer in known else blob for blob, layer in outputs]
+
+    def run(inputs):
+        for name, values in inputs.items():
+            net.setInput(values, name)
+        return net.forward(names)
+
+    return run
+
+
+CAFFE_RUNTIMES = [("OpenCV", "cv2", caffe_with_opencv)]
 RUNTIMES = [("ONNX Runtime", "onnxruntime", with_onnxruntime), ("OpenVINO", "openvino", with_openvino),
             ("OpenCV", "cv2", with_opencv)]
 
 
 def main():
     folder = pathlib.Path(sys.argv[1])
-    shapes, outputs, draws, model = {}, [], 1, ""
+    shapes, outputs, draws, model, weights = {}, [], 1, "", ""
     for line in (folder / "job.tsv").read_text().splitlines():
         kind, name, *extents = line.split("\t")
         if kind == "draws":
             draws = int(name)
         elif kind == "model":
             model = name
+        elif kind == "weights":
+            weights = name
         elif kind == "output":
-            outputs.append(name)
+            outputs.append((name, extents[0]) if extents else name)
         else:
             shapes[name] = [int(extent) for extent in extents[0].split(",") if extent]
-    for title, module, start in RUNTIMES:
+    for title, module, start in CAFFE_RUNTIMES if weights else RUNTIMES:
         try:
             version = importlib.import_module(module).__version__.split("-")[0]
         except ImportError:
             continue
+        if weights and version.split(".")[0] != "4":  # OpenCV 5 does not read Caffe's files
+            continue
         values = numpy.fromfile(folder / "inputs", numpy.float32)
         problem = ""
         try:
-            run = start(model, outputs)
+            run = start((model, weights) if weights else model, outputs)
             with open(folder / module, "wb") as out:
                 for _ in range(draws):
                     inputs = {}

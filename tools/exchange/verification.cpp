@@ -1,7 +1,10 @@
 #include "tools/exchange/verification.h"
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <limits>
@@ -80,6 +83,38 @@ onnx::TensorProto test_tensor(const std::string& name, const Shape& shape,
   return tensor;
 }
 
+// The detections of a DetectionOutput by image, class and score: OpenCV orders by score.
+std::vector<float> in_order(const Graph& graph, int id, std::vector<float> values) {
+  constexpr size_t kNumbers = 7;
+  const int producer = graph.values[id].producer;
+  if (producer < 0 || graph.nodes[producer].message.type() != "DetectionOutput" ||
+      values.size() % kNumbers != 0)
+    return values;
+  std::vector<std::array<float, kNumbers>> rows(values.size() / kNumbers);
+  std::memcpy(rows.data(), values.data(), values.size() * sizeof(float));
+  std::sort(rows.begin(), rows.end());
+  std::memcpy(values.data(), rows.data(), values.size() * sizeof(float));
+  return values;
+}
+
+std::vector<VerifiedBlob> blobs_of(Net& net, const ComparedModel& model) {
+  std::vector<VerifiedBlob> blobs;
+  const Graph& graph = net.graph();
+  for (const auto& [id, name] : model.values) {
+    const Value& value = graph.values[id];
+    blobs.push_back({value.producer < 0 ? "" : place_of(graph.nodes[value.producer]), name,
+                     net.plan().value(id).shape().brief(), value.output, 0, 0});
+  }
+  return blobs;
+}
+
+void set_relative(const std::vector<double>& magnitudes, std::vector<VerifiedBlob>* blobs) {
+  for (size_t i = 0; i < blobs->size(); ++i) {
+    VerifiedBlob& blob = (*blobs)[i];
+    blob.relative = blob.largest == 0 ? 0 : blob.largest / std::max(magnitudes[i], 1e-30);
+  }
+}
+
 class Verifier {
  public:
   Verifier(Net& net, const ComparedModel& model, const VerificationOptions& options)
@@ -120,6 +155,7 @@ class Verifier {
     std::ofstream job(place_.file("job.tsv")), inputs(place_.file("inputs"), std::ios::binary);
     job << "draws\t" << options_.draws << "\nmodel\t"
         << (model_.path.empty() ? place_.file("model.onnx") : model_.path) << '\n';
+    if (!model_.weights.empty()) job << "weights\t" << model_.weights << '\n';
     std::vector<int> input_values;
     for (const Node& node : net_.graph().nodes) {
       if (node.message.type() != "Input") continue;
@@ -140,7 +176,10 @@ class Verifier {
       std::vector<std::vector<float>>& ours = computed_.emplace_back();
       for (const auto& [id, name] : model_.values) {
         ours.push_back(values_of(id));
-        if (draw == 0) job << "output\t" << name << '\n';
+        if (draw > 0) continue;
+        const auto maker = model_.makers.find(id);
+        job << "output\t" << name << (maker == model_.makers.end() ? "" : "\t" + maker->second)
+            << '\n';
       }
       if (!options_.proof.empty()) keep(draw, given);
     }
@@ -215,17 +254,11 @@ class Verifier {
 
   std::vector<VerifiedBlob> compared(const std::string& path) {
     std::ifstream in(path, std::ios::binary);
-    std::vector<VerifiedBlob> blobs;
-    std::vector<double> magnitudes;
-    const Graph& graph = net_.graph();
-    for (const auto& [id, name] : model_.values) {
-      const Value& value = graph.values[id];
-      blobs.push_back({value.producer < 0 ? "" : place_of(graph.nodes[value.producer]), name,
-                       net_.plan().value(id).shape().brief(), value.output, 0, 0});
-      magnitudes.push_back(0);
-    }
+    std::vector<VerifiedBlob> blobs = blobs_of(net_, model_);
+    std::vector<double> magnitudes(blobs.size());
     for (const auto& ours : computed_) {
-      for (size_t i = 0; i < ours.size(); ++i) {
+      auto value = model_.values.begin();
+      for (size_t i = 0; i < ours.size(); ++i, ++value) {
         int64_t count = 0;
         in.read(reinterpret_cast<char*>(&count), sizeof count);
         if (!in || count != static_cast<int64_t>(ours[i].size())) {
@@ -236,12 +269,16 @@ class Verifier {
         std::vector<float> theirs(ours[i].size());
         in.read(reinterpret_cast<char*>(theirs.data()),
                 static_cast<std::streamsize>(theirs.size() * sizeof(float)));
-        add_draw(ours[i], theirs, &blobs[i], &magnitudes[i]);
+        if (model_.weights.empty()) {
+          add_draw(ours[i], theirs, &blobs[i], &magnitudes[i]);
+          continue;
+        }
+        const Graph& graph = net_.graph();
+        add_draw(in_order(graph, value->first, ours[i]), in_order(graph, value->first, theirs),
+                 &blobs[i], &magnitudes[i]);
       }
     }
-    for (size_t i = 0; i < blobs.size(); ++i)
-      blobs[i].relative =
-          blobs[i].largest == 0 ? 0 : blobs[i].largest / std::max(magnitudes[i], 1e-30);
+    set_relative(magnitudes, &blobs);
     return blobs;
   }
 
@@ -254,10 +291,52 @@ class Verifier {
 
 }  // namespace
 
-std::vector<Verification> verify_onnx(Net& net, const ComparedModel& compared,
-                                      const VerificationOptions& options,
-                                      std::string* python_problem) {
+std::vector<Verification> verify_model(Net& net, const ComparedModel& compared,
+                                       const VerificationOptions& options,
+                                       std::string* python_problem) {
   return Verifier(net, compared, options).run(python_problem);
+}
+
+Verification verify_net(Net& net, Net& again, const ComparedModel& compared, int draws) {
+  Verification result{"Crema", "from the files", "", blobs_of(net, compared)};
+  std::vector<double> magnitudes(result.blobs.size());
+  const auto made_by = [&](const std::string& layer) {
+    for (const Node& node : again.graph().nodes)
+      if (node.message.name() == layer) return node.tops[0];
+    fail("the written net has no layer \"", layer, "\"");
+  };
+  const uint64_t seed = net.context().seed;
+  for (int draw = 0; draw < draws; ++draw) {
+    net.context().seed = seed + static_cast<uint64_t>(draw);
+    fill_random_inputs(net);
+    for (const Node& node : net.graph().nodes) {
+      if (node.message.type() != "Input") continue;
+      for (const int id : node.tops) {
+        const std::string& blob = net.graph().values[id].blob;
+        const std::vector<float> values = to_floats(net.context(), net.plan().value(id));
+        if (again.has_blob(blob)) again.set_input(blob, values.data());
+      }
+    }
+    for (Net* one : {&net, &again}) {
+      one->clear_carried();
+      one->forward(0);
+    }
+    size_t i = 0;
+    for (const auto& [id, layer] : compared.makers) {
+      const std::vector<float> ours = to_floats(net.context(), net.plan().value(id)),
+                               theirs =
+                                   to_floats(net.context(), again.plan().value(made_by(layer)));
+      VerifiedBlob& blob = result.blobs[i];
+      if (ours.size() == theirs.size())
+        add_draw(ours, theirs, &blob, &magnitudes[i]);
+      else
+        blob.largest = std::numeric_limits<double>::quiet_NaN();
+      ++i;
+    }
+  }
+  net.context().seed = seed;
+  set_relative(magnitudes, &result.blobs);
+  return result;
 }
 
 }  // namespace crema

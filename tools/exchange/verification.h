@@ -1,4 +1,4 @@
-// Verification of ONNX models: the same inputs through Crema and through other runtimes.
+// Verification of written models: the same inputs through Crema and through other runtimes.
 #pragma once
 
 #include <map>
@@ -28,10 +28,12 @@ struct Verification {
 struct ComparedModel {
   std::string bytes;  // the model; empty: it is the file `path`
   std::string path;
+  std::string weights;  // not empty: `path` is a Caffe net, and these are its weights
   std::map<int, std::string>
       values;              // of the net's graph (by index), with their names in the model
   PictureInputs pictures;  // inputs that the model prepares itself
   std::map<std::string, std::string> inputs;  // blobs that the model calls otherwise
+  std::map<int, std::string> makers;          // of a Caffe net's values: the layers that make them
 };
 
 struct VerificationOptions {
@@ -43,8 +45,11 @@ struct VerificationOptions {
 
 // Runs the model in each runtime, and compares those blobs. Empty: there is none. python_problem: why
 // Python could not be asked; "": it was. Changes the net's inputs.
-std::vector<Verification> verify_onnx(Net& net, const ComparedModel& compared,
-                                      const VerificationOptions& options,
-                                      std::string* python_problem);
+std::vector<Verification> verify_model(Net& net, const ComparedModel& compared,
+                                       const VerificationOptions& options,
+                                       std::string* python_problem);
+
+// The same with a net that was read from the written files.
+Verification verify_net(Net& net, Net& again, const ComparedModel& compared, int draws);
 
 }  // namespace crema

@@ -53,25 +53,59 @@ void keep_table(const std::vector<Verification>& all, const std::string& path) {
   write_file_atomically(path, text);
 }
 
+VerificationOptions options_of(const VerificationFlags& flags) {
+  return {flags.python.empty() ? "python3" : flags.python, kDraws, flags.proof};
+}
+
+void keep_proof(const std::vector<Verification>& all, const VerificationFlags& flags,
+                ProgramLog& log) {
+  if (flags.proof.empty()) return;
+  keep_table(all, flags.proof + "/verification.tsv");
+  log.info(cat("Wrote ", visible(flags.proof), ": the table and ", kDraws, " inputs with results"));
+}
+
 }  // namespace
+
+void report_caffe_verification(Net& net, Net& again, const ComparedModel& compared,
+                               const VerificationFlags& flags, bool by_opencv, ProgramLog& log) {
+  const Verification own = verify_net(net, again, compared, kDraws);
+  require(print_verification(own, flags.tolerance, log),
+          "the written files compute other results: results in the table above are beyond "
+          "-tolerance ",
+          flags.tolerance);
+  std::string problem;
+  const VerificationOptions options = options_of(flags);
+  std::vector<Verification> all = verify_model(net, compared, options, &problem);
+  if (all.empty() && by_opencv) {
+    log.warning(cat("Not verified in OpenCV: ", options.python,
+                    problem.empty() ? " has no OpenCV 4" : ": " + problem,
+                    ". `pip install opencv-python-headless==4.12.0.88`, or -python PROGRAM for a "
+                    "Python that has it"));
+  }
+  for (const Verification& one : all) {
+    const bool agrees = print_verification(one, flags.tolerance, log);
+    require(agrees || !by_opencv, one.runtime,
+            " computes other results than Crema: results in the table above are beyond -tolerance ",
+            flags.tolerance, ". The files were written");
+    if (!agrees)
+      log.warning(cat(one.runtime, " computes other results; write for it with -dialect opencv4"));
+  }
+  all.insert(all.begin(), own);
+  keep_proof(all, flags, log);
+}
 
 int report_verification(Net& net, const ComparedModel& compared, const VerificationFlags& flags,
                         const std::string& consequence, ProgramLog& log) {
   std::string problem;
-  const VerificationOptions options = {flags.python.empty() ? "python3" : flags.python, kDraws,
-                                       flags.proof};
-  const std::vector<Verification> all = verify_onnx(net, compared, options, &problem);
+  const VerificationOptions options = options_of(flags);
+  const std::vector<Verification> all = verify_model(net, compared, options, &problem);
   if (all.empty()) {
     log.warning(cat("Not verified: ", options.python,
                     problem.empty() ? " has no runtime for ONNX" : ": " + problem,
                     ". `pip install onnxruntime`, or -python PROGRAM for a Python that has one"));
     return 0;
   }
-  if (!flags.proof.empty()) {
-    keep_table(all, flags.proof + "/verification.tsv");
-    log.info(
-        cat("Wrote ", visible(flags.proof), ": the table and ", kDraws, " inputs with results"));
-  }
+  keep_proof(all, flags, log);
   int ran = 0;
   for (const Verification& one : all) {
     ran += one.problem.empty() ? 1 : 0;

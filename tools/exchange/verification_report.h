@@ -1,4 +1,4 @@
-// Verifies an ONNX model as -python, -tolerance and -proof say, and prints the result.
+// Verifies a written model as -python, -tolerance and -proof say, and prints the result.
 #pragma once
 
 #include "tools/console/program_log.h"
@@ -12,5 +12,10 @@ using VerificationFlags = FlagsOf<"python", "tolerance", "proof">;
 // `consequence` ends its message ("The model was written").
 int report_verification(Net& net, const ComparedModel& compared, const VerificationFlags& flags,
                         const std::string& consequence, ProgramLog& log);
+
+// The same of Caffe's files, which `again` was read from: first in Crema itself, then in OpenCV 4 if
+// the Python has it. Only a reader that the files are for must agree: by_opencv.
+void report_caffe_verification(Net& net, Net& again, const ComparedModel& compared,
+                               const VerificationFlags& flags, bool by_opencv, ProgramLog& log);
 
 }  // namespace crema

@@ -14,6 +14,7 @@
 #include "solver/snapshot/training_copy.h"
 #include "tools/console/terminal.h"
 #include "tools/devices.h"
+#include "tools/exchange/check_target.h"
 #include "tools/flags/net_flags.h"
 #include "tools/flags/solver_flags.h"
 #include "tools/tune/training_memory.h"
@@ -23,8 +24,8 @@ namespace crema {
 
 namespace {
 
-using CheckFlags =
-    FlagsOf<"solver", "weights", "level", "stage", "gpu", "gpu_memory", "precision", "tune", "set">;
+using CheckFlags = FlagsOf<"solver", "weights", "level", "stage", "gpu", "gpu_memory", "precision",
+                           "tune", "set", "model", "target", "assume">;
 
 bool has_errors(const Findings& findings) {
   return std::any_of(findings.begin(), findings.end(),
@@ -80,8 +81,19 @@ std::string memory_line(ProgramLog& log, const CheckFlags& flags, Log& warnings,
              largest > 0 ? cat("; a batch of about ", largest, " would fit") : "");
 }
 
+// Prints them, and returns the exit code.
+int print_findings(const Findings& findings, const std::string& last_line) {
+  for (const Finding& finding : findings)
+    std::cout << shown_line(finding, has_colour(STDOUT_FILENO)) << "\n";
+  if (!last_line.empty()) std::cout << last_line << "\n";
+  std::cout << summary_of(findings) << "\n";
+  return has_errors(findings) ? 1 : 0;
+}
+
 int run_check(const VerbCall& call, const CheckFlags& flags) {
-  require(!flags.solver.empty(), "a solver is needed: -solver SOLVER.prototxt");
+  if (!flags.target.empty()) return print_findings(findings_of_target(call.log, flags), "");
+  require(!flags.solver.empty(), "a solver is needed: -solver SOLVER.prototxt; or a net and the ",
+          "reader that it is for: -model NET.prototxt -target NAME");
   const SolverFile file = read_solver_file(flags.solver, std::make_shared<Settings>(flags.set));
   CheckOptions options;
   if (!flags.weights.empty()) options.weights = {flags.weights};
@@ -105,16 +117,14 @@ int run_check(const VerbCall& call, const CheckFlags& flags) {
   }
   findings.insert(findings.end(), warnings.found.begin(), warnings.found.end());
   tidy(&findings);
-  for (const Finding& finding : findings)
-    std::cout << shown_line(finding, has_colour(STDOUT_FILENO)) << "\n";
-  if (!memory.empty()) std::cout << memory << "\n";
-  std::cout << summary_of(findings) << "\n";
-  return has_errors(findings) ? 1 : 0;
+  return print_findings(findings, memory);
 }
 
 REGISTER_VERB(check, {.summary = "finds the problems of a training run before it begins",
                       .usage = "-solver SOLVER.prototxt [-weights FILES] [flags]",
-                      .example = "crema check -solver models/lenet/digits_solver.prototxt",
+                      .example = "crema check -solver models/lenet/digits_solver.prototxt\n"
+                                 "crema check -model models/mobilenet_v3/train_val.prototxt "
+                                 "-target bvlc",
                       .log = LogStyle::brief,
                       .run = run_check});
 

@@ -9,6 +9,7 @@
 #include "exchange/cut.h"
 #include "exchange/onnx/metadata.h"
 #include "tools/classify/deployed_model.h"
+#include "tools/exchange/export_caffe.h"
 #include "tools/exchange/verification_report.h"
 #include "tools/flags/net_flags.h"
 #include "tools/verb.h"
@@ -21,9 +22,9 @@ namespace {
 constexpr size_t kMaxModel = (size_t{1} << 31) - 1;
 
 using ExportFlags =
-    FlagsOf<"model", "weights", "weights_mode", "output", "opset", "fold", "cut", "preprocess",
-            "batch", "verify", "python", "tolerance", "proof", "assume", "phase", "level", "stage",
-            "set", "resize", "mean", "scale", "rgb", "labels">;
+    FlagsOf<"model", "weights", "weights_mode", "output", "to", "dialect", "output_weights",
+            "opset", "fold", "cut", "preprocess", "batch", "verify", "python", "tolerance", "proof",
+            "assume", "phase", "level", "stage", "set", "resize", "mean", "scale", "rgb", "labels">;
 
 OnnxOptions options_of(const ExportFlags& flags) {
   OnnxOptions options;
@@ -77,8 +78,11 @@ std::vector<std::string> names_of_classes(const ExportFlags& flags, const Deploy
 }
 
 int run_export(const VerbCall& call, const ExportFlags& flags) {
+  const bool to_caffe = is_caffe_export(flags);
   require(!flags.output.empty(), "-output NET.onnx is needed: the file to write");
   require(!flags.weights.empty(), "weights are needed: -weights FILE.caffemodel");
+  require(!to_caffe || flags.preprocess.empty(),
+          "-preprocess writes operators of ONNX; Caffe's files have no layers for pictures");
   require(flags.verify || flags.proof.empty(),
           "-proof keeps what -verify finds; -verify=false leaves nothing to keep");
   require(flags.batch >= 0, "-batch ", flags.batch, ": expected a positive number");
@@ -95,6 +99,7 @@ int run_export(const VerbCall& call, const ExportFlags& flags) {
   input.options.fuse = false;
   Net net(context, deployed.net, input.options);
   load_weights_of_flags(flags, net);
+  if (to_caffe) return export_caffe_files(net, deployed, flags, call.log);
   const PictureInputs pictures = pictures_of(flags, deployed, net, input.options.folder);
   OnnxModel exported = export_onnx(net, options_of(flags), pictures);
   exported.model.set_producer_version(CREMA_VERSION);
@@ -113,10 +118,14 @@ int run_export(const VerbCall& call, const ExportFlags& flags) {
 
 REGISTER_VERB(
     export,
-    {.summary = "writes a net as ONNX, and verifies it in other runtimes",
+    {.summary = "writes a net for other programs (ONNX, Caffe), and verifies it",
      .usage = "-model NET.prototxt -weights FILES -output NET.onnx [flags]",
      .example = "crema export -model models/lenet/digits_train_val.prototxt -weights "
-                "models/lenet/lenet_digits_iter_1500.caffemodel -output lenet.onnx",
+                "models/lenet/lenet_digits_iter_1500.caffemodel -output lenet.onnx\n"
+                "crema export -to caffe -dialect bvlc -model "
+                "models/lenet/digits_train_val.prototxt -weights "
+                "models/lenet/lenet_digits_iter_1500.caffemodel -output lenet.prototxt "
+                "-output_weights lenet.caffemodel",
      .meanings =
          {{"output", "The file to write."},
           {"weights",

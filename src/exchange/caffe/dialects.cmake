@@ -1,0 +1,10 @@
+# Collects the dialects, one file each, into a C++ table: FOLDER of the files, OUT the file to write.
+file(GLOB sources ${FOLDER}/*.dialect)
+set(table "#include \"exchange/caffe/dialect.h\"\n\nnamespace crema {\nconst std::map<std::string, std::string>& dialect_texts() {\n  static const std::map<std::string, std::string> texts = {\n")
+foreach(source ${sources})
+  file(READ ${source} text)
+  get_filename_component(name ${source} NAME_WE)
+  string(APPEND table "      {\"${name}\", R\"dialect(${text})dialect\"},\n")
+endforeach()
+string(APPEND table "  };\n  return texts;\n}\n}  // namespace crema\n")
+file(WRITE ${OUT} "${table}")

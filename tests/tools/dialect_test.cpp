@@ -1,0 +1,200 @@
+// `crema export -to caffe` and `crema check -target`: the files, what they say of layers that a reader
+// does not take, and the verification.
+#include <gtest/gtest.h>
+
+#include "base/files.h"
+#include "data/lists/message_text.h"
+#include "proto/net.pb.h"
+#include "tools/program.h"
+
+namespace crema::tests {
+namespace dialect_test {
+
+constexpr const char* kNet = R"(name: "small"
+layer { name: "data" type: "DummyData" top: "data" top: "label" dummy_data_param {
+  shape { dim: 8 dim: 3 dim: 12 dim: 12 } shape { dim: 8 }
+  data_filler { type: "gaussian" } data_filler { type: "constant" value: 1 } } }
+layer { name: "conv" type: "Convolution" bottom: "data" top: "conv" param { lr_mult: 2 }
+  convolution_param { num_output: 4 kernel_size: 3 weight_filler { type: "xavier" } } }
+layer { name: "bn" type: "BatchNorm" bottom: "conv" top: "conv" batch_norm_param { scale_bias: true } }
+layer { name: "r6" type: "ReLU6" bottom: "conv" top: "conv" }
+layer { name: "pool" type: "Pooling" bottom: "conv" top: "pool"
+  pooling_param { kernel_size: 3 stride: 2 round_mode: FLOOR } }
+layer { name: "act" type: "HardSwish" bottom: "pool" top: "pool" }
+layer { name: "ip" type: "InnerProduct" bottom: "pool" top: "ip"
+  inner_product_param { num_output: 3 weight_filler { type: "xavier" } } }
+layer { name: "drop" type: "Dropout" bottom: "ip" top: "ip" }
+layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" }
+)";
+
+class Dialects : public testing::Test {
+ protected:
+  Dialects() {
+    folder_.write("net.prototxt", kNet);
+    folder_.write("solver.prototxt",
+                  "net: \"net.prototxt\" base_lr: 0.01 lr_policy: \"fixed\" max_iter: 2 "
+                  "random_seed: 1 snapshot_prefix: \"a\"");
+    EXPECT_EQ(run(folder_, "train -solver solver.prototxt").code, 0);
+  }
+  Outcome exported(const std::string& flags) {
+    return run(folder_, cat("crema export -model net.prototxt -weights a_iter_2.caffemodel -to "
+                            "caffe -output out.prototxt -output_weights out.caffemodel ",
+                            flags));
+  }
+  NetParameter written() {
+    NetParameter net;
+    EXPECT_EQ(parse_message(folder_.read("out.prototxt"), &net), "");
+    return net;
+  }
+  static std::string types(const NetParameter& net) {
+    std::string all;
+    for (const LayerParameter& layer : net.layer()) all += layer.type() + " ";
+    return all;
+  }
+  const LayerParameter& layer(const NetParameter& net, const std::string& name) {
+    for (const LayerParameter& layer : net.layer())
+      if (layer.name() == name) return layer;
+    ADD_FAILURE() << "no layer " << name << " among " << types(net);
+    return LayerParameter::default_instance();
+  }
+  Folder folder_;
+};
+
+TEST_F(Dialects, WritesWhatCaffeReads) {
+  const Outcome outcome = exported("-python false");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const NetParameter net = written();
+  EXPECT_EQ(types(net),
+            "Input Convolution ReLU Power ReLU Power Slice Silence Slice Silence Pooling Power "
+            "ReLU Power ReLU Power Eltwise InnerProduct Softmax ");
+  // The last layer of a rewrite has the layer's name, its top the blob's.
+  EXPECT_EQ(layer(net, "r6").top(0), "conv");
+  EXPECT_EQ(layer(net, "pool").bottom(0), "pool/slice_2_part0");
+  EXPECT_EQ(layer(net, "act").top(0), "pool");
+  EXPECT_EQ(layer(net, "act/relu_2").bottom(0), "act/power_2");
+  EXPECT_FALSE(layer(net, "conv").convolution_param().has_weight_filler());
+  EXPECT_EQ(layer(net, "conv").param_size(), 0);
+  expect_part(outcome.out, "Crema from the files: ");
+  expect_part(outcome.out, "net.prototxt:15:1");  // the place of a blob's layer
+}
+
+TEST_F(Dialects, ReadersDiffer) {
+  ASSERT_EQ(exported("-dialect opencv4 -verify=false").code, 0);
+  NetParameter net = written();
+  EXPECT_EQ(types(net), "Input Convolution ReLU6 Pooling HardSwish InnerProduct Softmax ");
+  EXPECT_FALSE(layer(net, "pool").pooling_param().ceil_mode());
+  ASSERT_EQ(exported("-dialect nvcaffe -fold=false -verify=false").code, 0);
+  net = written();
+  EXPECT_TRUE(layer(net, "bn").batch_norm_param().scale_bias());
+  ASSERT_EQ(exported("-dialect bvlc -fold=false -verify=false").code, 0);
+  net = written();
+  EXPECT_EQ(layer(net, "bn").type(), "Scale");
+  EXPECT_EQ(layer(net, "bn/batchnorm").type(), "BatchNorm");
+}
+
+// Stochastic depth multiplies by a number of each image that is 1 in inference.
+TEST_F(Dialects, LeavesOutWhatChangesNothing) {
+  folder_.write("deep.prototxt",
+                "layer { name: \"data\" type: \"Input\" top: \"data\" input_param { shape { dim: 1 "
+                "dim: 3 dim: 12 dim: 12 } } }\n"
+                "layer { name: \"conv\" type: \"Convolution\" bottom: \"data\" top: \"conv\" "
+                "convolution_param { num_output: 4 kernel_size: 3 } }\n"
+                "layer { name: \"number\" type: \"Reduction\" bottom: \"conv\" top: \"number\" "
+                "reduction_param { axis: 1 } }\n"
+                "layer { name: \"one\" type: \"Power\" bottom: \"number\" top: \"number\" "
+                "power_param { scale: 0 shift: 1 } }\n"
+                "layer { name: \"depth\" type: \"Scale\" bottom: \"conv\" bottom: \"number\" top: "
+                "\"y\" scale_param { axis: 0 } }\n"
+                "layer { name: \"relu\" type: \"ReLU\" bottom: \"y\" top: \"y\" }\n");
+  ASSERT_EQ(exported("-model deep.prototxt -python false").code, 0);
+  EXPECT_EQ(types(written()), "Input Convolution ReLU ");
+}
+
+TEST_F(Dialects, LeavesNothingAfterAMistake) {
+  folder_.write("gelu.prototxt",
+                "layer { name: \"data\" type: \"Input\" top: \"data\" input_param { shape { dim: 1 "
+                "dim: 3 dim: 12 dim: 12 } } }\n"
+                "layer { name: \"conv\" type: \"Convolution\" bottom: \"data\" top: \"conv\" "
+                "convolution_param { num_output: 4 kernel_size: 3 } }\n"
+                "  layer { name: \"act\" type: \"GELU\" bottom: \"conv\" top: \"y\" }\n");
+  const std::pair<const char*, const char*> rows[] = {
+      {"-to tflite", "-to tflite: expected onnx or caffe"},
+      {"-dialect bvcl", "-dialect bvcl: there is no such dialect (did you mean \"bvlc\"?)"},
+      {"-output_weights ''", "-output_weights NET.caffemodel is needed"},
+      {"-output out.caffemodel", "-output and -output_weights are both out.caffemodel"},
+      {"-to onnx -output_weights ''  -dialect ssd", "-dialect is for -to caffe"},
+      {"-to onnx", "-output_weights is for -to caffe"},
+      {"-model gelu.prototxt",
+       "gelu.prototxt:3:3: layer \"act\": bvlc has no layer of type GELU, and none of its layers "
+       "computes the error function; write gelu_param { approximate: true }"},
+  };
+  for (const auto& [flags, says] : rows) {
+    const Outcome outcome = exported(flags);
+    EXPECT_EQ(outcome.code, 1) << flags;
+    ASSERT_EQ(outcome.errors().size(), 1u) << outcome.err;
+    expect_part(outcome.errors()[0], says);
+    EXPECT_FALSE(file_exists(folder_.file("out.prototxt"))) << flags;
+    EXPECT_FALSE(file_exists(folder_.file("out.caffemodel"))) << flags;
+  }
+}
+
+// A Python that computes other results, in place of one with OpenCV.
+TEST_F(Dialects, FailsIfItsReaderDisagrees) {
+  folder_.write("python",
+                "#!/bin/sh\n"
+                "head -c 100000 /dev/zero >\"$2/fake\"\n"
+                "printf 'Fake\\tfake\\t4\\t\\n'\n");
+  const std::string command =
+      "chmod +x python && \"$TOOLS\"/crema export -model net.prototxt -weights a_iter_2.caffemodel "
+      "-to caffe -output out.prototxt -output_weights out.caffemodel -python ./python -dialect ";
+  const Outcome opencv = run_shell(folder_, command + "opencv4");
+  EXPECT_EQ(opencv.code, 1) << opencv.err;
+  expect_part(opencv.err, "Fake computes other results than Crema");
+  const Outcome caffe = run_shell(folder_, command + "bvlc");
+  EXPECT_EQ(caffe.code, 0) << caffe.err;
+  expect_part(caffe.err, "Fake computes other results; write for it with -dialect opencv4");
+}
+
+TEST_F(Dialects, HelpAndCompletionNameThemAll) {
+  const std::string error = exported("-dialect none").err;
+  const size_t from = error.find("it takes ") + 9;
+  const std::string names = error.substr(from, error.find('\n', from) - from);
+  const std::string help = run(folder_, "crema help export").out;
+  const std::string bash = read_text(CREMA_TEST_DATA "/../tools/completion/crema.bash"),
+                    zsh = read_text(CREMA_TEST_DATA "/../tools/completion/_crema");
+  EXPECT_GE(split(names, ',').size(), 7u) << error;
+  for (const std::string& name : split(names, ',')) {
+    for (const std::string& text : {help, bash, zsh}) expect_part(text, std::string(trim(name)));
+  }
+}
+
+TEST_F(Dialects, CheckListsWhatATargetDoesNotTake) {
+  const Outcome fine = run(folder_,
+                           "crema check -model net.prototxt -target opencv4 -set "
+                           "layer[bn].batch_norm_param.scale_bias=false");
+  EXPECT_EQ(fine.code, 0) << fine.err;
+  expect_part(fine.out,
+              "net.prototxt:9:1: note: layer \"pool\" (Pooling): opencv4 does not read "
+              "pooling_param.round_mode; it becomes Pooling\n");
+  folder_.write("gelu.prototxt",
+                "layer { name: \"data\" type: \"Input\" top: \"data\" input_param { shape { dim: 1 "
+                "dim: 3 dim: 4 dim: 4 } } }\n"
+                "layer { name: \"r6\" type: \"ReLU6\" bottom: \"data\" top: \"a\" }\n"
+                "layer { name: \"act\" type: \"GELU\" bottom: \"a\" top: \"b\" }\n"
+                "layer { name: \"flip\" type: \"Reverse\" bottom: \"b\" top: \"c\" "
+                "reverse_param { axis: 1 } }\n");
+  const Outcome refused = run(folder_, "crema check -model gelu.prototxt -target bvlc");
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_EQ(refused.out,
+            "gelu.prototxt:2:1: note: layer \"r6\" (ReLU6): bvlc has no layer of type ReLU6; it "
+            "becomes ReLU, Power, ReLU, Power\n"
+            "gelu.prototxt:3:1: error: layer \"act\" (GELU): bvlc has no layer of type GELU, and "
+            "none of its layers computes the error function; write gelu_param { approximate: true "
+            "}, and train a little with it\n"
+            "gelu.prototxt:4:1: note: layer \"flip\" (Reverse): bvlc has no layer of type Reverse; "
+            "it becomes Slice, Concat, Reshape\n"
+            "2 notes, 1 error\n");
+}
+
+}  // namespace dialect_test
+}  // namespace crema::tests
