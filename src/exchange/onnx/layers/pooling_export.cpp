@@ -2,7 +2,7 @@
 // padding: as much behind the image as its last window reaches.
 #include <limits>
 
-#include "exchange/onnx/layer_export.h"
+#include "exchange/onnx/layers/axis_matrices.h"
 #include "layers/vision/pooling_window.h"
 #include "proto/params/modern_shape.pb.h"
 #include "proto/params/pooling.pb.h"
@@ -191,14 +191,14 @@ EXPORT_LAYER(Pooling3D, write_pooling);
 EXPORT_LAYER(NdPooling, write_pooling);
 EXPORT_LAYER(PoolingND, write_pooling);
 
-// The means over unequal parts of an axis, as a matrix: (parts, extent).
-std::vector<float> mean_of_parts(int64_t extent, int64_t parts) {
-  std::vector<float> matrix(parts * extent);
+// The means over unequal parts of an axis.
+AxisMatrix mean_of_parts(int64_t extent, int64_t parts) {
+  AxisMatrix matrix(parts, extent);
   for (int64_t part = 0; part < parts; ++part) {
     const int64_t first = part * extent / parts;
     const int64_t end = ((part + 1) * extent + parts - 1) / parts;
     for (int64_t i = first; i < end; ++i)
-      matrix[part * extent + i] = 1.f / static_cast<float>(end - first);
+      matrix.at(part, i) = 1.f / static_cast<float>(end - first);
   }
   return matrix;
 }
@@ -232,13 +232,8 @@ void write_adaptive_pooling(LayerExport& layer) {
     const std::string rows = largest_of_parts(layer, layer.bottom(), 2, x[2], y[2]);
     return layer.write("Identity", {largest_of_parts(layer, rows, 3, x[3], y[3])});
   }
-  const std::string rows =
-      layer.node("MatMul", {layer.floats({y[2], x[2]}, mean_of_parts(x[2], y[2])), layer.bottom()});
-  const std::vector<float> means = mean_of_parts(x[3], y[3]);
-  std::vector<float> turned(means.size());
-  for (int64_t i = 0; i < y[3]; ++i)
-    for (int64_t j = 0; j < x[3]; ++j) turned[j * y[3] + i] = means[i * x[3] + j];
-  layer.write("MatMul", {rows, layer.floats({x[3], y[3]}, turned)});
+  layer.write("Identity", {mixed_axes(layer, layer.bottom(), mean_of_parts(x[2], y[2]),
+                                      mean_of_parts(x[3], y[3]))});
 }
 EXPORT_LAYER(AdaptivePooling, write_adaptive_pooling);
 

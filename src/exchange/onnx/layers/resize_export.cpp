@@ -1,7 +1,10 @@
 // Layers that change the size of images.
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
-#include "exchange/onnx/layer_export.h"
+#include "exchange/onnx/layers/axis_matrices.h"
+#include "proto/params/forks_flow.pb.h"
 #include "proto/params/forks_segmentation.pb.h"
 
 namespace crema {
@@ -76,6 +79,75 @@ void write_unpooling(LayerExport& layer) {
 }
 EXPORT_LAYER(Unpooling, write_unpooling);
 EXPORT_LAYER(UnPooling, write_unpooling);
+
+double triangle_of(double distance) { return std::max(0.0, 1 - std::abs(distance)); }
+double cubic_of(double distance) {
+  const double x = std::abs(distance);
+  if (x >= 2) return 0;
+  return x <= 1 ? (1.5 * x - 2.5) * x * x + 1 : ((-0.5 * x + 2.5) * x - 4) * x + 2;
+}
+
+// Result i is the mean of the values around place + i * step, weighted by their distance over
+// `width`; weight: null for the nearest value.
+AxisMatrix means_around(int64_t extent, int64_t results, double place, double step, double width,
+                        double (*weight)(double)) {
+  AxisMatrix matrix(results, extent);
+  for (int64_t i = 0; i < results; ++i) {
+    const double at = place + static_cast<double>(i) * step;
+    if (weight == nullptr) {
+      const auto nearest = static_cast<int64_t>(std::floor(at + 0.5));
+      matrix.at(i, std::clamp<int64_t>(nearest, 0, extent - 1)) = 1;
+      continue;
+    }
+    std::vector<double> weights;
+    double sum = 0;
+    for (int64_t k = 0; k < extent; ++k) {
+      weights.push_back(weight((static_cast<double>(k) - at) / width));
+      sum += weights.back();
+    }
+    for (int64_t k = 0; k < extent; ++k) matrix.at(i, k) = static_cast<float>(weights[k] / sum);
+  }
+  return matrix;
+}
+
+void write_resample(LayerExport& layer) {
+  const ResampleParameter& p = layer.message().resample_param();
+  const bool cubic = p.type() == ResampleParameter::CUBIC;
+  const auto along = [&](int axis) {
+    const int64_t extent = layer.bottom_shape()[axis], results = layer.top_shape()[axis];
+    const double factor = static_cast<double>(extent) / static_cast<double>(results);
+    return means_around(extent, results, factor / 2 - 0.5, factor,
+                        p.antialias() ? std::max(factor, 1.0) : 1,
+                        p.type() == ResampleParameter::NEAREST ? nullptr
+                        : cubic                                ? cubic_of
+                                                               : triangle_of);
+  };
+  layer.write("Identity", {mixed_axes(layer, layer.bottom(), along(2), along(3))});
+}
+EXPORT_LAYER(Resample, write_resample);
+
+// NaN is an unknown value: it does not count, and with too many of them a result is unknown.
+void write_downsample(LayerExport& layer) {
+  const auto along = [&](int axis) {
+    const int64_t extent = layer.bottom_shape()[axis], results = layer.top_shape()[axis];
+    const double step =
+        results > 1 ? static_cast<double>(extent - 1) / static_cast<double>(results - 1) : 1;
+    return means_around(extent, results, 0, step, step, triangle_of);
+  };
+  const AxisMatrix rows = along(2), columns = along(3);
+  const std::string unknown = layer.node("IsNaN", {layer.bottom()});
+  const std::string values = layer.node("Where", {unknown, layer.scalar(0), layer.bottom()});
+  const std::string weight = mixed_axes(
+      layer, layer.cast(layer.node("Not", {unknown}), onnx::TensorProto::FLOAT), rows, columns);
+  const std::string sum = mixed_axes(layer, values, rows, columns);
+  // Unknown if what lacks to 1 is more than half of the weight.
+  const std::string enough =
+      layer.node("Not", {layer.node("Less", {layer.node("Div", {weight, layer.scalar(2)}),
+                                             layer.node("Sub", {layer.scalar(1), weight})})});
+  layer.write("Where", {enough, layer.node("Div", {sum, weight}),
+                        layer.scalar(std::numeric_limits<float>::quiet_NaN())});
+}
+EXPORT_LAYER(Downsample, write_downsample);
 
 }  // namespace
 }  // namespace crema
