@@ -1,4 +1,4 @@
-// Products with constant matrices along the last two axes of images.
+// Constant matrices, and products with them along the last two axes of images.
 #pragma once
 
 #include <string>
@@ -21,5 +21,8 @@ struct AxisMatrix {
 // rows * x * columns'.
 std::string mixed_axes(LayerExport& layer, const std::string& x, const AxisMatrix& rows,
                        const AxisMatrix& columns);
+
+// The weights with rows of length 1.
+std::vector<float> unit_rows(std::vector<float> weights, int64_t rows);
 
 }  // namespace crema

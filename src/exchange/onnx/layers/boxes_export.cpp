@@ -37,6 +37,16 @@ std::string images_of(LayerExport& layer, int bottom) {
   return layer.slice(layer.node("Shape", {value.name}), 0, 0, 1);
 }
 
+std::string rows_or(LayerExport& layer, const std::string& rows, const std::string& others,
+                    const std::string& number) {
+  const std::string count = layer.slice(layer.node("Shape", {rows}), 0, 0, 1);
+  const std::string none =
+      layer.cast(layer.node("Equal", {count, layer.ints({0})}), onnx::TensorProto::INT64);
+  const std::string wanted = layer.node(
+      "Slice", {others, layer.ints({0}), layer.node("Mul", {none, number}), layer.ints({0})});
+  return layer.node("Concat", {rows, wanted}, {{"axis", int64_t{0}}});
+}
+
 // A row for each image: its number and six times -1.
 static std::string rows_of_nothing(LayerExport& layer, const std::string& images) {
   const OnnxValue& value = layer.bottom_value();
@@ -60,14 +70,8 @@ void write_detection_rows(LayerExport& layer, const std::string& image_and_class
   const std::string numbers = layer.cast(image_and_class, onnx::TensorProto::FLOAT);
   const std::string found = layer.node("Concat", {numbers, layer.reshape(scores, {-1, 1}), boxes},
                                        {{"axis", int64_t{1}}});
-  const std::string count = layer.slice(layer.node("Shape", {found}), 0, 0, 1);
-  const std::string none =
-      layer.cast(layer.node("Equal", {count, layer.ints({0})}), onnx::TensorProto::INT64);
   const std::string images = images_of(layer, 0);
-  const std::string rows =
-      layer.node("Slice", {rows_of_nothing(layer, images), layer.ints({0}),
-                           layer.node("Mul", {none, images}), layer.ints({0})});
-  const std::string all = layer.node("Concat", {found, rows}, {{"axis", int64_t{0}}});
+  const std::string all = rows_or(layer, found, rows_of_nothing(layer, images), images);
   layer.any_extent(0, 2);
   layer.reshape(all, {1, 1, -1, 7}, true);
 }

@@ -28,7 +28,11 @@ std::string columns_of(LayerExport& layer, const std::string& rows, std::vector<
 // The elements, or vectors, of x at these indices.
 std::string at_indices(LayerExport& layer, const std::string& x, const std::string& rows);
 
-// The extents 0 of a blob as a vector of one number, and where the layer takes any batch.
+// The rows, or, if there are none, `number` others, a vector of one number.
+std::string rows_or(LayerExport& layer, const std::string& rows, const std::string& others,
+                    const std::string& number);
+
+// Extent 0 of a bottom, a vector of one number.
 std::string images_of(LayerExport& layer, int bottom);
 
 // Writes top 0: rows of image, class, score and box; (found, 2), (found) and (found, 4) are given.

@@ -130,6 +130,15 @@ Operator average_pool(LayerExport& layer, const std::string& x, const Windows& w
   return {"AveragePool", {layer.pad(image, inner, 0)}, settings};
 }
 
+// In inference the mean of the values, weighted by themselves.
+std::string stochastic_pool(LayerExport& layer, const Windows& windows) {
+  const std::string squares = layer.node("Mul", {layer.bottom(), layer.bottom()});
+  const Operator above = average_pool(layer, squares, windows, true);
+  const Operator below = average_pool(layer, layer.bottom(), windows, true);
+  const std::string sums = layer.node(below.name, below.inputs, below.settings);
+  return layer.node("Div", {layer.node(above.name, above.inputs, above.settings), sums});
+}
+
 void write_operator(LayerExport& layer, const Operator& op) {
   layer.write(op.name, op.inputs, op.settings);
 }
@@ -176,14 +185,8 @@ void write_pooling(LayerExport& layer) {
     case PoolingParameter::AVE:
       return write_operator(layer,
                             average_pool(layer, layer.bottom(), windows, p.avg_include_pad()));
-    case PoolingParameter::STOCHASTIC: {
-      // In inference the mean of the values, weighted by themselves.
-      const std::string squares = layer.node("Mul", {layer.bottom(), layer.bottom()});
-      const Operator above = average_pool(layer, squares, windows, true);
-      const Operator below = average_pool(layer, layer.bottom(), windows, true);
-      const std::string sums = layer.node(below.name, below.inputs, below.settings);
-      return layer.write("Div", {layer.node(above.name, above.inputs, above.settings), sums});
-    }
+    case PoolingParameter::STOCHASTIC:
+      return layer.write("Identity", {stochastic_pool(layer, windows)});
   }
 }
 EXPORT_LAYER(Pooling, write_pooling);
@@ -240,8 +243,6 @@ EXPORT_LAYER(AdaptivePooling, write_adaptive_pooling);
 void write_spp(LayerExport& layer) {
   const SPPParameter& p = layer.message().spp_param();
   const Shape& x = layer.bottom_shape();
-  if (p.pool() == SPPParameter::STOCHASTIC)
-    layer.refuse("it is stochastic", "write pool: AVE or pool: MAX");
   std::vector<std::string> levels;
   for (uint32_t level = 0; level < p.pyramid_height(); ++level) {
     const int64_t cells = int64_t{1} << level;
@@ -251,10 +252,15 @@ void write_spp(LayerExport& layer) {
       const int64_t pad = (size * cells - x[axis] + 1) / 2;
       windows.axes.push_back({x[axis], size, size, pad, 1, cells});
     }
-    const Operator op = p.pool() == SPPParameter::MAX
-                            ? max_pool(layer, layer.bottom(), windows)
-                            : average_pool(layer, layer.bottom(), windows, true);
-    const std::string y = layer.node(op.name, op.inputs, op.settings);
+    std::string y;
+    if (p.pool() == SPPParameter::STOCHASTIC) {
+      y = stochastic_pool(layer, windows);
+    } else {
+      const Operator op = p.pool() == SPPParameter::MAX
+                              ? max_pool(layer, layer.bottom(), windows)
+                              : average_pool(layer, layer.bottom(), windows, true);
+      y = layer.node(op.name, op.inputs, op.settings);
+    }
     if (p.pyramid_height() == 1) return layer.write("Identity", {y});
     levels.push_back(layer.node("Flatten", {y}, {{"axis", int64_t{1}}}));
   }

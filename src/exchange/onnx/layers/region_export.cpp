@@ -11,10 +11,22 @@ std::string region_rows(LayerExport& layer) {
   return layer.reshape(layer.bottom(1), {-1, 5});
 }
 
+// The same with RoIs that are wider and higher by this share of their size on each side.
+std::string wider_rows(LayerExport& layer, float share) {
+  const std::string rows = region_rows(layer);
+  if (share == 0) return rows;
+  const std::string first = layer.slice(rows, 1, 1, 3), last = layer.slice(rows, 1, 3, 5);
+  const std::string size = layer.node("Add", {layer.node("Sub", {last, first}), layer.scalar(1)});
+  const std::string more = layer.node("Mul", {size, layer.scalar(share)});
+  return layer.node("Concat",
+                    {layer.slice(rows, 1, 0, 1), layer.node("Sub", {first, more}),
+                     layer.node("Add", {last, more})},
+                    {{"axis", int64_t{1}}});
+}
+
 void write_roi_pooling(LayerExport& layer) {
   const ROIPoolingParameter& p = layer.message().roi_pooling_param();
-  if (p.pad_ratio() != 0) layer.refuse("pad_ratio widens the RoIs", "write pad_ratio: 0");
-  layer.write("MaxRoiPool", {layer.bottom(0), region_rows(layer)},
+  layer.write("MaxRoiPool", {layer.bottom(0), wider_rows(layer, p.pad_ratio())},
               {{"pooled_shape", std::vector<int64_t>{p.pooled_h(), p.pooled_w()}},
                {"spatial_scale", p.spatial_scale()}});
 }
@@ -22,11 +34,12 @@ EXPORT_LAYER(ROIPooling, write_roi_pooling);
 
 void write_roi_align(LayerExport& layer) {
   const ROIAlignParameter& p = layer.message().roi_align_param();
-  if (!layer.message().has_roi_align_param() || p.pad_ratio() != 0) {
-    layer.refuse("only Mask R-CNN's form, without pad_ratio, is an operator",
-                 "write roi_align_param with pad_ratio: 0");
+  if (!layer.message().has_roi_align_param()) {
+    layer.refuse(
+        "it reads one point for each corner of a cell (Cascade R-CNN), the operator the mean",
+        "write roi_align_param, Mask R-CNN's form");
   }
-  const std::string rows = region_rows(layer);
+  const std::string rows = wider_rows(layer, p.pad_ratio());
   const std::string image = layer.reshape(layer.slice(rows, 1, 0, 1), {-1});
   OnnxAttributes settings = {{"mode", std::string("avg")},
                              {"output_height", static_cast<int64_t>(p.pooled_h())},

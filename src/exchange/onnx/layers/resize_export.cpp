@@ -70,12 +70,34 @@ void write_upsample(LayerExport& layer) {
 }
 EXPORT_LAYER(Upsample, write_upsample);
 
+// Each value goes to its window, or to the first position of it.
+AxisMatrix spread(int64_t extent, int64_t results, int64_t kernel, int64_t stride, bool mean) {
+  AxisMatrix matrix(results, extent);
+  for (int64_t i = 0; i < extent; ++i) {
+    const int64_t end = std::min(i * stride + kernel, results);
+    for (int64_t at = i * stride; at < end; ++at)
+      matrix.at(at, i) = mean ? 1.f / static_cast<float>(end - i * stride) : 1.f;
+  }
+  return matrix;
+}
+
 void write_unpooling(LayerExport& layer) {
   const UnpoolingParameter& p = layer.message().unpooling_param();
-  if (p.unpool() == UnpoolingParameter::MAX && layer.bottoms() == 2)
-    return write_to_positions(layer);
-  layer.refuse("only the MAX with a mask has an operator",
-               "write Upsample or a Deconvolution instead");
+  const bool one = p.unpool() == UnpoolingParameter::MAX;
+  if (one && layer.bottoms() == 2) return write_to_positions(layer);
+  const auto along = [&](int axis, bool own_kernel, int64_t kernel, bool own_stride,
+                         int64_t stride) {
+    return spread(layer.bottom_shape()[axis], layer.top_shape()[axis],
+                  one          ? 1
+                  : own_kernel ? kernel
+                               : p.kernel_size(),
+                  own_stride ? stride : p.stride(), p.unpool() == UnpoolingParameter::AVE);
+  };
+  layer.write(
+      "Identity",
+      {mixed_axes(layer, layer.bottom(),
+                  along(2, p.has_kernel_h(), p.kernel_h(), p.has_stride_h(), p.stride_h()),
+                  along(3, p.has_kernel_w(), p.kernel_w(), p.has_stride_w(), p.stride_w()))});
 }
 EXPORT_LAYER(Unpooling, write_unpooling);
 EXPORT_LAYER(UnPooling, write_unpooling);
