@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# ONNX's own tests of operators, which its package generates, through the import.
+# ONNX's own tests of operators, which its package generates, through the import; each also with constants only, which the import
+# computes.
 #   import_cases.sh BUILD PYTHON [-v]
 set -euo pipefail
 build=$1 python=$2
@@ -14,10 +15,38 @@ import warnings
 
 import numpy
 import onnx
-from onnx import numpy_helper
+from onnx import helper, numpy_helper
 
 warnings.simplefilter("ignore")
 from onnx.backend.test.case.node import collect_testcases
+
+
+
+def write(name, model, inputs, outputs):
+    folder = pathlib.Path(sys.argv[1]) / name
+    data = folder / "test_data_set_0"
+    data.mkdir(parents=True)
+    (folder / "model.onnx").write_bytes(model.SerializeToString())
+    for kind, values in (("input", inputs), ("output", outputs)):
+        for i, value in enumerate(values):
+            (data / f"{kind}_{i}.pb").write_bytes(numpy_helper.from_array(value).SerializeToString())
+
+
+def on_constants(model, inputs, output):
+    """The same operator on constants, added to an input."""
+    folded = onnx.ModelProto()
+    folded.CopyFrom(model)
+    graph = folded.graph
+    for value, array in zip(graph.input, inputs):
+        graph.initializer.append(numpy_helper.from_array(array, value.name))
+    result = graph.output[0].name
+    del graph.input[:], graph.output[:]
+    for values, name in ((graph.input, "added_to"), (graph.output, "sum")):
+        values.append(helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, output.shape))
+    graph.node.append(helper.make_node("Add", ["added_to", result], ["sum"]))
+    added_to = numpy.linspace(-1, 1, output.size, dtype=numpy.float32).reshape(output.shape)
+    return folded, [added_to], [added_to + output]
+
 
 oldest = {}
 for schema in onnx.defs.get_all_schemas_with_history():
@@ -39,12 +68,8 @@ for case in collect_testcases(""):
         continue
     for entry in model.opset_import:
         entry.version = min(max(entry.version, 9), 21)
-    folder = pathlib.Path(sys.argv[1]) / case.name
-    data = folder / "test_data_set_0"
-    data.mkdir(parents=True)
-    (folder / "model.onnx").write_bytes(model.SerializeToString())
-    for kind, values in (("input", inputs), ("output", outputs)):
-        for i, value in enumerate(values):
-            (data / f"{kind}_{i}.pb").write_bytes(numpy_helper.from_array(value).SerializeToString())
+    write(case.name, model, inputs, outputs)
+    if len(model.graph.node) == 1 and len(outputs) == 1 and outputs[0].dtype == numpy.float32:
+        write("test_folded_" + case.name[5:], *on_constants(model, inputs, outputs[0]))
 PYTHON
 "$build/tests/exchange_cases" import_cases "$folder" ${3:-}

@@ -4,6 +4,7 @@
 
 #include "base/visible.h"
 #include "exchange/onnx/import_patterns.h"
+#include "exchange/onnx/import_products.h"
 #include "exchange/onnx/operator_import.h"
 #include "proto/params/input.pb.h"
 
@@ -38,6 +39,7 @@ class Importer {
     for (const onnx::ValueInfoProto& output : file_.graph.output()) add_output(output.name());
     apply_patterns();
     remove_unread();
+    write_out_products(graph_);
     for (const ImportedLayer& layer : graph_.layers) {
       require(layer.unsupported.empty(), visible(file_.path), ": ", visible(layer.message.name()),
               ": ", layer.unsupported);
