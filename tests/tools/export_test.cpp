@@ -111,9 +111,12 @@ struct Mistake {
 };
 
 TEST_F(ExportVerb, LeavesNothingAfterAMistake) {
-  folder_.write("loss.prototxt", cat(kNet, "layer { name: \"flow\" type: \"Correlation\" bottom: ",
-                                     "\"conv\" bottom: \"conv\" top: \"flow\" correlation_param { ",
-                                     "kernel_size: 1 max_displacement: 1 } }"));
+  folder_.write(
+      "ring.prototxt",
+      cat(kNet, "layer { name: \"rois\" type: \"Parameter\" top: \"rois\" ",
+          "parameter_param { shape { dim: 1 dim: 9 } } }\n",
+          "layer { name: \"ring\" type: \"RegionPooling\" bottom: \"conv\" ",
+          "bottom: \"rois\" top: \"ring\" region_pooling_param { pooled_h: 1 ", "pooled_w: 1 } }"));
   const Mistake rows[] = {
       {"", "-output NET.onnx is needed"},
       {"-output a.onnx -opset 99", "opset 99 is too new; Crema writes opsets 11 to 21"},
@@ -123,8 +126,8 @@ TEST_F(ExportVerb, LeavesNothingAfterAMistake) {
       {"-output a.onnx -cut conv", "nothing is left of the net before its layer \"conv\""},
       {"-output a.onnx -cut before_nms", "the net has no layer that selects objects"},
       {"-output a.onnx -weights none.caffemodel", "none.caffemodel"},
-      {"-output a.onnx -model loss.prototxt",
-       "loss.prototxt:14:1: layer \"flow\": a layer of type Correlation cannot be written"},
+      {"-output a.onnx -model ring.prototxt",
+       "ring.prototxt:15:1: layer \"ring\": a layer of type RegionPooling cannot be written"},
   };
   for (const Mistake& row : rows) {
     const Outcome outcome = exported(row.flags);

@@ -75,9 +75,11 @@ TEST_F(ImportVerb, WritesANetThatAPersonCouldHaveWritten) {
             "# Imported from model.onnx (opset 17) by crema import.\n"
             "layer {\n  name: \"data\"\n  type: \"Input\"\n  top: \"data\"\n"
             "  input_param { shape { dim: 3 dim: 1 dim: 4 dim: 4 } }\n}\n"
+            "# Conv \"c_node\"\n"
             "layer {\n  name: \"conv1\"\n  type: \"Convolution\"\n  bottom: \"data\"\n"
             "  top: \"c\"\n"
             "  convolution_param { num_output: 2 bias_term: false kernel_size: 1 }\n}\n"
+            "# Relu \"y_node\"\n"
             "layer {\n  name: \"y_node\"\n  type: \"ReLU\"\n  bottom: \"c\"\n  top: \"y\"\n}\n");
   // The files fit each other.
   const Outcome again = run(folder_,

@@ -98,6 +98,7 @@ void write_out_products(ImportGraph& graph) {
       continue;
     }
     const LayerParameter product = layer.message;
+    graph.node = layer.node;
     try {
       ProductWriter(graph, product).write(product.bottom(0), product.bottom(1));
       ++written;
