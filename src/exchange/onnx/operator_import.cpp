@@ -10,6 +10,14 @@
 
 namespace crema {
 
+void keep_parameters(LayerParameter* layer, int count) {
+  for (int i = 0; i < count; ++i) {
+    ParamSpec* const kept = layer->add_param();
+    kept->set_lr_mult(0);
+    kept->set_decay_mult(0);
+  }
+}
+
 OperatorImport::OperatorImport(ImportGraph& graph, const onnx::NodeProto& node, int opset,
                                const std::map<std::string, int>& readers)
     : graph_(graph), node_(node), opset_(opset), readers_(readers) {}

@@ -113,6 +113,9 @@ class OperatorImport {
   std::set<std::string> made_;  // intermediate blobs of this operator
 };
 
+// Training leaves the layer's parameters as they are.
+void keep_parameters(LayerParameter* layer, int count);
+
 struct OperatorFunction {
   void (*run)(OperatorImport& op) = nullptr;
 };

@@ -138,9 +138,7 @@ RecurrentResult lstm_with_states(OperatorImport& op, RecurrentImport& of, const 
   std::vector<std::string> bottoms = {x};
   const auto constant = [&](const Shape& shape, float value) {
     const std::string blob = op.parameter(shape, std::vector<float>(shape.count(), value));
-    ParamSpec* const fixed = op.graph().maker_of(blob)->message.add_param();
-    fixed->set_lr_mult(0);
-    fixed->set_decay_mult(0);
+    keep_parameters(&op.graph().maker_of(blob)->message, 1);
     return blob;
   };
   bottoms.push_back(constant({of.steps(), of.sequences()}, 1));

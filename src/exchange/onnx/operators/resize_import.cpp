@@ -176,9 +176,7 @@ void resize_by_products(OperatorImport& op, const ResizeSettings& s) {
                    p->set_num_output(static_cast<uint32_t>(of.to));
                    p->set_bias_term(false);
                    p->set_axis(axes - 1);
-                   ParamSpec* const fixed = layer->add_param();
-                   fixed->set_lr_mult(0);
-                   fixed->set_decay_mult(0);
+                   keep_parameters(layer, 1);
                  },
                  {{Shape{of.to, of.from}, resize_weights(op, s, of)}});
     y = op.permute(y, order);
