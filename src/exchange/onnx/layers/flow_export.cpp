@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "exchange/onnx/layer_export.h"
+#include "exchange/onnx/layers/sampling_export.h"
 #include "layers/vision/spatial_params.h"
 #include "proto/params/convolution.pb.h"
 #include "proto/params/forks_flow.pb.h"
@@ -11,30 +11,7 @@
 namespace crema {
 namespace {
 
-// Bilinear values of x, (N, C, H, W), at positions (N, 2, H', W'), columns first, in pixels. Beyond
-// the border there are zeros, or with `repeats` the border again.
-std::string sampled(LayerExport& layer, const std::string& x, int64_t height, int64_t width,
-                    const std::string& positions, bool repeats) {
-  if (layer.opset() < 16) {
-    layer.refuse("values between pixels are an operator from opset 16 on (GridSample)",
-                 "export with -opset 16");
-  }
-  const auto last_column = static_cast<float>(width), last_row = static_cast<float>(height);
-  const std::vector<int64_t> of_axes = {1, 2, 1, 1};
-  // So far outside nothing is read, and numbers fit an index.
-  std::string at = layer.node("Max", {positions, layer.scalar(-2)});
-  at = layer.node("Min", {at, layer.floats(of_axes, {last_column + 1, last_row + 1})});
-  at = layer.node("Add",
-                  {layer.node("Mul", {at, layer.floats(of_axes, {2 / last_column, 2 / last_row})}),
-                   layer.floats(of_axes, {1 / last_column - 1, 1 / last_row - 1})});
-  at = layer.node("Transpose", {at}, {{"perm", std::vector<int64_t>{0, 2, 3, 1}}});
-  return layer.node("GridSample", {x, at},
-                    {{"mode", std::string(layer.opset() < 20 ? "bilinear" : "linear")},
-                     {"padding_mode", std::string(repeats ? "border" : "zeros")},
-                     {"align_corners", int64_t{0}}});
-}
-
-// The same, but what positions outside of 0 to below H or W give is `outside`.
+// As sampled(), but what positions outside of 0 to below H or W give is `outside`.
 std::string sampled_inside(LayerExport& layer, const std::string& x, int64_t height, int64_t width,
                            const std::string& positions, float outside) {
   const std::string ends =

@@ -1,5 +1,5 @@
 // Layers that pool regions of a feature map.
-#include "exchange/onnx/layer_export.h"
+#include "exchange/onnx/layers/sampling_export.h"
 #include "proto/params/forks_detection.pb.h"
 
 namespace crema {
@@ -32,13 +32,68 @@ void write_roi_pooling(LayerExport& layer) {
 }
 EXPORT_LAYER(ROIPooling, write_roi_pooling);
 
+// One coordinate of the corners of all cells, (R, cells + 1), and which of them are on the map.
+struct CornerLines {
+  std::string at, inside;
+};
+
+CornerLines corner_lines(LayerExport& layer, const std::string& rows, int64_t axis, int64_t cells,
+                         int64_t extent, float scale) {
+  const auto end_of = [&](int64_t column) {
+    const std::string end = layer.slice(rows, 1, column, column + 1);
+    return layer.node("Sub", {layer.node("Mul", {end, layer.scalar(scale)}), layer.scalar(0.5f)});
+  };
+  const std::string begin = end_of(1 + axis), end = end_of(3 + axis);
+  const std::string each =
+      layer.node("Div", {layer.node("Sub", {end, begin}), layer.scalar(static_cast<float>(cells))});
+  std::vector<float> numbers;
+  for (int64_t i = 0; i <= cells; ++i) numbers.push_back(static_cast<float>(i));
+  const std::string point =
+      layer.node("Add", {begin, layer.node("Mul", {each, layer.floats({1, cells + 1}, numbers)})});
+  const auto last = static_cast<float>(extent - 1);
+  const std::string before = layer.node("Less", {point, layer.scalar(-0.5f)});
+  const std::string behind = layer.node("Greater", {point, layer.scalar(last + 0.5f)});
+  const std::string outside = layer.node("Or", {before, behind});
+  return {layer.clip(point, 0, last),
+          layer.node("And", {layer.node("Not", {outside}), layer.node("Less", {begin, end})})};
+}
+
+// Cascade R-CNN's form. All images are one below the other, since a region may be of any of them.
+void write_roi_corners(LayerExport& layer) {
+  const ROIPoolingParameter& p = layer.message().roi_pooling_param();
+  const Shape& x = layer.bottom_shape();
+  const int64_t down = p.pooled_h(), across = p.pooled_w();
+  layer.require_fixed_batch("it pools regions of given images");
+  const std::string rows = wider_rows(layer, p.pad_ratio());
+  const CornerLines y = corner_lines(layer, rows, 1, down, x[2], p.spatial_scale());
+  const CornerLines columns = corner_lines(layer, rows, 0, across, x[3], p.spatial_scale());
+  const std::string image = layer.slice(rows, 1, 0, 1);
+  const std::string known =
+      layer.node("And", {layer.node("Greater", {image, layer.scalar(-1)}),
+                         layer.node("Less", {image, layer.scalar(static_cast<float>(x[0]))})});
+  const std::string first = layer.node("Mul", {image, layer.scalar(static_cast<float>(x[2]))});
+  const std::string row = layer.unsqueeze(layer.node("Add", {y.at, first}), {2});
+  const std::string column = layer.unsqueeze(columns.at, {1}), zero = layer.scalar(0);
+  std::vector<std::string> both = {layer.node("Add", {layer.node("Mul", {row, zero}), column}),
+                                   layer.node("Add", {row, layer.node("Mul", {column, zero})})};
+  for (std::string& coordinate : both)
+    coordinate = layer.reshape(coordinate, {1, 1, -1, across + 1});
+  const std::string positions = layer.node("Concat", both, {{"axis", int64_t{1}}});
+  std::string map =
+      layer.node("Transpose", {layer.bottom()}, {{"perm", std::vector<int64_t>{1, 0, 2, 3}}});
+  map = layer.reshape(map, {1, x[1], x[0] * x[2], x[3]});
+  std::string values = sampled(layer, map, x[0] * x[2], x[3], positions, true);
+  values = layer.reshape(values, {x[1], -1, down + 1, across + 1});
+  values = layer.node("Transpose", {values}, {{"perm", std::vector<int64_t>{1, 0, 2, 3}}});
+  std::string inside =
+      layer.node("And", {layer.unsqueeze(y.inside, {2}), layer.unsqueeze(columns.inside, {1})});
+  inside = layer.node("And", {inside, layer.unsqueeze(known, {2})});
+  layer.write("Where", {layer.unsqueeze(inside, {1}), values, zero});
+}
+
 void write_roi_align(LayerExport& layer) {
   const ROIAlignParameter& p = layer.message().roi_align_param();
-  if (!layer.message().has_roi_align_param()) {
-    layer.refuse(
-        "it reads one point for each corner of a cell (Cascade R-CNN), the operator the mean",
-        "write roi_align_param, Mask R-CNN's form");
-  }
+  if (!layer.message().has_roi_align_param()) return write_roi_corners(layer);
   const std::string rows = wider_rows(layer, p.pad_ratio());
   const std::string image = layer.reshape(layer.slice(rows, 1, 0, 1), {-1});
   OnnxAttributes settings = {{"mode", std::string("avg")},
