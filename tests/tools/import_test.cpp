@@ -88,6 +88,23 @@ TEST_F(ImportVerb, WritesANetThatAPersonCouldHaveWritten) {
   EXPECT_EQ(again.code, 0) << again.err;
 }
 
+TEST_F(ImportVerb, CopiesResultsThatArePartsOfALayersTops) {
+  onnx::ModelProto model = small_model();
+  model.mutable_graph()->mutable_node()->RemoveLast();
+  onnx::NodeProto* const split = add_node(&model, "Split", "c", "y");
+  split->add_output("rest");
+  onnx::AttributeProto* const axis = split->add_attribute();
+  axis->set_name("axis");
+  axis->set_type(onnx::AttributeProto::INT);
+  axis->set_i(1);
+  *model.mutable_graph()->mutable_output(0) = value("y", {0, 1, 4, 4});
+  ASSERT_EQ(imported(model.SerializeAsString()).code, 0);
+  const Outcome again = run(folder_,
+                            "crema export -model net.prototxt -weights net.caffemodel -output "
+                            "again.onnx -verify=false");
+  EXPECT_EQ(again.code, 0) << again.err;
+}
+
 TEST_F(ImportVerb, WritesTheNetForTraining) {
   onnx::ModelProto model = small_model();
   add_node(&model, "Softmax", "y", "prob");

@@ -136,7 +136,8 @@ class Importer {
     }
   }
 
-  // Results of a net are blobs that no layer reads: others, and inputs, get a copy.
+  // Results of a net are blobs that no layer reads, and whose layer has no other top: others, and
+  // inputs, get a copy.
   void add_output(const std::string& name) {
     graph_.node.clear();
     onnx::NodeProto node;
@@ -149,6 +150,8 @@ class Importer {
     for (const ImportedLayer& layer : graph_.layers)
       for (const std::string& bottom : layer.message.bottom()) read = read || bottom == blob;
     for (const auto& [output, other] : outputs_) read = read || other == blob;
+    const ImportedLayer* const maker = graph_.maker_of(blob);
+    read = read || (maker != nullptr && maker->message.top_size() > 1);
     if (read) {
       const std::string top = graph_.unique_blob(name + "/output");
       graph_.add("Split", graph_.unique_layer(top), {blob}, {top}, {}, {});
