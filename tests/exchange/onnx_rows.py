@@ -1,7 +1,8 @@
 """Runs the models that onnx_rows wrote in ONNX Runtime and compares what they compute with Crema.
 
 onnx_rows.py FOLDER: prints a line for each model that disagrees, and how many agree; exit code 1 if one
-disagrees, or if a layer of a type that is not in NOT_EXPORTED cannot be written.
+disagrees, or if a layer of a type that is not in NOT_EXPORTED cannot be written. A model whose batch has any size also
+gets every input twice: what it gives for the first half must be the same.
 """
 import collections
 import pathlib
@@ -20,6 +21,10 @@ KNOWN = {
     "roi_pooling_outside": "a RoI of image -1, which gives zeros",
     "upsample_mask_twice": "ScatterElements does not say which of two values for one place stays",
 }
+
+# Rows whose layer combines the samples along the first axis, and those that join it with another one.
+OF_THE_WHOLE_BATCH = {"softmax_axis_0", "softmax_axis0", "ctc_greedy_decoder_reads", "ctc_greedy_decoder_does_not_merge",
+                      "ctc_greedy_decoder_indicators", "batch_reindex_gather"}
 
 # Types that no operators compute: losses and metrics, data, what only training needs, and
 #   MultiStageMeanfield  its lattice (CRF-RNN)
@@ -61,6 +66,32 @@ def with_all_outputs(model, names):
     return model
 
 
+def axis_of_batch(value):
+    """The axis N of an input or output, or None."""
+    extents = [extent.dim_param for extent in value.type.tensor_type.shape.dim]
+    return extents.index("N") if "N" in extents else None
+
+
+def differences_of_twice(session, model, inputs):
+    """Between the outputs and those for a batch with every sample twice."""
+    axes = {value.name: axis_of_batch(value) for value in model.graph.input}
+    if not any(axis is not None for axis in axes.values()):
+        return
+    twice = {name: values if axes[name] is None else numpy.concatenate([values, values], axes[name])
+             for name, values in inputs.items()}
+    names = [value.name for value in model.graph.output]
+    for value, once, result in zip(model.graph.output, session.run(names, inputs), session.run(names, twice)):
+        axis = axis_of_batch(value)
+        if axis is None:
+            continue
+        first = numpy.take(result, range(once.shape[axis]), axis)
+        scale = max(numpy.abs(once).max(initial=0, where=numpy.isfinite(once)), 1e-3)
+        if result.shape[axis] != 2 * once.shape[axis]:
+            yield f"{value.name} of two batches has shape {result.shape}, of one {once.shape}"
+        elif not numpy.allclose(first, once, rtol=0, atol=1e-5 * scale, equal_nan=True):
+            yield f"{value.name} of two batches differs from that of one"
+
+
 def differences(folder, name, fields, tolerance):
     values = numpy.fromfile(folder / f"{name}.values", numpy.float32)
     inputs, values = blobs(fields["inputs"], values)
@@ -73,7 +104,10 @@ def differences(folder, name, fields, tolerance):
     options.intra_op_num_threads = 1
     session = onnxruntime.InferenceSession(with_all_outputs(model, expected).SerializeToString(), options)
     used = {value.name for value in session.get_inputs()}
-    computed = session.run(list(expected), {key: value for key, value in inputs.items() if key in used})
+    inputs = {key: value for key, value in inputs.items() if key in used}
+    computed = session.run(list(expected), inputs)
+    if name not in OF_THE_WHOLE_BATCH:
+        yield from differences_of_twice(session, model, inputs)
     for (blob, reference), result in zip(expected.items(), computed):
         if result.shape != reference.shape:
             yield f"{blob} has shape {result.shape}, not {reference.shape}"
