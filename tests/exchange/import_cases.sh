@@ -1,13 +1,15 @@
 #!/usr/bin/env bash
-# ONNX's own tests of operators, which its package generates, through the import; each also with constants only, which the import
-# computes.
+# ONNX's own tests of operators, which its package generates, through the import; those that it computes
+# of constants also with constants only.
 #   import_cases.sh BUILD PYTHON [-v]
 set -euo pipefail
 build=$1 python=$2
 "$python" -c 'import onnx' 2>/dev/null || { echo "skipped: $python has no onnx (data_scripts/setup.sh --tests)"; exit 77; }
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
-"$python" - "$folder" <<'PYTHON'
+# What the import computes of constants.
+folds=$(grep -rhoP '^FOLD_OPERATOR\(\K\w+' "$(dirname "$0")/../../src/exchange/onnx/operators")
+"$python" - "$folder" $folds <<'PYTHON'
 """Writes the cases of operators that opset 21 has, with models and tensors."""
 import pathlib
 import sys
@@ -69,7 +71,8 @@ for case in collect_testcases(""):
     for entry in model.opset_import:
         entry.version = min(max(entry.version, 9), 21)
     write(case.name, model, inputs, outputs)
-    if len(model.graph.node) == 1 and len(outputs) == 1 and outputs[0].dtype == numpy.float32:
+    nodes = model.graph.node
+    if len(nodes) == 1 and nodes[0].op_type in sys.argv[2:] and outputs[0].dtype == numpy.float32:
         write("test_folded_" + case.name[5:], *on_constants(model, inputs, outputs[0]))
 PYTHON
 "$build/tests/exchange_cases" import_cases "$folder" ${3:-}
