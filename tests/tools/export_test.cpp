@@ -106,6 +106,25 @@ TEST_F(ExportVerb, SaysHowPicturesBecomeInputs) {
                                                       {"labels", "cat\ndog\nfox"}}));
 }
 
+TEST_F(ExportVerb, LeavesExtentsOpenThatDependOnData) {
+  folder_.write(
+      "deploy.prototxt",
+      "layer { name: \"x\" type: \"Input\" top: \"x\" input_param { shape { dim: 4 dim: 32 } } }\n"
+      "layer { name: \"s\" type: \"Input\" top: \"s\" input_param { shape { dim: 4 } } }\n"
+      "layer { name: \"y\" type: \"TanH\" bottom: \"x\" top: \"y\" }\n"
+      "layer { name: \"chosen\" type: \"Filter\" bottom: \"x\" bottom: \"y\" bottom: "
+      "\"s\" top: \"a\" top: \"b\" }\n"
+      "layer { name: \"sum\" type: \"Eltwise\" bottom: \"a\" bottom: \"b\" top: \"sum\" }\n"
+      "layer { name: \"ip\" type: \"InnerProduct\" bottom: \"sum\" top: \"result\" "
+      "inner_product_param { num_output: 3 } }\n");
+  const Outcome outcome = exported("-model deploy.prototxt -output a.onnx -verify=false");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const onnx::ModelProto made = model("a.onnx");
+  const auto& shape = made.graph().output(0).type().tensor_type().shape();
+  EXPECT_EQ(shape.dim(0).dim_param(), "result.0");
+  EXPECT_EQ(shape.dim(1).dim_value(), 3);
+}
+
 struct Mistake {
   const char *flags, *says;
 };

@@ -114,8 +114,7 @@ void LayerExport::reshape_to_top(const std::string& x, int top) {
   write("Reshape", {x, ints(extents_of(top_value(top)))}, {}, top);
 }
 
-void LayerExport::any_extent(int top, int axis) {
-  const int changed = node_.tops[top];
+void LayerExport::any_extent(int axis) {
   std::map<int, Shape> shapes;  // of the values that change, if the extent is larger by one
   const auto change = [&](int id, const Shape& shape) {
     OnnxValue& value = values_[id];
@@ -124,9 +123,11 @@ void LayerExport::any_extent(int top, int axis) {
       if (shape[i] != value.shape[i]) value.of_data[i] = true;
     shapes[id] = shape;
   };
-  Shape larger = values_[changed].shape;
-  ++larger[axis];
-  change(changed, larger);
+  for (const int top : node_.tops) {
+    Shape larger = values_[top].shape;
+    ++larger[axis];
+    change(top, larger);
+  }
   for (const Node& node : net_.nodes) {
     std::vector<Shape> bottoms;
     bool differs = false;

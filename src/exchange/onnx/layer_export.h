@@ -112,8 +112,8 @@ class LayerExport {
   // Reshapes x to the shape of a top.
   void reshape_to_top(const std::string& x, int top = 0);
 
-  // This extent of a top depends on values; so do those that later layers infer from it.
-  void any_extent(int top, int axis);
+  // This extent of all tops depends on values; so do those that later layers infer from it.
+  void any_extent(int axis);
   // For a layer whose tops do not depend on its bottoms' values: makes them constants.
   void write_constant_tops();
 

@@ -72,7 +72,7 @@ void write_detection_rows(LayerExport& layer, const std::string& image_and_class
                                        {{"axis", int64_t{1}}});
   const std::string images = images_of(layer, 0);
   const std::string all = rows_or(layer, found, rows_of_nothing(layer, images), images);
-  layer.any_extent(0, 2);
+  layer.any_extent(2);
   layer.reshape(all, {1, 1, -1, 7}, true);
 }
 

@@ -135,6 +135,7 @@ void write_box_output(LayerExport& layer) {
   const std::string image = layer.cast(columns_of(layer, found, {0}), onnx::TensorProto::FLOAT);
   const std::string corners = at_indices(layer, boxes, columns_of(layer, found, {0, 2}));
   const std::string score = layer.reshape(at_indices(layer, scores, found), {-1, 1});
+  layer.any_extent(0);
   for (int top = 0; top < layer.tops(); ++top) {
     std::vector<std::string> parts = {image, corners};
     std::vector<float> none = {0, 1, 1, 10, 10};
@@ -146,7 +147,6 @@ void write_box_output(LayerExport& layer) {
     const auto numbers = static_cast<int64_t>(none.size());
     const std::string with_one =
         rows_or(layer, rows, layer.floats({1, numbers}, none), layer.ints({1}));
-    layer.any_extent(top, 0);
     layer.write("Reshape", {with_one, layer.ints({-1, numbers, 1, 1})}, {}, top);
   }
 }

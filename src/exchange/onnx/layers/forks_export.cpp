@@ -105,8 +105,8 @@ EXPORT_LAYER(DenseBlock, write_dense_block);
 void write_filter(LayerExport& layer) {
   const std::string selector = layer.reshape(layer.bottom(layer.bottoms() - 1), {-1});
   const std::string chosen = layer.reshape(layer.node("NonZero", {selector}), {-1});
+  layer.any_extent(0);
   for (int i = 0; i < layer.tops(); ++i) {
-    layer.any_extent(i, 0);
     layer.write("Gather", {layer.bottom(i), chosen}, {{"axis", int64_t{0}}}, i);
   }
 }

@@ -93,10 +93,9 @@ void write_proposal(LayerExport& layer) {
   const std::string found = suppress_boxes(layer, whole, scores, p.post_nms_topn(), p.nms_thresh());
   const std::string image = layer.cast(columns_of(layer, found, {0}), onnx::TensorProto::FLOAT);
   const std::string corners = at_indices(layer, boxes, columns_of(layer, found, {0, 2}));
-  layer.any_extent(0, 0);
+  layer.any_extent(0);
   layer.write("Concat", {image, corners}, {{"axis", int64_t{1}}});
   if (layer.tops() == 1) return;
-  layer.any_extent(1, 0);
   layer.write("GatherND", {scores, found}, {}, 1);
 }
 EXPORT_LAYER(Proposal, write_proposal);
