@@ -15,7 +15,7 @@ namespace {
 constexpr size_t kLeastLayers = 3, kMostLayers = 256, kLeastTimes = 3;
 constexpr size_t kMaxDigits = 9;
 
-// One layer: its lines, and apart from them the numbers in its quoted texts.
+// One layer: its text, split at the numbers in quoted texts.
 struct TextBlock {
   std::string comments;
   std::vector<std::string> pieces;  // around the numbers: one more than these
@@ -128,7 +128,7 @@ class RepeatWriter {
  public:
   explicit RepeatWriter(const std::vector<TextBlock>& layers) : layers_(layers) {}
 
-  // The layers from `first` to `end`: the run that saves most, and what is before and behind it.
+  // Writes the layers from `first` to `end`: the run that saves most, and what surrounds it.
   void write(size_t first, size_t end) {
     RepeatedRun best;
     for (size_t at = first; at < end; ++at) {
@@ -159,8 +159,8 @@ class RepeatWriter {
     return layers_[layer + run.length].numbers[number] - layers_[layer].numbers[number];
   }
 
-  // The first value of the counter is that of most numbers that grow by one, which then need no
-  // computation.
+  // The counter starts at the most common first value of the numbers that grow by one: these are
+  // then written as $i.
   int64_t first_count(const RepeatedRun& run) const {
     std::map<int64_t, int> votes;
     for (size_t layer = run.first; layer < run.first + run.length; ++layer)

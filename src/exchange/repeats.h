@@ -1,4 +1,5 @@
-// Shortens the text of a net: runs of equal layers whose names count on become `repeat` blocks.
+// Shortens the text of a net: repeated blocks of layers, which differ in the numbers of their names,
+// become `repeat` blocks.
 #pragma once
 
 #include <string>

@@ -10,7 +10,7 @@ namespace crema {
 
 namespace {
 
-// Single products, of which the layers make several blobs: 64 million are 256 MB each.
+// The limit for single products: several blobs hold them, and 64 million take 256 MB each.
 constexpr int64_t kMaxProducts = int64_t{1} << 26;
 
 // a (..., M, K) times b (..., K, N): both become (..., M, N, K), and the sum runs over the last axis.
@@ -56,7 +56,7 @@ class ProductWriter {
       for (const uint32_t axis : order) layer->mutable_permute_param()->add_order(axis);
     });
   }
-  // With as many axes as the products have, a new one of extent 1 at this position.
+  // Reshapes x to the axes of the products, with a new axis of extent 1 at this position.
   std::string with_axis(const std::string& x, int position) {
     const Shape from = graph_.shape_of(x);
     std::vector<int64_t> extents = from.dims();

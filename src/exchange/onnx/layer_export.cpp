@@ -115,7 +115,7 @@ void LayerExport::reshape_to_top(const std::string& x, int top) {
 }
 
 void LayerExport::any_extent(int axis) {
-  std::map<int, Shape> shapes;  // of the values that change, if the extent is larger by one
+  std::map<int, Shape> shapes;  // new shapes, if the extent is larger by one
   const auto change = [&](int id, const Shape& shape) {
     OnnxValue& value = values_[id];
     value.of_data.resize(value.shape.axes());

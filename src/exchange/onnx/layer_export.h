@@ -31,7 +31,7 @@ struct OnnxValue {
   std::vector<bool> of_batch;
   std::vector<bool> of_data;  // extents that depend on values; empty: none
 
-  // The model has another extent than the net's shape, from run to run.
+  // The extent in the model is open.
   bool varies(int axis) const { return of_batch[axis] || (!of_data.empty() && of_data[axis]); }
 };
 

@@ -8,7 +8,7 @@
 
 namespace crema {
 
-// Row i has the weights with which value i of the result is made of the values of an axis.
+// Row i has the weights of an axis' values in value i of the result.
 struct AxisMatrix {
   int64_t results = 0, extent = 0;
   std::vector<float> weights;  // (results, extent)
@@ -18,7 +18,7 @@ struct AxisMatrix {
   float& at(int64_t result, int64_t i) { return weights[result * extent + i]; }
 };
 
-// rows * x * columns'.
+// Returns rows * x * columns'.
 std::string mixed_axes(LayerExport& layer, const std::string& x, const AxisMatrix& rows,
                        const AxisMatrix& columns);
 

@@ -13,8 +13,8 @@ constexpr float kNeverFound = -1e9f;  // a score below all others
 struct LargestValues {
   std::string values, places;
 };
-// The `count` largest values along an axis, the largest first. An axis whose extent depends on data
-// is filled up with kNeverFound.
+// The `count` largest values along an axis, the largest first. fill_up: the axis may be shorter than
+// `count`, and gets values of kNeverFound.
 LargestValues largest_values(LayerExport& layer, std::string x, int axes, int axis, int64_t count,
                              bool fill_up);
 
@@ -28,15 +28,15 @@ std::string columns_of(LayerExport& layer, const std::string& rows, std::vector<
 // The elements, or vectors, of x at these indices.
 std::string at_indices(LayerExport& layer, const std::string& x, const std::string& rows);
 
-// The rows, or, if there are none, `number` others, a vector of one number.
+// The rows; if there are none, the first `number` of the others. number: a vector of one element.
 std::string rows_or(LayerExport& layer, const std::string& rows, const std::string& others,
                     const std::string& number);
 
-// Extent 0 of a bottom, a vector of one number.
+// Extent 0 of a bottom, as a vector of one element.
 std::string images_of(LayerExport& layer, int bottom);
 
 // Writes top 0: rows of image, class, score and box; (found, 2), (found) and (found, 4) are given.
-// If nothing was found, a row for each image, of its number and -1.
+// If nothing was found, each image gets a row of its number and -1.
 void write_detection_rows(LayerExport& layer, const std::string& image_and_class,
                           const std::string& scores, const std::string& boxes);
 

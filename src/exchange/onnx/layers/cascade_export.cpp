@@ -16,7 +16,7 @@ struct Normalized {
     mean.assign(p.bbox_mean().begin(), p.bbox_mean().end());
     deviation.assign(p.bbox_std().begin(), p.bbox_std().end());
   }
-  // code: rows of four, along `axis`.
+  // Returns code * deviation + mean.
   std::string undone(LayerExport& layer, const std::string& code,
                      const std::vector<int64_t>& shape) const {
     const std::string scaled = layer.node("Mul", {code, layer.floats(shape, deviation)});
@@ -114,7 +114,7 @@ void write_box_output(LayerExport& layer) {
     all_scores.push_back(map.scores);
     count += layer.bottom_shape(i).count(2);
   }
-  // From the last to the first, which is better than others with its score.
+  // In reverse order, because the layer prefers the last of equal scores.
   const auto joined = [&](const std::vector<std::string>& parts) {
     const std::string all =
         parts.size() == 1 ? parts[0] : layer.node("Concat", parts, {{"axis", int64_t{1}}});

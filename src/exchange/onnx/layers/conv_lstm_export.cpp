@@ -1,4 +1,4 @@
-// ConvLSTM: the sums of the inputs are one convolution for each gate, and Scan runs the steps.
+// ConvLSTM: the inputs of all steps are convolved at once, and Scan runs the steps.
 #include <algorithm>
 
 #include "exchange/onnx/layer_export.h"
@@ -99,7 +99,7 @@ class ConvLstmExport {
     return shape;
   }
 
-  // The convolutions of all gates, one behind the other along the channels.
+  // The convolutions of all gates, concatenated along the channels.
   std::string sums_of(const GateConvolutions& gates, const std::string& x) {
     std::vector<std::string> sums;
     for (int gate = 0; gate < kConvGates; ++gate)
@@ -140,7 +140,7 @@ class ConvLstmExport {
     return op("Slice", {sums, body_.ints("first", {gate * outputs_}),
                         body_.ints("end", {(gate + 1) * outputs_}), body_.ints("axis", {1})});
   }
-  // The weight of the cell state in a gate, in the shape with which it is laid along the state.
+  // The weight of the cell state in a gate, in a shape that broadcasts to the state's.
   std::string peephole(int gate) {
     const Shape& shape = layer_.parameter_shape(peephole_ + gate);
     const auto all = static_cast<int64_t>(image_.size()) + 3;  // axes with the leading 1

@@ -84,7 +84,7 @@ class DecodedBoxes {
   bool grows_ = false;
 };
 
-// Of the best of an image, in all its lists: rows of image, list and box, and their scores.
+// Kept boxes as rows of image, list and box, and their scores.
 struct FoundBoxes {
   std::string rows, scores;
 };
@@ -139,7 +139,7 @@ void write_detection_output(LayerExport& layer) {
                               ? std::max(p.confidence_threshold(), kNeverFound / 2)
                               : kNeverFound / 2;
   FoundBoxes found;
-  if (own_boxes) {  // each class is an image of its own to the operator
+  if (own_boxes) {  // the operator gets each class as an image
     const std::string lists = layer.reshape(boxes, {images * classes, count, 4});
     const std::string of_lists = layer.reshape(scores, {images * classes, 1, count});
     const std::string rows =

@@ -41,8 +41,8 @@ void write_flow_warp(LayerExport& layer) {
 }
 EXPORT_LAYER(FlowWarp, write_flow_warp);
 
-// One coordinate of the source of each position of the top, (N, 1, H'W'), from -1 to 1. entry: three
-// numbers of the map, in the second bottom or given.
+// The source coordinates of all positions of the top, from -1 to 1. Entries of the map are in the
+// second bottom, or in the file.
 class AffineSource {
  public:
   explicit AffineSource(LayerExport& layer) : layer_(layer) {
@@ -69,7 +69,7 @@ class AffineSource {
   std::string coordinate(int row) {
     const auto count = static_cast<int64_t>(factors_[0].size());
     std::vector<float> fixed(count);
-    // Every image has its own positions, even if nothing of this coordinate is in the second bottom.
+    // Begins with zeros for each image: the file may give all entries of this coordinate.
     std::string sum = layer_.node("Mul", {layer_.slice(maps_, 1, 0, 1), layer_.scalar(0)});
     for (int k = 0; k < 3; ++k) {
       const int entry = 3 * row + k;
@@ -106,8 +106,8 @@ void write_spatial_transformer(LayerExport& layer) {
 }
 EXPORT_LAYER(SpatialTransformer, write_spatial_transformer);
 
-// ONNX's DeformConv reads half a pixel beyond the border, this layer does not: so the columns are
-// sampled, and their product with the weights is a matrix product.
+// ONNX's DeformConv also reads within a pixel of the border, outside of it; this layer does not. So
+// the columns are sampled, and multiplied by the weights.
 void write_deformable_convolution(LayerExport& layer) {
   const ConvolutionParameter& p = layer.message().convolution_param();
   const Shape &x = layer.bottom_shape(), &y = layer.top_shape();
@@ -163,7 +163,7 @@ std::string region_of(LayerExport& layer, std::string x, const Shape& shape, con
                     {x, layer.ints({top, left}), layer.ints({bottom, right}), layer.ints({2, 3})});
 }
 
-// One product of the whole images for each displacement.
+// Multiplies the whole images, once for each displacement.
 void write_correlation(LayerExport& layer) {
   const CorrelationParameter& p = layer.message().correlation_param();
   const Shape &x = layer.bottom_shape(), &y = layer.top_shape();

@@ -58,7 +58,7 @@ CornerLines corner_lines(LayerExport& layer, const std::string& rows, int64_t ax
           layer.node("And", {layer.node("Not", {outside}), layer.node("Less", {begin, end})})};
 }
 
-// Cascade R-CNN's form. All images are one below the other, since a region may be of any of them.
+// Cascade R-CNN's form. The images are stacked into one, since a region may be in any of them.
 void write_roi_corners(LayerExport& layer) {
   const ROIPoolingParameter& p = layer.message().roi_pooling_param();
   const Shape& x = layer.bottom_shape();

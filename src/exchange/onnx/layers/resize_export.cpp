@@ -162,7 +162,7 @@ void write_downsample(LayerExport& layer) {
   const std::string weight = mixed_axes(
       layer, layer.cast(layer.node("Not", {unknown}), onnx::TensorProto::FLOAT), rows, columns);
   const std::string sum = mixed_axes(layer, values, rows, columns);
-  // Unknown if what lacks to 1 is more than half of the weight.
+  // Known unless the missing weight is more than half of the known one.
   const std::string enough =
       layer.node("Not", {layer.node("Less", {layer.node("Div", {weight, layer.scalar(2)}),
                                              layer.node("Sub", {layer.scalar(1), weight})})});

@@ -10,7 +10,7 @@ std::string sampled(LayerExport& layer, const std::string& x, int64_t height, in
   }
   const auto last_column = static_cast<float>(width), last_row = static_cast<float>(height);
   const std::vector<int64_t> of_axes = {1, 2, 1, 1};
-  // So far outside nothing is read, and numbers fit an index.
+  // Nothing is read so far outside, and the limits keep numbers within the range of an index.
   std::string at = layer.node("Max", {positions, layer.scalar(-2)});
   at = layer.node("Min", {at, layer.floats(of_axes, {last_column + 1, last_row + 1})});
   at = layer.node("Add",

@@ -281,7 +281,7 @@ void fold_reduction(OperatorImport& op) {
   for (int axis = 0; axis < x.shape.axes(); ++axis)
     if (keeps || std::find(axes.begin(), axes.end(), axis) == axes.end())
       shape.push_back(kept[axis]);
-  constexpr double kNone = std::numeric_limits<double>::infinity();  // of no values
+  constexpr double kNone = std::numeric_limits<double>::infinity();  // for reductions of nothing
   std::vector<double> values(kept.count(), op.type() == "ReduceProd"  ? 1
                                            : op.type() == "ReduceMax" ? -kNone
                                            : op.type() == "ReduceMin" ? kNone

@@ -23,7 +23,7 @@ struct RecurrentResult {
 
 class RecurrentImport {
  public:
-  // activations: the names, in lower case, that one direction has if the file gives none.
+  // activations: the default names of one direction, in lower case.
   RecurrentImport(OperatorImport& op, int64_t gates, const std::vector<std::string>& activations);
 
   int64_t steps() const { return steps_; }
