@@ -160,5 +160,32 @@ void read_matmul(OperatorImport& op) {
 }
 IMPORT_OPERATOR(MatMul, read_matmul);
 
+// Keeps a triangle of matrices: a product with zeros and ones.
+void read_trilu(OperatorImport& op) {
+  const int axes = op.axes();
+  require(axes >= 2, "its operand is no matrix");
+  const std::vector<int64_t> shifts = op.has(1) ? op.ints(1, "k") : std::vector<int64_t>{0};
+  require(shifts.size() == 1, "k has ", shifts.size(), " values");
+  const bool upper = op.int_of("upper", 1) != 0;
+  const Shape kept{op.shape()[axes - 2], op.shape()[axes - 1]};
+  check_folded(kept);
+  std::vector<float> mask(kept.count());
+  for (int64_t i = 0; i < kept.count(); ++i) {
+    const int64_t above = i % kept[1] - i / kept[1];
+    mask[i] = upper ? above >= shifts[0] : above <= shifts[0];
+  }
+  const std::string y = op.layer("Scale", {op.blob(0)},
+                                 [&](LayerParameter* layer) {
+                                   ScaleParameter* const p = layer->mutable_scale_param();
+                                   p->set_axis(axes - 2);
+                                   p->set_num_axes(2);
+                                   keep_parameters(layer, 1);
+                                 },
+                                 {{kept, std::move(mask)}});
+  if (op.value(0).is_integer) return op.give_integers(y);
+  op.give(y);
+}
+IMPORT_OPERATOR(Trilu, read_trilu);
+
 }  // namespace
 }  // namespace crema
