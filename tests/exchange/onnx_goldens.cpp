@@ -111,7 +111,7 @@ class GoldenWriter {
       if (last[blob] != id || !file.has("out/" + blob)) continue;
       const std::vector<double> reference = file.doubles("out/" + blob);
       if (!close(to_floats(net.context(), net.plan().value(id)), reference)) return false;
-      values += cat(name_of_value, ":", extents_of(net.graph().values[id].shape), ";");
+      values += cat(name_of_value, ":", extents_of(net.plan().value(id).shape()), ";");
       all.insert(all.end(), reference.begin(), reference.end());
     }
     std::ofstream(cat(folder_, "/", name, ".values"), std::ios::binary)

@@ -33,12 +33,22 @@ layer { name: "s" type: "Slice" bottom: "g" top: "s1" top: "s2" slice_param { ax
 layer { name: "t" type: "Concat" bottom: "s2" bottom: "s1" top: "t" }
 layer { name: "l" type: "Lstm" bottom: "t" top: "l"
   lstm_param { num_output: 3 weight_filler { type: "xavier" } } }
-layer { name: "r" type: "Reduction" bottom: "l" top: "r" reduction_param { axis: 1 operation: MEAN } })"};
+layer { name: "r" type: "Reduction" bottom: "l" top: "r" reduction_param { axis: 1 operation: MEAN } })",
+    // From opset 16 on.
+    R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 2 dim: 5 dim: 6 } } }
+layer { name: "y" type: "Input" top: "y" input_param { shape { dim: 3 dim: 5 } } }
+layer { name: "f" type: "InnerProduct" bottom: "x" top: "f"
+  inner_product_param { num_output: 6 weight_filler { type: "xavier" } } }
+layer { name: "s" type: "SpatialTransformer" bottom: "x" bottom: "f" top: "s" }
+layer { name: "p" type: "ROIPooling" bottom: "s" bottom: "y" top: "p" roi_pooling_param { pooled_h: 2 pooled_w: 2 } }
+layer { name: "a" type: "ROIAlign" bottom: "s" bottom: "y" top: "a" roi_align_param { pooled_h: 2 pooled_w: 2 } }
+layer { name: "e" type: "Eltwise" bottom: "p" bottom: "a" top: "e" })"};
 
 std::vector<Files> models() {
   std::vector<Files> all;
   for (const char* text : kNets) {
     for (const int opset : {11, 17, 21}) {
+      if (opset < 16 && text == std::end(kNets)[-1]) continue;
       Context context(Device::cpu);
       context.set_log(silent_log());
       NetOptions options;
@@ -59,8 +69,29 @@ std::vector<Files> models() {
 TEST(Fuzz, OnnxModels) {
   std::vector<std::string> words = OperatorImportRegistry::names();
   for (const std::string& name : OperatorFoldRegistry::names()) words.push_back(name);
-  for (const char* word : {"axis", "axes", "perm", "pads", "strides", "kernel_shape", "group", "x",
-                           "c", "p", "SAME_UPPER", "reflect", "keepdims", ""})
+  for (const char* word : {"axis",
+                           "axes",
+                           "perm",
+                           "pads",
+                           "strides",
+                           "kernel_shape",
+                           "group",
+                           "x",
+                           "c",
+                           "p",
+                           "SAME_UPPER",
+                           "reflect",
+                           "keepdims",
+                           "mode",
+                           "linear",
+                           "cubic",
+                           "direction",
+                           "bidirectional",
+                           "equation",
+                           "ij,jk->ik",
+                           "abc,acd->abd",
+                           "linear_before_reset",
+                           ""})
     words.emplace_back(word);
   fuzz({"onnx", models,
         [words](Dice& dice, Files& files, const Files&) {

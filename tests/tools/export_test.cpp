@@ -106,14 +106,36 @@ TEST_F(ExportVerb, SaysHowPicturesBecomeInputs) {
                                                       {"labels", "cat\ndog\nfox"}}));
 }
 
+TEST_F(ExportVerb, LeavesExtentsOpenThatDependOnData) {
+  folder_.write(
+      "deploy.prototxt",
+      "layer { name: \"x\" type: \"Input\" top: \"x\" input_param { shape { dim: 4 dim: 32 } } }\n"
+      "layer { name: \"s\" type: \"Input\" top: \"s\" input_param { shape { dim: 4 } } }\n"
+      "layer { name: \"y\" type: \"TanH\" bottom: \"x\" top: \"y\" }\n"
+      "layer { name: \"chosen\" type: \"Filter\" bottom: \"x\" bottom: \"y\" bottom: "
+      "\"s\" top: \"a\" top: \"b\" }\n"
+      "layer { name: \"sum\" type: \"Eltwise\" bottom: \"a\" bottom: \"b\" top: \"sum\" }\n"
+      "layer { name: \"ip\" type: \"InnerProduct\" bottom: \"sum\" top: \"result\" "
+      "inner_product_param { num_output: 3 } }\n");
+  const Outcome outcome = exported("-model deploy.prototxt -output a.onnx -verify=false");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const onnx::ModelProto made = model("a.onnx");
+  const auto& shape = made.graph().output(0).type().tensor_type().shape();
+  EXPECT_EQ(shape.dim(0).dim_param(), "result.0");
+  EXPECT_EQ(shape.dim(1).dim_value(), 3);
+}
+
 struct Mistake {
   const char *flags, *says;
 };
 
 TEST_F(ExportVerb, LeavesNothingAfterAMistake) {
-  folder_.write("loss.prototxt", cat(kNet, "layer { name: \"flow\" type: \"Correlation\" bottom: ",
-                                     "\"conv\" bottom: \"conv\" top: \"flow\" correlation_param { ",
-                                     "kernel_size: 1 max_displacement: 1 } }"));
+  folder_.write(
+      "ring.prototxt",
+      cat(kNet, "layer { name: \"rois\" type: \"Parameter\" top: \"rois\" ",
+          "parameter_param { shape { dim: 1 dim: 9 } } }\n",
+          "layer { name: \"ring\" type: \"RegionPooling\" bottom: \"conv\" ",
+          "bottom: \"rois\" top: \"ring\" region_pooling_param { pooled_h: 1 ", "pooled_w: 1 } }"));
   const std::string layers = kNet, input =
                                        cat("layer { name: \"data\" type: \"Input\" top: \"data\" "
                                            "input_param { shape { dim: 1 dim: 1 dim: "
@@ -142,8 +164,8 @@ TEST_F(ExportVerb, LeavesNothingAfterAMistake) {
        "the smaller side of pictures becomes 8, so they have no one size"},
       {"-output a.onnx -model noisy.prototxt -preprocess inside",
        "its transform_param has more than crop, mean and scale"},
-      {"-output a.onnx -model loss.prototxt",
-       "loss.prototxt:14:1: layer \"flow\": a layer of type Correlation cannot be written"},
+      {"-output a.onnx -model ring.prototxt",
+       "ring.prototxt:15:1: layer \"ring\": a layer of type RegionPooling cannot be written"},
   };
   for (const Mistake& row : rows) {
     const Outcome outcome = exported(row.flags);

@@ -75,11 +75,30 @@ TEST_F(ImportVerb, WritesANetThatAPersonCouldHaveWritten) {
             "# Imported from model.onnx (opset 17) by crema import.\n"
             "layer {\n  name: \"data\"\n  type: \"Input\"\n  top: \"data\"\n"
             "  input_param { shape { dim: 3 dim: 1 dim: 4 dim: 4 } }\n}\n"
+            "# Conv \"c_node\"\n"
             "layer {\n  name: \"conv1\"\n  type: \"Convolution\"\n  bottom: \"data\"\n"
             "  top: \"c\"\n"
             "  convolution_param { num_output: 2 bias_term: false kernel_size: 1 }\n}\n"
+            "# Relu \"y_node\"\n"
             "layer {\n  name: \"y_node\"\n  type: \"ReLU\"\n  bottom: \"c\"\n  top: \"y\"\n}\n");
   // The files fit each other.
+  const Outcome again = run(folder_,
+                            "crema export -model net.prototxt -weights net.caffemodel -output "
+                            "again.onnx -verify=false");
+  EXPECT_EQ(again.code, 0) << again.err;
+}
+
+TEST_F(ImportVerb, CopiesResultsThatArePartsOfALayersTops) {
+  onnx::ModelProto model = small_model();
+  model.mutable_graph()->mutable_node()->RemoveLast();
+  onnx::NodeProto* const split = add_node(&model, "Split", "c", "y");
+  split->add_output("rest");
+  onnx::AttributeProto* const axis = split->add_attribute();
+  axis->set_name("axis");
+  axis->set_type(onnx::AttributeProto::INT);
+  axis->set_i(1);
+  *model.mutable_graph()->mutable_output(0) = value("y", {0, 1, 4, 4});
+  ASSERT_EQ(imported(model.SerializeAsString()).code, 0);
   const Outcome again = run(folder_,
                             "crema export -model net.prototxt -weights net.caffemodel -output "
                             "again.onnx -verify=false");

@@ -7,6 +7,7 @@
 #include "base/files.h"
 #include "base/visible.h"
 #include "exchange/onnx/training_text.h"
+#include "exchange/repeats.h"
 #include "net/net_text.h"
 #include "net/prototxt/net_input.h"
 #include "net/sources/assumed_shapes.h"
@@ -75,8 +76,9 @@ int run_import(const VerbCall& call, const ImportFlags& flags) {
   context.set_log(call.log.library());
   const OnnxFile file = read_onnx(call.arguments[0]);
   const ImportedNet imported = import_onnx(context, file, options_of(flags));
-  const std::string text =
+  const std::string plain =
       flags.head.empty() ? net_text(imported.net) : training_text(imported, file);
+  const std::string text = with_repeats(with_node_names(plain, imported));
   NetOptions options;
   options.state.set_phase(TEST);
   {

@@ -4,7 +4,9 @@
 
 #include "base/visible.h"
 #include "exchange/onnx/import_patterns.h"
+#include "exchange/onnx/import_products.h"
 #include "exchange/onnx/operator_import.h"
+#include "net/net_text.h"
 #include "proto/params/input.pb.h"
 
 namespace crema {
@@ -38,6 +40,7 @@ class Importer {
     for (const onnx::ValueInfoProto& output : file_.graph.output()) add_output(output.name());
     apply_patterns();
     remove_unread();
+    write_out_products(graph_);
     for (const ImportedLayer& layer : graph_.layers) {
       require(layer.unsupported.empty(), visible(file_.path), ": ", visible(layer.message.name()),
               ": ", layer.unsupported);
@@ -118,6 +121,8 @@ class Importer {
     if (op.all_constant()) function = OperatorFoldRegistry::find(node.op_type());
     if (!function) function = OperatorImportRegistry::find(node.op_type());
     const std::string where = cat(visible(file_.path), ": ", node_text(node, index));
+    graph_.node = visible(node.op_type());
+    if (!node.name().empty()) graph_.node += cat(" \"", visible(node.name()), "\"");
     const std::string inputs = inputs_text(node);
     const std::string of = inputs.empty() ? "" : cat(" of ", inputs);
     require(function != nullptr, where, of, ": no layer computes this operator");
@@ -131,8 +136,10 @@ class Importer {
     }
   }
 
-  // Results of a net are blobs that no layer reads: others, and inputs, get a copy.
+  // Results of a net are blobs that no layer reads, and whose layer has no other top: others, and
+  // inputs, get a copy.
   void add_output(const std::string& name) {
+    graph_.node.clear();
     onnx::NodeProto node;
     node.set_op_type("Split");
     node.set_name(name);
@@ -143,6 +150,8 @@ class Importer {
     for (const ImportedLayer& layer : graph_.layers)
       for (const std::string& bottom : layer.message.bottom()) read = read || bottom == blob;
     for (const auto& [output, other] : outputs_) read = read || other == blob;
+    const ImportedLayer* const maker = graph_.maker_of(blob);
+    read = read || (maker != nullptr && maker->message.top_size() > 1);
     if (read) {
       const std::string top = graph_.unique_blob(name + "/output");
       graph_.add("Split", graph_.unique_layer(top), {blob}, {top}, {}, {});
@@ -205,6 +214,7 @@ class Importer {
     imported.outputs = outputs_;
     if (!file_.graph.name().empty()) imported.net.set_name(file_.graph.name());
     for (ImportedLayer& layer : graph_.layers) {
+      imported.nodes[layer.message.name()] = layer.node;
       if (!layer.blobs.empty()) imported.weights[layer.message.name()] = std::move(layer.blobs);
       imported.net.add_layer()->Swap(&layer.message);
     }
@@ -223,6 +233,30 @@ class Importer {
 
 ImportedNet import_onnx(Context& context, const OnnxFile& file, const ImportOptions& options) {
   return Importer(context, file, options).run();
+}
+
+std::string with_node_names(const std::string& text, const ImportedNet& imported) {
+  std::map<std::string, const std::string*> by_line;  // the line with the layer's name
+  for (const auto& [name, node] : imported.nodes) {
+    LayerParameter layer;
+    layer.set_name(name);
+    by_line["  " + net_text(layer)] = &node;
+  }
+  const std::string begin = "layer {\n";
+  std::string result;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = text.find('\n', at) + 1;
+    if (end == 0) return result + text.substr(at);
+    if (text.compare(at, end - at, begin) == 0) {
+      const size_t next = text.find('\n', end) + 1;
+      const auto found = by_line.find(text.substr(end, next - end));
+      if (found != by_line.end() && !found->second->empty())
+        result += cat("# ", *found->second, "\n");
+    }
+    result.append(text, at, end - at);
+    at = end;
+  }
+  return result;
 }
 
 void set_imported_weights(const ImportedNet& imported, Net* net) {

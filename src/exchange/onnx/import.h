@@ -20,6 +20,7 @@ struct ImportOptions {
 struct ImportedNet {
   NetParameter net;
   std::map<std::string, std::vector<LayerBlob>> weights;  // by layer
+  std::map<std::string, std::string> nodes;               // of the model, by layer: Conv "conv1"
   std::vector<std::string> notes;
   std::vector<std::string> inputs;             // the model's, which are Input layers
   std::map<std::string, std::string> outputs;  // the model's, with the blob of each
@@ -27,6 +28,9 @@ struct ImportedNet {
 
 // Error, which names the node, for an operator that no layers compute.
 ImportedNet import_onnx(Context& context, const OnnxFile& file, const ImportOptions& options);
+
+// The text with a comment before each layer that names its node of the model.
+std::string with_node_names(const std::string& text, const ImportedNet& imported);
 
 // Sets the weights of a net that was made of imported.net.
 void set_imported_weights(const ImportedNet& imported, Net* net);

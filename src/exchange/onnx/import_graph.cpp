@@ -30,6 +30,7 @@ ImportedLayer* ImportGraph::add(const std::string& type, const std::string& name
   const Inference inference = layer->infer(shapes);
   for (size_t i = 0; i < tops.size(); ++i) shapes_[tops[i]] = inference.tops[i];
   added.blobs = std::move(blobs);
+  added.node = node;
   layers.push_back(std::move(added));
   return &layers.back();
 }
@@ -43,6 +44,7 @@ void ImportGraph::add_unsupported(const std::string& type, const std::string& na
   for (const std::string& bottom : bottoms) added.message.add_bottom(bottom);
   added.message.add_top(top);
   added.unsupported = why;
+  added.node = node;
   shapes_[top] = shape;
   layers.push_back(std::move(added));
 }

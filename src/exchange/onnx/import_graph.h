@@ -23,6 +23,7 @@ struct LayerBlob {
 
 struct ImportedLayer {
   LayerParameter message;
+  std::string node;  // of the model: Conv "conv1"; "": none
   std::vector<LayerBlob> blobs;
   // Not empty: the net has no such layer, and this is why, unless a pattern with it is found.
   std::string unsupported;
@@ -72,6 +73,7 @@ class ImportGraph {
   std::vector<ImportedLayer> layers;
   std::map<std::string, ImportValue> values;
   std::set<std::string> notes;  // what a user should know
+  std::string node;             // of layers that are added
 
  private:
   static std::string unique(const std::string& wish, std::set<std::string>* taken);

@@ -34,6 +34,7 @@ ImportedLayer* ImportLinks::only_reader(const std::string& blob) {
 void ImportLinks::join(ImportedLayer* first, ImportedLayer* second) {
   const std::string gone = first->message.top(0), top = second->message.top(0);
   first->message.set_top(0, top);
+  first->node += ", " + second->node;
   second->message.clear_bottom();
   second->message.clear_top();  // nothing reads it, so it is removed
   readers_.erase(gone);

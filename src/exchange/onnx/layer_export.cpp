@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 
 namespace crema {
 
@@ -98,11 +99,14 @@ std::vector<int64_t> LayerExport::extents_of(const OnnxValue& value) const {
   std::vector<int64_t> extents = value.shape.dims();
   int grown = 0;
   for (size_t axis = 0; axis < extents.size(); ++axis) {
-    if (!value.of_batch[axis]) continue;
+    if (!value.varies(static_cast<int>(axis))) continue;
     extents[axis] = -1;
     ++grown;
   }
-  if (grown > 1) require_fixed_batch("several of its extents grow with the batch");
+  if (grown > 1) {
+    require_fixed_batch("several of its extents grow with the batch");
+    refuse("several of its extents depend on data", "end the net before it");
+  }
   return extents;
 }
 
@@ -110,10 +114,39 @@ void LayerExport::reshape_to_top(const std::string& x, int top) {
   write("Reshape", {x, ints(extents_of(top_value(top)))}, {}, top);
 }
 
-void LayerExport::any_extent(int top, int axis) {
-  OnnxValue& value = values_[node_.tops[top]];
-  value.of_data.resize(value.shape.axes());
-  value.of_data[axis] = true;
+void LayerExport::any_extent(int axis) {
+  std::map<int, Shape> shapes;  // new shapes, if the extent is larger by one
+  const auto change = [&](int id, const Shape& shape) {
+    OnnxValue& value = values_[id];
+    value.of_data.resize(value.shape.axes());
+    for (int i = 0; i < value.shape.axes() && i < shape.axes(); ++i)
+      if (shape[i] != value.shape[i]) value.of_data[i] = true;
+    shapes[id] = shape;
+  };
+  for (const int top : node_.tops) {
+    Shape larger = values_[top].shape;
+    ++larger[axis];
+    change(top, larger);
+  }
+  for (const Node& node : net_.nodes) {
+    std::vector<Shape> bottoms;
+    bool differs = false;
+    for (const int id : node.bottoms) {
+      const auto found = shapes.find(id);
+      differs = differs || found != shapes.end();
+      bottoms.push_back(found != shapes.end() ? found->second : values_[id].shape);
+    }
+    if (!differs) continue;
+    std::vector<Shape> tops;
+    try {
+      tops = node.layer->infer(bottoms).tops;
+    } catch (const Error& error) {
+      fail("how much it gives depends on data, but layer \"", node.message.name(),
+           "\" needs a fixed number: ", error.what());
+    }
+    for (size_t i = 0; i < tops.size(); ++i)
+      if (tops[i] != values_[node.tops[i]].shape) change(node.tops[i], tops[i]);
+  }
 }
 
 void LayerExport::write_constant_tops() {

@@ -30,6 +30,9 @@ struct OnnxValue {
   Shape shape;
   std::vector<bool> of_batch;
   std::vector<bool> of_data;  // extents that depend on values; empty: none
+
+  // The extent in the model is open.
+  bool varies(int axis) const { return of_batch[axis] || (!of_data.empty() && of_data[axis]); }
 };
 
 class LayerExport {
@@ -104,13 +107,13 @@ class LayerExport {
   std::string pad(const std::string& x, const std::vector<int64_t>& before_and_after, float value);
   std::string clip(const std::string& x, float low, float high, bool to_top = false);
   // The extents to which Reshape brings a value of this shape, of any batch: -1 for the one that
-  // grows with the batch. Error if there are several.
+  // grows with the batch or depends on data. Error if there are several.
   std::vector<int64_t> extents_of(const OnnxValue& value) const;
   // Reshapes x to the shape of a top.
   void reshape_to_top(const std::string& x, int top = 0);
 
-  // This extent of a top depends on values.
-  void any_extent(int top, int axis);
+  // This extent of all tops depends on values; so do those that later layers infer from it.
+  void any_extent(int axis);
   // For a layer whose tops do not depend on its bottoms' values: makes them constants.
   void write_constant_tops();
 

@@ -10,6 +10,14 @@
 
 namespace crema {
 
+void keep_parameters(LayerParameter* layer, int count) {
+  for (int i = 0; i < count; ++i) {
+    ParamSpec* const kept = layer->add_param();
+    kept->set_lr_mult(0);
+    kept->set_decay_mult(0);
+  }
+}
+
 OperatorImport::OperatorImport(ImportGraph& graph, const onnx::NodeProto& node, int opset,
                                const std::map<std::string, int>& readers)
     : graph_(graph), node_(node), opset_(opset), readers_(readers) {}
@@ -103,6 +111,12 @@ std::vector<float> OperatorImport::floats_of(const std::string& name) const {
   return {found->floats().begin(), found->floats().end()};
 }
 
+std::vector<std::string> OperatorImport::strings_of(const std::string& name) const {
+  const onnx::AttributeProto* const found = attribute(name);
+  if (!found) return {};
+  return {found->strings().begin(), found->strings().end()};
+}
+
 OnnxTensor OperatorImport::tensor_of(const std::string& name) const {
   const onnx::AttributeProto* const found = attribute(name);
   require(found != nullptr && found->t().data_location() != onnx::TensorProto::EXTERNAL,
@@ -144,12 +158,13 @@ std::string OperatorImport::layer(const std::string& type, const std::vector<std
 }
 
 std::vector<std::string> OperatorImport::layer_with_tops(const std::string& type,
-                                                         const std::string& bottom, int tops,
-                                                         const FillLayer& fill) {
+                                                         const std::vector<std::string>& bottoms,
+                                                         int tops, const FillLayer& fill,
+                                                         std::vector<LayerBlob> blobs) {
   const std::string wish = cat(base_name(), "/", lower_case(type));
   std::vector<std::string> names;
   for (int i = 0; i < tops; ++i) names.push_back(graph_.unique_blob(wish));
-  graph_.add(type, graph_.unique_layer(wish), {bottom}, names, fill, {});
+  graph_.add(type, graph_.unique_layer(wish), bottoms, names, fill, std::move(blobs));
   made_.insert(names.begin(), names.end());
   return names;
 }
@@ -203,8 +218,8 @@ std::string OperatorImport::cut(const std::string& x, int axis, int64_t first, i
   std::vector<int64_t> points;
   if (first > 0) points.push_back(first);
   if (end < extent) points.push_back(end);
-  const std::vector<std::string> parts =
-      layer_with_tops("Slice", x, static_cast<int>(points.size()) + 1, [&](LayerParameter* layer) {
+  const std::vector<std::string> parts = layer_with_tops(
+      "Slice", {x}, static_cast<int>(points.size()) + 1, [&](LayerParameter* layer) {
         if (axis != 1) layer->mutable_slice_param()->set_axis(axis);
         for (const int64_t point : points)
           layer->mutable_slice_param()->add_slice_point(static_cast<uint32_t>(point));

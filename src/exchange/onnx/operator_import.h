@@ -54,6 +54,7 @@ class OperatorImport {
   std::string string_of(const std::string& name, const std::string& otherwise) const;
   std::vector<int64_t> ints_of(const std::string& name) const;
   std::vector<float> floats_of(const std::string& name) const;
+  std::vector<std::string> strings_of(const std::string& name) const;
   OnnxTensor tensor_of(const std::string& name) const;  // not in another file
   // What is an attribute before `since` and an input from then on. Empty: neither is given.
   std::vector<int64_t> ints_or_input(const std::string& name, int input, int since) const;
@@ -66,8 +67,10 @@ class OperatorImport {
   // Adds a layer; the result is its top, an intermediate blob.
   std::string layer(const std::string& type, const std::vector<std::string>& bottoms,
                     const FillLayer& fill = {}, std::vector<LayerBlob> blobs = {});
-  std::vector<std::string> layer_with_tops(const std::string& type, const std::string& bottom,
-                                           int tops, const FillLayer& fill);
+  std::vector<std::string> layer_with_tops(const std::string& type,
+                                           const std::vector<std::string>& bottoms, int tops,
+                                           const FillLayer& fill,
+                                           std::vector<LayerBlob> blobs = {});
   std::string unsupported(const std::string& type, const std::vector<std::string>& bottoms,
                           const Shape& shape, const std::string& why);
   const Shape& blob_shape(const std::string& blob) const { return graph_.shape_of(blob); }
@@ -109,6 +112,9 @@ class OperatorImport {
   const std::map<std::string, int>& readers_;
   std::set<std::string> made_;  // intermediate blobs of this operator
 };
+
+// Training leaves the layer's parameters as they are.
+void keep_parameters(LayerParameter* layer, int count);
 
 struct OperatorFunction {
   void (*run)(OperatorImport& op) = nullptr;

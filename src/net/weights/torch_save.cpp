@@ -102,7 +102,7 @@ class TorchSaver {
     parts->at(static_cast<size_t>(slot.part)) = std::move(bytes);
     if (!is_new) return;
     parts_[slot.tensor] = parts;
-    dims[0] *= slot.parts;
+    dims[static_cast<size_t>(slot.leading_ones)] *= slot.parts;
     tensors_.push_back({slot.tensor, {"F32", Shape(dims)}, [parts, part_bytes] {
                           std::string all;
                           for (const auto& part : *parts)

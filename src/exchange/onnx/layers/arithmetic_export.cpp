@@ -27,6 +27,9 @@ struct Laid {
 
 // A parameter in the shape with which ONNX lays it along x.
 std::string laid_parameter(LayerExport& layer, const Laid& laid, int index) {
+  for (int axis = laid.first; axis < laid.first + laid.count; ++axis)
+    if (layer.bottom_value().varies(axis))
+      layer.require_fixed_batch("it has learned values for each sample of the batch");
   const int behind = laid.behind(layer.bottom_shape());
   const Shape& shape = layer.parameter_shape(index);
   std::vector<int64_t> extents = shape.dims();

@@ -1,5 +1,5 @@
 // Convolutions and matrix products with learned weights.
-#include "exchange/onnx/layer_export.h"
+#include "exchange/onnx/layers/axis_matrices.h"
 #include "layers/vision/spatial_params.h"
 #include "proto/params/convolution.pb.h"
 #include "proto/params/dense.pb.h"
@@ -62,18 +62,6 @@ void write_given_product(LayerExport& layer, bool transposed) {
   if (layer.parameters() > 0) operands.push_back(layer.parameter(0));
   const std::string y = layer.node("Gemm", operands, {{"transB", int64_t{!transposed}}});
   layer.reshape_to_top(y);
-}
-
-std::vector<float> unit_rows(std::vector<float> weights, int64_t rows) {
-  const int64_t columns = static_cast<int64_t>(weights.size()) / rows;
-  for (int64_t row = 0; row < rows; ++row) {
-    float* const values = weights.data() + row * columns;
-    double sum = 0;
-    for (int64_t k = 0; k < columns; ++k) sum += static_cast<double>(values[k]) * values[k];
-    const double norm = std::sqrt(sum + 1e-6);
-    for (int64_t k = 0; k < columns; ++k) values[k] = static_cast<float>(values[k] / norm);
-  }
-  return weights;
 }
 
 void write_inner_product(LayerExport& layer) {

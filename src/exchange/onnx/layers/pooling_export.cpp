@@ -2,7 +2,7 @@
 // padding: as much behind the image as its last window reaches.
 #include <limits>
 
-#include "exchange/onnx/layer_export.h"
+#include "exchange/onnx/layers/axis_matrices.h"
 #include "layers/vision/pooling_window.h"
 #include "proto/params/modern_shape.pb.h"
 #include "proto/params/pooling.pb.h"
@@ -130,6 +130,15 @@ Operator average_pool(LayerExport& layer, const std::string& x, const Windows& w
   return {"AveragePool", {layer.pad(image, inner, 0)}, settings};
 }
 
+// In inference the mean of the values, weighted by themselves.
+std::string stochastic_pool(LayerExport& layer, const Windows& windows) {
+  const std::string squares = layer.node("Mul", {layer.bottom(), layer.bottom()});
+  const Operator above = average_pool(layer, squares, windows, true);
+  const Operator below = average_pool(layer, layer.bottom(), windows, true);
+  const std::string sums = layer.node(below.name, below.inputs, below.settings);
+  return layer.node("Div", {layer.node(above.name, above.inputs, above.settings), sums});
+}
+
 void write_operator(LayerExport& layer, const Operator& op) {
   layer.write(op.name, op.inputs, op.settings);
 }
@@ -176,14 +185,8 @@ void write_pooling(LayerExport& layer) {
     case PoolingParameter::AVE:
       return write_operator(layer,
                             average_pool(layer, layer.bottom(), windows, p.avg_include_pad()));
-    case PoolingParameter::STOCHASTIC: {
-      // In inference the mean of the values, weighted by themselves.
-      const std::string squares = layer.node("Mul", {layer.bottom(), layer.bottom()});
-      const Operator above = average_pool(layer, squares, windows, true);
-      const Operator below = average_pool(layer, layer.bottom(), windows, true);
-      const std::string sums = layer.node(below.name, below.inputs, below.settings);
-      return layer.write("Div", {layer.node(above.name, above.inputs, above.settings), sums});
-    }
+    case PoolingParameter::STOCHASTIC:
+      return layer.write("Identity", {stochastic_pool(layer, windows)});
   }
 }
 EXPORT_LAYER(Pooling, write_pooling);
@@ -191,14 +194,14 @@ EXPORT_LAYER(Pooling3D, write_pooling);
 EXPORT_LAYER(NdPooling, write_pooling);
 EXPORT_LAYER(PoolingND, write_pooling);
 
-// The means over unequal parts of an axis, as a matrix: (parts, extent).
-std::vector<float> mean_of_parts(int64_t extent, int64_t parts) {
-  std::vector<float> matrix(parts * extent);
+// The means over unequal parts of an axis.
+AxisMatrix mean_of_parts(int64_t extent, int64_t parts) {
+  AxisMatrix matrix(parts, extent);
   for (int64_t part = 0; part < parts; ++part) {
     const int64_t first = part * extent / parts;
     const int64_t end = ((part + 1) * extent + parts - 1) / parts;
     for (int64_t i = first; i < end; ++i)
-      matrix[part * extent + i] = 1.f / static_cast<float>(end - first);
+      matrix.at(part, i) = 1.f / static_cast<float>(end - first);
   }
   return matrix;
 }
@@ -232,21 +235,14 @@ void write_adaptive_pooling(LayerExport& layer) {
     const std::string rows = largest_of_parts(layer, layer.bottom(), 2, x[2], y[2]);
     return layer.write("Identity", {largest_of_parts(layer, rows, 3, x[3], y[3])});
   }
-  const std::string rows =
-      layer.node("MatMul", {layer.floats({y[2], x[2]}, mean_of_parts(x[2], y[2])), layer.bottom()});
-  const std::vector<float> means = mean_of_parts(x[3], y[3]);
-  std::vector<float> turned(means.size());
-  for (int64_t i = 0; i < y[3]; ++i)
-    for (int64_t j = 0; j < x[3]; ++j) turned[j * y[3] + i] = means[i * x[3] + j];
-  layer.write("MatMul", {rows, layer.floats({x[3], y[3]}, turned)});
+  layer.write("Identity", {mixed_axes(layer, layer.bottom(), mean_of_parts(x[2], y[2]),
+                                      mean_of_parts(x[3], y[3]))});
 }
 EXPORT_LAYER(AdaptivePooling, write_adaptive_pooling);
 
 void write_spp(LayerExport& layer) {
   const SPPParameter& p = layer.message().spp_param();
   const Shape& x = layer.bottom_shape();
-  if (p.pool() == SPPParameter::STOCHASTIC)
-    layer.refuse("it is stochastic", "write pool: AVE or pool: MAX");
   std::vector<std::string> levels;
   for (uint32_t level = 0; level < p.pyramid_height(); ++level) {
     const int64_t cells = int64_t{1} << level;
@@ -256,10 +252,15 @@ void write_spp(LayerExport& layer) {
       const int64_t pad = (size * cells - x[axis] + 1) / 2;
       windows.axes.push_back({x[axis], size, size, pad, 1, cells});
     }
-    const Operator op = p.pool() == SPPParameter::MAX
-                            ? max_pool(layer, layer.bottom(), windows)
-                            : average_pool(layer, layer.bottom(), windows, true);
-    const std::string y = layer.node(op.name, op.inputs, op.settings);
+    std::string y;
+    if (p.pool() == SPPParameter::STOCHASTIC) {
+      y = stochastic_pool(layer, windows);
+    } else {
+      const Operator op = p.pool() == SPPParameter::MAX
+                              ? max_pool(layer, layer.bottom(), windows)
+                              : average_pool(layer, layer.bottom(), windows, true);
+      y = layer.node(op.name, op.inputs, op.settings);
+    }
     if (p.pyramid_height() == 1) return layer.write("Identity", {y});
     levels.push_back(layer.node("Flatten", {y}, {{"axis", int64_t{1}}}));
   }

@@ -4,7 +4,9 @@
 #include <numeric>
 
 #include "exchange/onnx/layer_export.h"
+#include "proto/filler.pb.h"
 #include "proto/params/forks_yolo.pb.h"
+#include "proto/params/input.pb.h"
 #include "proto/params/modern_shape.pb.h"
 #include "proto/params/shape.pb.h"
 
@@ -21,6 +23,15 @@ EXPORT_LAYER(Silence, write_nothing);
 
 void write_parameter(LayerExport& layer) { layer.write("Identity", {layer.parameter(0)}); }
 EXPORT_LAYER(Parameter, write_parameter);
+
+void write_dummy_data(LayerExport& layer) {
+  for (const FillerParameter& filler : layer.message().dummy_data_param().data_filler()) {
+    if (filler.type() != "constant")
+      layer.refuse("its numbers are drawn at random", "make it an input");
+  }
+  layer.write_constant_tops();
+}
+EXPORT_LAYER(DummyData, write_dummy_data);
 
 void write_flatten(LayerExport& layer) {
   const FlattenParameter& p = layer.message().flatten_param();

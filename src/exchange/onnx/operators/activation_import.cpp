@@ -129,19 +129,6 @@ void read_thresholded_relu(OperatorImport& op) {
 }
 IMPORT_OPERATOR(ThresholdedRelu, read_thresholded_relu);
 
-// 1 where x is above a number.
-void read_greater(OperatorImport& op) {
-  const float bound = op.number(1, "the bound");
-  op.give_integers(above(op, op.blob(0), bound));
-}
-IMPORT_OPERATOR(Greater, read_greater);
-
-void read_less(OperatorImport& op) {
-  const float bound = op.number(1, "the bound");
-  op.give_integers(above(op, op.power(op.blob(0), 1, -1, 0), -bound));
-}
-IMPORT_OPERATOR(Less, read_less);
-
 float bound_of(const OperatorImport& op, int input, const char* name, float otherwise) {
   if (op.opset() < 11) return op.float_of(name, otherwise);
   if (!op.has(input)) return otherwise;

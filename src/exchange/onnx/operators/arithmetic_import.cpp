@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "exchange/onnx/operator_import.h"
+#include "exchange/onnx/operators/arithmetic.h"
 #include "exchange/onnx/operators/broadcast.h"
 #include "proto/params/activation.pb.h"
 #include "proto/params/pointwise.pb.h"
@@ -187,12 +188,20 @@ std::string combined(OperatorImport& op, const std::string& type, const std::str
   return of_blobs(op, type, a, op.blob(input));
 }
 
+}  // namespace
+
+std::string combined_inputs(OperatorImport& op, const std::string& type) {
+  if (type == "Max") return of_blobs(op, type, op.blob(0), op.blob(1));
+  if (op.is_constant(0)) return with_constant(op, type, op.blob(1), *op.value(0).constant, true);
+  return combined(op, type, op.blob(0), 1);
+}
+
+namespace {
+
 void read_arithmetic(OperatorImport& op) {
   require(!(op.type() == "Div" && op.value(0).is_integer && op.value(1).is_integer),
           "no layer divides whole numbers");
-  if (op.is_constant(0))
-    return op.give(with_constant(op, op.type(), op.blob(1), *op.value(0).constant, true));
-  op.give(combined(op, op.type(), op.blob(0), 1));
+  op.give(combined_inputs(op, op.type()));
 }
 IMPORT_OPERATOR(Add, read_arithmetic);
 IMPORT_OPERATOR(Sub, read_arithmetic);

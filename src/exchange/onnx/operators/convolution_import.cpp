@@ -63,9 +63,8 @@ const PendingPad* convolution_padding(const ImportValue& value) {
 std::vector<int64_t> padding_with(const OnnxWindows& w) {
   std::vector<int64_t> pad;
   for (size_t i = 0; i < w.axes(); ++i) {
-    int64_t even = w.before[i];
-    while (even < w.behind[i]) even += w.stride[i];
-    pad.push_back(even);
+    const int64_t more = std::max<int64_t>(w.behind[i] - w.before[i], 0);
+    pad.push_back(w.before[i] + (more + w.stride[i] - 1) / w.stride[i] * w.stride[i]);
   }
   return pad;
 }

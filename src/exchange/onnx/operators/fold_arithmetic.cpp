@@ -10,6 +10,7 @@ namespace {
 
 int64_t wrapped(uint64_t value) { return static_cast<int64_t>(value); }
 
+// "Fmod" is Mod with the attribute fmod: its result has the sign of the dividend.
 int64_t folded_ints(const std::string& op, int64_t a, int64_t b) {
   const auto x = static_cast<uint64_t>(a), y = static_cast<uint64_t>(b);
   if (op == "Add" || op == "Sum") return wrapped(x + y);
@@ -24,7 +25,8 @@ int64_t folded_ints(const std::string& op, int64_t a, int64_t b) {
   require(b != 0, "a division by zero");
   if (b == -1) return op == "Div" ? wrapped(0 - x) : 0;
   if (op == "Div") return a / b;
-  const int64_t rest = a % b;  // Mod has the divisor's sign
+  const int64_t rest = a % b;
+  if (op == "Fmod") return rest;
   return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
 }
 
@@ -36,7 +38,8 @@ double folded_doubles(const std::string& op, double a, double b) {
   if (op == "Pow") return std::pow(a, b);
   if (op == "Min") return std::min(a, b);
   if (op == "Max") return std::max(a, b);
-  return std::fmod(a, b);
+  const double rest = std::fmod(a, b);
+  return op == "Mod" && rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
 }
 
 int64_t compared(const std::string& op, double a, double b) {
@@ -74,8 +77,9 @@ OnnxTensor folded_pair(const std::string& op, const OnnxTensor& a, const OnnxTen
 
 void fold_combination(OperatorImport& op) {
   OnnxTensor result = op.constant(0, "the first operand");
+  const std::string type = op.int_of("fmod", 0) != 0 ? "Fmod" : op.type();
   for (int i = 1; i < op.inputs(); ++i)
-    result = folded_pair(op.type(), result, op.constant(i, "an operand"));
+    result = folded_pair(type, result, op.constant(i, "an operand"));
   op.give(std::move(result));
 }
 FOLD_OPERATOR(Add, fold_combination);

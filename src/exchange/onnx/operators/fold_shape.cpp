@@ -1,6 +1,7 @@
 // Operators that cut, join and rearrange constants: most of them compute shapes.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "exchange/onnx/operator_import.h"
@@ -155,6 +156,50 @@ void fold_gather(OperatorImport& op) {
 }
 FOLD_OPERATOR(Gather, fold_gather);
 
+double scattered(const std::string& reduction, double before, double update) {
+  if (reduction == "add") return before + update;
+  if (reduction == "mul") return before * update;
+  if (reduction == "max") return std::max(before, update);
+  if (reduction == "min") return std::min(before, update);
+  require(reduction == "none", "reduction is \"", reduction, "\"");
+  return update;
+}
+
+// Parts of x, at these indices of its first axes, get other values.
+void fold_scatter_nd(OperatorImport& op) {
+  OnnxTensor result = op.constant(0, "the operand");
+  const OnnxTensor &at = op.constant(1, "the indices"), &updates = op.constant(2, "the updates");
+  const int last = at.shape.axes() - 1;
+  require(last >= 0 && at.shape[last] <= result.shape.axes(), "indices of ", at.shape.brief(),
+          " for ", result.shape.brief());
+  const auto named = static_cast<int>(at.shape[last]);
+  const int64_t parts = at.shape.count(0, last), each = result.shape.count(named);
+  require(updates.count() == parts * each, "updates of ", updates.shape.brief(), " for ", parts,
+          " parts of ", each, " values");
+  const std::vector<int64_t> dense = dense_steps(result.shape), indices = at.as_ints();
+  const std::string reduction = op.string_of("reduction", "none");
+  for (int64_t part = 0; part < parts; ++part) {
+    int64_t first = 0;
+    for (int axis = 0; axis < named; ++axis) {
+      const int64_t extent = result.shape[axis], index = indices[part * named + axis];
+      require(index >= -extent && index < extent, "index ", index, " of axis ", axis, " with ",
+              extent, " positions");
+      first += (index < 0 ? index + extent : index) * dense[axis];
+    }
+    for (int64_t i = 0; i < each; ++i) {
+      const double value = updates.at(part * each + i);
+      if (result.is_int)
+        result.ints[first + i] = static_cast<int64_t>(
+            scattered(reduction, static_cast<double>(result.ints[first + i]), value));
+      else
+        result.floats[first + i] =
+            static_cast<float>(scattered(reduction, result.floats[first + i], value));
+    }
+  }
+  op.give(std::move(result));
+}
+FOLD_OPERATOR(ScatterND, fold_scatter_nd);
+
 void fold_constant_of_shape(OperatorImport& op) {
   OnnxTensor result = OnnxTensor::scalar(0);
   if (op.has_attribute("value")) result = op.tensor_of("value");
@@ -236,7 +281,11 @@ void fold_reduction(OperatorImport& op) {
   for (int axis = 0; axis < x.shape.axes(); ++axis)
     if (keeps || std::find(axes.begin(), axes.end(), axis) == axes.end())
       shape.push_back(kept[axis]);
-  std::vector<double> values(kept.count());
+  constexpr double kNone = std::numeric_limits<double>::infinity();  // for reductions of nothing
+  std::vector<double> values(kept.count(), op.type() == "ReduceProd"  ? 1
+                                           : op.type() == "ReduceMax" ? -kNone
+                                           : op.type() == "ReduceMin" ? kNone
+                                                                      : 0);
   std::vector<bool> begun(kept.count());
   Walk walk(x.shape, {broadcast_steps(kept, x.shape)});
   for (int64_t i = 0, n = x.count(); i < n; ++i, walk.next()) {

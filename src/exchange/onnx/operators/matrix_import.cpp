@@ -3,6 +3,7 @@
 
 #include "exchange/onnx/operator_import.h"
 #include "exchange/onnx/operators/broadcast.h"
+#include "exchange/onnx/operators/matrix_product.h"
 #include "proto/params/dense.pb.h"
 #include "proto/params/pointwise.pb.h"
 
@@ -119,6 +120,18 @@ Shape product_shape(const Shape& a, const Shape& b) {
   return shape;
 }
 
+}  // namespace
+
+// import_products.h writes a product of many matrices out, unless a pattern takes it.
+std::string product_of_matrices(OperatorImport& op, const std::string& a, const std::string& b) {
+  const Shape of_a = op.blob_shape(a), of_b = op.blob_shape(b);
+  if (of_a.axes() == 2 && of_b.axes() == 2) return product_of_blobs(op, a, b, false);
+  return op.unsupported("MatMul", {a, b}, product_shape(of_a, of_b),
+                        "no layer multiplies two computed matrices");
+}
+
+namespace {
+
 void read_matmul(OperatorImport& op) {
   const int axes_a = op.axes(0), axes_b = op.axes(1);
   require(axes_a > 0 && axes_b > 0, "an operand is a single number");
@@ -143,14 +156,36 @@ void read_matmul(OperatorImport& op) {
     return op.give(op.permute(y, last_two_swapped(axes_b)));
   }
   require(axes_a >= 2 && axes_b >= 2, "no layer multiplies a vector and a blob");
-  if (axes_a == 2 && axes_b == 2)
-    return op.give(product_of_blobs(op, op.blob(0), op.blob(1), false));
-  const std::string a = op.blob(0), b = op.blob(1);
-  op.give(op.unsupported("MatMul", {a, b}, product_shape(op.blob_shape(a), op.blob_shape(b)),
-                         "no layer multiplies two blobs of several matrices, except as part of "
-                         "MultiHeadAttention"));
+  op.give(product_of_matrices(op, op.blob(0), op.blob(1)));
 }
 IMPORT_OPERATOR(MatMul, read_matmul);
+
+// Keeps a triangle of matrices: a product with zeros and ones.
+void read_trilu(OperatorImport& op) {
+  const int axes = op.axes();
+  require(axes >= 2, "its operand is no matrix");
+  const std::vector<int64_t> shifts = op.has(1) ? op.ints(1, "k") : std::vector<int64_t>{0};
+  require(shifts.size() == 1, "k has ", shifts.size(), " values");
+  const bool upper = op.int_of("upper", 1) != 0;
+  const Shape kept{op.shape()[axes - 2], op.shape()[axes - 1]};
+  check_folded(kept);
+  std::vector<float> mask(kept.count());
+  for (int64_t i = 0; i < kept.count(); ++i) {
+    const int64_t above = i % kept[1] - i / kept[1];
+    mask[i] = upper ? above >= shifts[0] : above <= shifts[0];
+  }
+  const std::string y = op.layer("Scale", {op.blob(0)},
+                                 [&](LayerParameter* layer) {
+                                   ScaleParameter* const p = layer->mutable_scale_param();
+                                   p->set_axis(axes - 2);
+                                   p->set_num_axes(2);
+                                   keep_parameters(layer, 1);
+                                 },
+                                 {{kept, std::move(mask)}});
+  if (op.value(0).is_integer) return op.give_integers(y);
+  op.give(y);
+}
+IMPORT_OPERATOR(Trilu, read_trilu);
 
 }  // namespace
 }  // namespace crema

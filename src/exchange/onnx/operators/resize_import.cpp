@@ -1,8 +1,10 @@
 // Images of another size.
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "exchange/onnx/operator_import.h"
+#include "proto/params/dense.pb.h"
 #include "proto/params/forks_flow.pb.h"
 #include "proto/params/forks_segmentation.pb.h"
 #include "proto/params/shape.pb.h"
@@ -60,7 +62,11 @@ double coordinate_of(const ResizeSettings& s, const ResizedAxis& axis, int64_t p
   const auto at = static_cast<double>(position), to = static_cast<double>(axis.to),
              from = static_cast<double>(axis.from);
   if (s.coordinates == "asymmetric") return at / axis.scale;
-  if (s.coordinates == "align_corners") return axis.to == 1 ? 0 : at * (from - 1) / (to - 1);
+  const double whole = from * axis.scale;  // `to` before it was rounded
+  if (s.coordinates == "align_corners") return axis.to == 1 ? 0 : at * (from - 1) / (whole - 1);
+  if (s.coordinates == "half_pixel_symmetric") {
+    return from / 2 * (1 - to / whole) + (at + 0.5) / axis.scale - 0.5;
+  }
   if (s.coordinates == "pytorch_half_pixel")
     return axis.to == 1 ? 0 : (at + 0.5) / axis.scale - 0.5;
   require(s.coordinates == "half_pixel", "coordinates \"", s.coordinates, "\" have no layer");
@@ -121,30 +127,89 @@ void resize_nearest(OperatorImport& op, const ResizeSettings& s) {
   op.give(y);
 }
 
-void resize_linear(OperatorImport& op, const ResizeSettings& s) {
-  require(s.axes.size() == 4 && s.axes[0].from == s.axes[0].to && s.axes[1].from == s.axes[1].to,
-          "only images (N, C, H, W) are resized linearly");
+// The weights of the values of an axis in a resized one, (to, from). Beyond the border its value is
+// repeated, or with exclude_outside does not count.
+std::vector<float> resize_weights(const OperatorImport& op, const ResizeSettings& s,
+                                  const ResizedAxis& axis) {
+  const bool cubic = s.mode == "cubic", excludes = op.int_of("exclude_outside", 0) != 0;
+  const double a = op.float_of("cubic_coeff_a", -0.75f);
+  const auto weight_at = [&](double distance) {
+    const double d = std::abs(distance);
+    if (!cubic) return std::max(0.0, 1 - d);
+    if (d <= 1) return ((a + 2) * d - (a + 3)) * d * d + 1;
+    return d < 2 ? ((a * d - 5 * a) * d + 8 * a) * d - 4 * a : 0.0;
+  };
+  std::vector<float> matrix(axis.to * axis.from);
+  const int64_t reach = cubic ? 2 : 1;
+  for (int64_t i = 0; i < axis.to; ++i) {
+    const double at = coordinate_of(s, axis, i);
+    const auto first = static_cast<int64_t>(std::floor(at)) - reach + 1;
+    std::vector<double> weights(axis.from);
+    double sum = 0;
+    for (int64_t k = first; k < first + 2 * reach; ++k) {
+      if (excludes && (k < 0 || k >= axis.from)) continue;
+      const double weight = weight_at(static_cast<double>(k) - at);
+      weights[std::clamp<int64_t>(k, 0, axis.from - 1)] += weight;
+      sum += weight;
+    }
+    for (int64_t k = 0; k < axis.from; ++k)
+      matrix[i * axis.from + k] = static_cast<float>(excludes ? weights[k] / sum : weights[k]);
+  }
+  return matrix;
+}
+
+// A product with fixed weights along each axis.
+void resize_by_products(OperatorImport& op, const ResizeSettings& s) {
+  std::string y = op.blob(0);
+  const auto axes = static_cast<int>(s.axes.size());
+  for (int axis = 0; axis < axes; ++axis) {
+    const ResizedAxis& of = s.axes[axis];
+    if (of.to == of.from && of.scale == 1) continue;
+    require(of.to * of.from <= kMaxFoldedElements, "axes of ", of.from, " and ", of.to,
+            " are too long");
+    std::vector<int64_t> order(axes);
+    std::iota(order.begin(), order.end(), 0);
+    std::swap(order[axis], order[axes - 1]);
+    y = op.layer("InnerProduct", {op.permute(y, order)},
+                 [&](LayerParameter* layer) {
+                   InnerProductParameter* const p = layer->mutable_inner_product_param();
+                   p->set_num_output(static_cast<uint32_t>(of.to));
+                   p->set_bias_term(false);
+                   p->set_axis(axes - 1);
+                   keep_parameters(layer, 1);
+                 },
+                 {{Shape{of.to, of.from}, resize_weights(op, s, of)}});
+    y = op.permute(y, order);
+  }
+  op.give(y);
+}
+
+// Interp or Resample, if it is one of them.
+bool resize_as_layer(OperatorImport& op, const ResizeSettings& s) {
+  if (s.axes.size() != 4 || s.axes[0].from != s.axes[0].to || s.axes[1].from != s.axes[1].to)
+    return false;
   const ResizedAxis &rows = s.axes[2], &columns = s.axes[3];
   for (const ResizedAxis& axis : {rows, columns})
-    require(std::abs(axis.scale * static_cast<double>(axis.from) - static_cast<double>(axis.to)) <
-                1e-4 * static_cast<double>(axis.to),
-            "a scale of ", axis.scale, " for ", axis.from, " pixels gives no whole number");
+    if (std::abs(axis.scale * static_cast<double>(axis.from) - static_cast<double>(axis.to)) >
+        1e-4 * static_cast<double>(axis.to))
+      return false;
   if (s.coordinates == "align_corners") {
-    return op.give(op.layer("Interp", {op.blob(0)}, [&](LayerParameter* layer) {
+    op.give(op.layer("Interp", {op.blob(0)}, [&](LayerParameter* layer) {
       layer->mutable_interp_param()->set_height(static_cast<int32_t>(rows.to));
       layer->mutable_interp_param()->set_width(static_cast<int32_t>(columns.to));
     }));
+    return true;
   }
-  const bool halves = s.coordinates == "half_pixel" ||
-                      (s.coordinates == "pytorch_half_pixel" && rows.to > 1 && columns.to > 1);
-  require(halves, "linear interpolation with the coordinates \"", s.coordinates,
-          "\" has no layer; align_corners and half_pixel have one");
+  if (s.coordinates != "half_pixel" && s.coordinates != "half_pixel_symmetric" &&
+      !(s.coordinates == "pytorch_half_pixel" && rows.to > 1 && columns.to > 1))
+    return false;
   op.give(op.layer("Resample", {op.blob(0)}, [&](LayerParameter* layer) {
     ResampleParameter* const p = layer->mutable_resample_param();
     p->set_antialias(false);
     p->set_height(static_cast<uint32_t>(rows.to));
     p->set_width(static_cast<uint32_t>(columns.to));
   }));
+  return true;
 }
 
 void read_resize(OperatorImport& op) {
@@ -153,8 +218,9 @@ void read_resize(OperatorImport& op) {
                                 [](const ResizedAxis& axis) { return axis.to == axis.from; });
   if (same && s.coordinates != "tf_crop_and_resize") return op.give(op.blob(0));
   if (s.mode == "nearest") return resize_nearest(op, s);
-  require(s.mode == "linear", "no layer resizes with mode \"", s.mode, "\" as ONNX does");
-  resize_linear(op, s);
+  require(s.mode == "linear" || s.mode == "cubic", "mode \"", s.mode, "\" is unknown");
+  if (s.mode == "linear" && resize_as_layer(op, s)) return;
+  resize_by_products(op, s);
 }
 IMPORT_OPERATOR(Resize, read_resize);
 IMPORT_OPERATOR(Upsample, read_resize);

@@ -50,7 +50,7 @@ void read_split(OperatorImport& op) {
   const std::vector<int64_t> parts = split_parts(op, op.shape()[axis]);
   if (parts.size() == 1) return op.give(op.blob(0));
   const std::vector<std::string> tops = op.layer_with_tops(
-      "Slice", op.blob(0), static_cast<int>(parts.size()), [&](LayerParameter* layer) {
+      "Slice", {op.blob(0)}, static_cast<int>(parts.size()), [&](LayerParameter* layer) {
         SliceParameter* const p = layer->mutable_slice_param();
         if (axis != 1) p->set_axis(axis);
         int64_t at = 0;

@@ -52,7 +52,8 @@ OnnxWindows read_onnx_windows(const OperatorImport& op, std::vector<int64_t> ker
     require(pads.size() == 2 * axes, "pads has ", pads.size(), " values for ", axes,
             " spatial axes");
     for (size_t i = 0; i < axes; ++i) {
-      require(pads[i] >= 0 && pads[axes + i] >= 0, "a negative padding");
+      for (const int64_t pad : {pads[i], pads[axes + i]})
+        require(pad >= 0 && pad < kMaxOnnxElements, "a padding of ", pad);
       w.before[i] = pads[i];
       w.behind[i] = pads[axes + i];
     }
