@@ -217,6 +217,23 @@ TEST_F(ExportVerb, ComparesAModelWithANet) {
   expect_part(run_shell(folder_, compare).err, "the net's weights are needed");
 }
 
+// A second input has the batch's extent by chance: only the first one grows.
+TEST_F(ExportVerb, TellsTheBatchFromOtherExtents) {
+  folder_.write(
+      "two.prototxt",
+      "layer { name: \"in\" type: \"Input\" top: \"x\" top: \"once\" input_param { shape { "
+      "dim: 1 dim: 3 } shape { dim: 1 dim: 3 } } }\n"
+      "layer { name: \"flat\" type: \"Reshape\" bottom: \"once\" top: \"flat\" "
+      "reshape_param { shape { dim: 3 } } }\n"
+      "layer { name: \"sum\" type: \"Bias\" bottom: \"x\" bottom: \"flat\" top: \"sum\" }\n");
+  const Outcome outcome =
+      exported("-model two.prototxt -weights_mode match -output a.onnx -verify=false");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const onnx::GraphProto graph = model("a.onnx").graph();
+  EXPECT_EQ(graph.input(0).type().tensor_type().shape().dim(0).dim_param(), "N");
+  EXPECT_EQ(graph.input(1).type().tensor_type().shape().dim(0).dim_value(), 1);
+}
+
 TEST_F(ExportVerb, SaysWhenNoRuntimeIsThere) {
   const Outcome outcome = exported("-output a.onnx -python false");
   EXPECT_EQ(outcome.code, 0);

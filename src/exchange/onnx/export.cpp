@@ -19,23 +19,10 @@ struct BatchAxes {
   std::string why_not;
 };
 
-BatchAxes find_batch_axes(Net& net) {
+// Where these inputs have another batch.
+BatchAxes axes_that_grow(Net& net, const std::vector<std::pair<std::string, Shape>>& larger) {
   const Net::Shapes before = net.shapes();
   const Graph& graph = net.graph();
-  std::vector<std::pair<std::string, Shape>> larger;
-  int64_t batch = -1;
-  for (const Node& node : graph.nodes) {
-    if (!is_input(node)) continue;
-    for (const int id : node.tops) {
-      const Value& value = graph.values[id];
-      if (value.shape.axes() == 0) continue;
-      if (batch < 0) batch = value.shape[0];
-      if (value.shape[0] != batch) continue;
-      Shape shape = value.shape;
-      shape[0] = batch + 1;
-      larger.emplace_back(value.blob, shape);
-    }
-  }
   BatchAxes axes;
   try {
     net.reshape(larger);
@@ -50,6 +37,33 @@ BatchAxes find_batch_axes(Net& net) {
     axes.why_not = error.what();
   }
   net.restore(before);
+  return axes;
+}
+
+// Inputs whose first extent is that of the first input are taken for batches. If that fits no layer,
+// one of the others, such as im_info of 1x3 for a batch of 1, may have this extent by chance.
+BatchAxes find_batch_axes(Net& net) {
+  std::vector<std::pair<std::string, Shape>> larger;
+  int64_t batch = -1;
+  for (const Node& node : net.graph().nodes) {
+    if (!is_input(node)) continue;
+    for (const int id : node.tops) {
+      const Value& value = net.graph().values[id];
+      if (value.shape.axes() == 0) continue;
+      if (batch < 0) batch = value.shape[0];
+      if (value.shape[0] != batch) continue;
+      Shape shape = value.shape;
+      shape[0] = batch + 1;
+      larger.emplace_back(value.blob, shape);
+    }
+  }
+  const BatchAxes axes = axes_that_grow(net, larger);
+  for (size_t i = 1; !axes.why_not.empty() && i < larger.size(); ++i) {
+    std::vector<std::pair<std::string, Shape>> others = larger;
+    others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
+    BatchAxes without = axes_that_grow(net, others);
+    if (without.why_not.empty()) return without;
+  }
   return axes;
 }
 

@@ -17,7 +17,7 @@ struct WeightNames {
     std::string where;     // "torchvision.names:3:1"
     std::vector<std::string> tensors = {};    // of the parameters; empty: weight, bias
     int leading_ones = 0, trailing_ones = 0;  // more extents of the first tensor
-    std::string old_from = {};                 // the module in older files; "": the same
+    std::string old_from = {};                // the module in older files; "": the same
   };
   std::vector<Pair> pairs;
   bool own = false;  // the pairs are those of own_names(), not of a file
