@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "base/larger.h"
 #include "data/lists/message_text.h"
 #include "proto/layer.pb.h"
 
@@ -93,8 +94,7 @@ std::string difference_of(const std::vector<float>& expected, const std::vector<
     if (std::isfinite(value)) largest = std::max(largest, std::abs(static_cast<double>(value)));
   for (size_t i = 0; i < expected.size(); ++i) {
     if (expected[i] == found[i] || (std::isnan(expected[i]) && std::isnan(found[i]))) continue;
-    const double difference = std::abs(static_cast<double>(expected[i]) - found[i]);
-    if (!(difference <= worst)) worst = difference;
+    worst = larger_or_nan(worst, std::abs(static_cast<double>(expected[i]) - found[i]));
   }
   if (worst <= tolerance * largest) return "";
   return cat("differs by ", worst / largest, " of its largest value");

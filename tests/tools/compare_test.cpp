@@ -1,5 +1,9 @@
 // `crema compare`: runs, weights, and a net with itself.
+#include <cmath>
+#include <limits>
+
 #include "tools/program.h"
+#include "tools/tune/differences.h"
 
 namespace crema::tests {
 namespace compare_test {
@@ -29,6 +33,15 @@ void write_files(const Folder& folder) {
 void train(const Folder& folder, const std::string& flags) {
   const Outcome outcome = run(folder, "crema train -solver s.prototxt " + flags);
   ASSERT_EQ(outcome.code, 0) << outcome.err;
+}
+
+// A nan is not lost among small differences, nor these next to an infinite value.
+TEST(Compare, NumbersThatAreNotFinite) {
+  const float nan = std::numeric_limits<float>::quiet_NaN(),
+              infinite = std::numeric_limits<float>::infinity();
+  EXPECT_TRUE(std::isnan(difference_of({nan, 1}, {0, 1.0001f}).largest));
+  EXPECT_NEAR(difference_of({infinite, 1}, {infinite, 2}).relative, 0.5, 1e-6);
+  EXPECT_TRUE(difference_of({nan, infinite}, {nan, infinite}).same);
 }
 
 // Flags that leave everything as it is, flags that change rounding, and those that change results.

@@ -10,6 +10,7 @@
 #include <limits>
 
 #include "base/files.h"
+#include "base/larger.h"
 #include "base/temporary.h"
 #include "net/plan/plan.h"
 #include "tools/exchange/run_onnx.h"
@@ -61,10 +62,11 @@ std::string place_of(const Node& node) {
 void add_draw(const std::vector<float>& ours, const std::vector<float>& theirs, VerifiedBlob* blob,
               double* magnitude) {
   for (size_t i = 0; i < ours.size(); ++i) {
-    *magnitude = std::max(*magnitude, std::abs(static_cast<double>(ours[i])));
+    if (std::isfinite(ours[i]))
+      *magnitude = std::max(*magnitude, std::abs(static_cast<double>(ours[i])));
     if (ours[i] == theirs[i] || (std::isnan(ours[i]) && std::isnan(theirs[i]))) continue;
-    const double difference = std::abs(static_cast<double>(ours[i]) - theirs[i]);
-    if (!(difference <= blob->largest)) blob->largest = difference;
+    blob->largest =
+        larger_or_nan(blob->largest, std::abs(static_cast<double>(ours[i]) - theirs[i]));
   }
 }
 

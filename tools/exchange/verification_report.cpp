@@ -3,6 +3,7 @@
 #include <iostream>
 
 #include "base/files.h"
+#include "base/larger.h"
 #include "base/visible.h"
 #include "tools/console/table.h"
 #include "tools/console/terminal.h"
@@ -29,7 +30,7 @@ bool print_verification(const Verification& one, double tolerance, ProgramLog& l
   for (const VerifiedBlob& blob : one.blobs) {
     const bool within = blob.relative <= tolerance;
     agree = agree && (within || !blob.output);
-    if (!(blob.relative <= worst)) worst = blob.relative;
+    worst = larger_or_nan(worst, blob.relative);
     const std::string relative = shown_difference(blob.relative, blob.largest == 0);
     rows.push_back({blob.where, blob.blob, blob.shape,
                     shown_difference(blob.largest, blob.largest == 0),

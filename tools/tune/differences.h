@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/larger.h"
 #include "base/strings.h"
 
 namespace crema {
@@ -22,13 +23,14 @@ inline Difference difference_of(const std::vector<float>& a, const std::vector<f
   Difference found;
   double squares = 0, of_a = 0, of_b = 0;
   for (size_t i = 0; i < a.size(); ++i) {
-    of_a += static_cast<double>(a[i]) * a[i];
-    of_b += static_cast<double>(b[i]) * b[i];
+    // An infinite norm would make every difference none.
+    if (std::isfinite(a[i])) of_a += static_cast<double>(a[i]) * a[i];
+    if (std::isfinite(b[i])) of_b += static_cast<double>(b[i]) * b[i];
     if (a[i] == b[i] || (std::isnan(a[i]) && std::isnan(b[i]))) continue;
     found.same = false;
     const double difference = std::abs(static_cast<double>(a[i]) - b[i]);
     squares += difference * difference;
-    if (!(difference <= found.largest)) found.largest = difference;
+    found.largest = larger_or_nan(found.largest, difference);
   }
   if (!found.same) found.relative = std::sqrt(squares / std::max(of_a, of_b));
   return found;
