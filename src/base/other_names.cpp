@@ -61,7 +61,7 @@ const Words& layers() {
       {"connected", kInnerProduct},
       {"fc", kInnerProduct},
       {"gemm", kInnerProduct},
-      {"matmul", kInnerProduct},
+      {"bmm", {"MatMul"}},
       {"affine", kInnerProduct},
       {"maxpool", kMax},
       {"maxpooling", kMax},

@@ -4,7 +4,6 @@
 
 #include "base/visible.h"
 #include "exchange/onnx/import_patterns.h"
-#include "exchange/onnx/import_products.h"
 #include "exchange/onnx/operator_import.h"
 #include "net/net_text.h"
 #include "proto/params/input.pb.h"
@@ -40,7 +39,6 @@ class Importer {
     for (const onnx::ValueInfoProto& output : file_.graph.output()) add_output(output.name());
     apply_patterns();
     remove_unread();
-    write_out_products(graph_);
     for (const ImportedLayer& layer : graph_.layers) {
       require(layer.unsupported.empty(), visible(file_.path), ": ", visible(layer.message.name()),
               ": ", layer.unsupported);

@@ -56,5 +56,10 @@ void write_attention(LayerExport& layer) {
 }
 EXPORT_LAYER(MultiHeadAttention, write_attention);
 
+void write_mat_mul(LayerExport& layer) {
+  layer.write("MatMul", {layer.bottom(0), layer.bottom(1)});
+}
+EXPORT_LAYER(MatMul, write_mat_mul);
+
 }  // namespace
 }  // namespace crema

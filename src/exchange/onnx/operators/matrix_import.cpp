@@ -6,6 +6,7 @@
 #include "exchange/onnx/operators/matrix_product.h"
 #include "proto/params/dense.pb.h"
 #include "proto/params/pointwise.pb.h"
+#include "proto/params/shape.pb.h"
 
 namespace crema {
 namespace {
@@ -120,14 +121,30 @@ Shape product_shape(const Shape& a, const Shape& b) {
   return shape;
 }
 
+// x with the axes of `wanted` in front of its last two.
+std::string with_front(OperatorImport& op, std::string x, const Shape& wanted) {
+  const Shape from = op.blob_shape(x);
+  std::vector<int64_t> extents(static_cast<size_t>(wanted.axes() - from.axes()), 1);
+  extents.insert(extents.end(), from.dims().begin(), from.dims().end());
+  if (wanted.axes() > from.axes()) x = op.reshape(x, extents);
+  for (int axis = 0; axis < wanted.axes() - 2; ++axis) {
+    if (extents[axis] == wanted[axis]) continue;
+    x = op.layer("Tile", {x}, [&](LayerParameter* layer) {
+      layer->mutable_tile_param()->set_axis(axis);
+      layer->mutable_tile_param()->set_tiles(static_cast<int32_t>(wanted[axis]));
+    });
+  }
+  return x;
+}
+
 }  // namespace
 
-// import_products.h writes a product of many matrices out, unless a pattern takes it.
+// MatMul layers have equal axes in front. The pattern of attention may take them.
 std::string product_of_matrices(OperatorImport& op, const std::string& a, const std::string& b) {
   const Shape of_a = op.blob_shape(a), of_b = op.blob_shape(b);
   if (of_a.axes() == 2 && of_b.axes() == 2) return product_of_blobs(op, a, b, false);
-  return op.unsupported("MatMul", {a, b}, product_shape(of_a, of_b),
-                        "no layer multiplies two computed matrices");
+  const Shape wanted = product_shape(of_a, of_b);
+  return op.layer("MatMul", {with_front(op, a, wanted), with_front(op, b, wanted)});
 }
 
 namespace {
