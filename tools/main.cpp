@@ -75,6 +75,7 @@ int main(int argc, char** argv) {
   try {
     if (!google::IsGoogleLoggingInitialized())
       crema::start_logging(argv[0], crema::LogStyle::plain, false);
+    std::cout << std::flush;  // the message may refer to a table above it
     LOG(ERROR) << crema::visible(message);
   } catch (const std::exception&) {  // no memory even for the message
     constexpr std::string_view text = "crema: out of memory\n";

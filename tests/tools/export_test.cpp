@@ -149,6 +149,8 @@ TEST_F(ExportVerb, LeavesNothingAfterAMistake) {
   write("noisy.prototxt", "transform_param { noise_param { hist_eq: true } }");
   const Mistake rows[] = {
       {"", "-output NET.onnx is needed"},
+      {"-output a.prototxt",
+       "a.prototxt: this would be an ONNX model; -to caffe writes a prototxt"},
       {"-output a.onnx -opset 99", "opset 99 is too new; Crema writes opsets 11 to 21"},
       {"-output a.onnx -opset 9", "opset 9 is too old; Crema writes opsets 11 to 21"},
       {"-output a.onnx -batch -1", "-batch -1: expected a positive number"},
@@ -209,6 +211,8 @@ TEST_F(ExportVerb, ComparesAModelWithANet) {
   const Outcome outcome = run_shell(folder_, compare + "-weights a_iter_2.caffemodel");
   EXPECT_EQ(outcome.code, 1);
   expect_part(outcome.err, "Fake computes other results than Crema");
+  const std::string both = run_shell(folder_, compare + "-weights a_iter_2.caffemodel 2>&1").out;
+  EXPECT_LT(both.find("largest difference"), both.find("in the table above")) << both;
   for (const char* line : {"input\tdata\t1,1,6,6\n", "output\tconv\n", "output\tprob\n"})
     expect_part(folder_.read("job.tsv"), line);
   const Outcome none = run_shell(folder_, compare + "-weights a_iter_2.caffemodel -python false");

@@ -124,6 +124,15 @@ TEST_F(ImportVerb, WritesTheNetForTraining) {
     expect_part(net, part);
   EXPECT_EQ(net.find("Softmax\"\n"), std::string::npos) << net;  // the loss has it
   EXPECT_EQ(net.find("\"Input\""), std::string::npos) << net;
+  folder_.write(
+      "python",
+      "#!/bin/sh\nhead -c 100000 /dev/zero >\"$2/fake\"\nprintf 'Fake\\tfake\\t1\\t\\n'\n");
+  const Outcome compared =
+      run_shell(folder_,
+                "chmod +x python && \"$TOOLS\"/crema import model.onnx -head softmax -output "
+                "net.prototxt -output_weights net.caffemodel -python ./python");
+  expect_part(compared.out, "Fake 1: 1 blob, 3 random inputs");
+  expect_part(compared.out, "\nprob_node  prob");
   const Outcome wrong = imported(model.SerializeAsString(), "-head hinge");
   EXPECT_EQ(wrong.code, 1);
   expect_part(wrong.err, "-head hinge: expected softmax");

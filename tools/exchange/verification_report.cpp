@@ -36,7 +36,8 @@ bool print_verification(const Verification& one, double tolerance, ProgramLog& l
                     shown_difference(blob.largest, blob.largest == 0),
                     within ? relative : painted(relative, Colour::red, colour)});
   }
-  std::cout << runtime << ": " << one.blobs.size() << " blobs, " << kDraws
+  std::cout << runtime << ": " << one.blobs.size()
+            << (one.blobs.size() == 1 ? " blob, " : " blobs, ") << kDraws
             << " random inputs; the largest difference is " << shown_difference(worst, worst == 0)
             << " of a blob's largest value\n";
   print_table(rows, 3);

@@ -80,6 +80,8 @@ std::vector<std::string> names_of_classes(const ExportFlags& flags, const Deploy
 int run_export(const VerbCall& call, const ExportFlags& flags) {
   const bool to_caffe = is_caffe_export(flags);
   require(!flags.output.empty(), "-output NET.onnx is needed: the file to write");
+  require(to_caffe || !ends_with(flags.output, ".prototxt"), "-output ", flags.output,
+          ": this would be an ONNX model; -to caffe writes a prototxt file");
   require(!flags.weights.empty(), "weights are needed: -weights FILE.caffemodel");
   require(!to_caffe || flags.preprocess.empty(),
           "-preprocess writes operators of ONNX; Caffe's files have no layers for pictures");

@@ -43,6 +43,7 @@ void verify_files(Context& context, const OnnxFile& file, const ImportedNet& imp
   } else {
     input.net = imported.net;
     input.options.state.set_phase(TEST);
+    input.options.where = [&imported](int i) { return imported.net.layer(i).name(); };
   }
   input.options.keep_blobs = input.options.row_major = true;
   input.options.fuse = false;
@@ -68,7 +69,7 @@ int run_import(const VerbCall& call, const ImportFlags& flags) {
   require(flags.output != flags.output_weights, "-output and -output_weights are both ",
           flags.output);
   require(flags.head.empty() || flags.head == "softmax", "-head ", flags.head,
-          ": expected softmax, the loss of a net that knows classes");
+          ": expected softmax, the loss for classification");
   require(flags.verify || flags.proof.empty(),
           "-proof keeps what -verify finds; -verify=false leaves nothing to keep");
   require(flags.batch >= 0, "-batch ", flags.batch, ": expected a positive number");
@@ -106,11 +107,11 @@ int run_import(const VerbCall& call, const ImportFlags& flags) {
 
 REGISTER_VERB(
     import,
-    {.summary = "makes a net with weights of an ONNX model, and verifies it",
+    {.summary = "makes a net and its weights from an ONNX model, and verifies them",
      .usage = "MODEL.onnx -output NET.prototxt -output_weights NET.caffemodel [flags]",
      .example = "crema import lenet.onnx -output lenet.prototxt -output_weights lenet.caffemodel",
-     .meanings = {{"output", "The net to write."},
-                  {"output_weights", "The weights to write."},
+     .meanings = {{"output", "The net to write: a prototxt file."},
+                  {"output_weights", "The weights to write: a .caffemodel."},
                   {"batch", "The batch size of the net, if the model leaves it open. 0: one."},
                   {"assume",
                    "The shapes of inputs that the model leaves open, such as "
