@@ -294,7 +294,7 @@ TEST(Check, SortsAndCounts) {
             "a:9:2: warning: y|a:9:12: warning: x|b:9:1: warning: x|b:10:1: error: x|"
             "s.prototxt: warning: no place|");
   EXPECT_EQ(summary_of(findings), "4 warnings, 1 error");
-  EXPECT_EQ(summary_of({}), "nothing to complain about");
+  EXPECT_EQ(summary_of({}), "no problems found");
 }
 
 // As its records are counted by reading them, a small one is known and a large one is not.

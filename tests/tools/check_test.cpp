@@ -17,14 +17,14 @@ constexpr const char* kSolver =
     "3\nsnapshot_after_train: "
     "false\n";
 
-TEST(CheckVerb, HasNothingToComplainAbout) {
+TEST(CheckVerb, FindsNoProblems) {
   const Folder folder;
   folder.write("net.prototxt", kNet);
   folder.write("s.prototxt", kSolver);
   const Outcome outcome = run(folder, "crema check -solver s.prototxt");
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   expect_part(outcome.out, "The training net needs ");
-  EXPECT_TRUE(ends_with(outcome.out, "on the CPU with a batch of 4\nnothing to complain about\n"))
+  EXPECT_TRUE(ends_with(outcome.out, "on the CPU with a batch of 4\nno problems found\n"))
       << outcome.out;
 }
 

@@ -176,6 +176,12 @@ TEST_F(Dialects, CheckListsWhatATargetDoesNotTake) {
   expect_part(fine.out,
               "net.prototxt:9:1: note: layer \"pool\" (Pooling): opencv4 does not read "
               "pooling_param.round_mode; it becomes Pooling\n");
+  folder_.write("plain.prototxt",
+                "layer { name: \"data\" type: \"Input\" top: \"data\" input_param { shape { dim: 1 "
+                "dim: 3 dim: 4 dim: 4 } } }\n"
+                "layer { name: \"act\" type: \"ReLU\" bottom: \"data\" top: \"a\" }\n");
+  EXPECT_EQ(run(folder_, "crema check -model plain.prototxt -target bvlc").out,
+            "bvlc takes every layer of plain.prototxt\nno problems found\n");
   folder_.write("gelu.prototxt",
                 "layer { name: \"data\" type: \"Input\" top: \"data\" input_param { shape { dim: 1 "
                 "dim: 3 dim: 4 dim: 4 } } }\n"

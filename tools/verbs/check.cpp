@@ -91,9 +91,13 @@ int print_findings(const Findings& findings, const std::string& last_line) {
 }
 
 int run_check(const VerbCall& call, const CheckFlags& flags) {
-  if (!flags.target.empty()) return print_findings(findings_of_target(call.log, flags), "");
+  if (!flags.target.empty()) {
+    const Findings findings = findings_of_target(call.log, flags);
+    return print_findings(
+        findings, findings.empty() ? cat(flags.target, " takes every layer of ", flags.model) : "");
+  }
   require(!flags.solver.empty(), "a solver is needed: -solver SOLVER.prototxt; or a net and the ",
-          "reader that it is for: -model NET.prototxt -target NAME");
+          "reader to check it for: -model NET.prototxt -target NAME");
   const SolverFile file = read_solver_file(flags.solver, std::make_shared<Settings>(flags.set));
   CheckOptions options;
   if (!flags.weights.empty()) options.weights = {flags.weights};
@@ -120,13 +124,15 @@ int run_check(const VerbCall& call, const CheckFlags& flags) {
   return print_findings(findings, memory);
 }
 
-REGISTER_VERB(check, {.summary = "finds the problems of a training run before it begins",
-                      .usage = "-solver SOLVER.prototxt [-weights FILES] [flags]",
-                      .example = "crema check -solver models/lenet/digits_solver.prototxt\n"
-                                 "crema check -model models/mobilenet_v3/train_val.prototxt "
-                                 "-target bvlc",
-                      .log = LogStyle::brief,
-                      .run = run_check});
+REGISTER_VERB(
+    check,
+    {.summary = "finds the problems of a training run before it begins",
+     .usage = "-solver SOLVER.prototxt [-weights FILES] | -model NET.prototxt -target NAME [flags]",
+     .example = "crema check -solver models/lenet/digits_solver.prototxt\n"
+                "crema check -model models/mobilenet_v3/train_val.prototxt "
+                "-target bvlc",
+     .log = LogStyle::brief,
+     .run = run_check});
 
 }  // namespace
 

@@ -75,7 +75,7 @@ std::string summary_of(const Findings& findings) {
   tell(Severity::info, "note");
   tell(Severity::warning, "warning");
   tell(Severity::error, "error");
-  return parts.empty() ? "nothing to complain about" : join(parts, ", ");
+  return parts.empty() ? "no problems found" : join(parts, ", ");
 }
 
 }  // namespace crema

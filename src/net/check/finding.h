@@ -33,7 +33,7 @@ void tidy(Findings* findings);
 // "net.prototxt:12:3: warning: ...".
 std::string line_of(const Finding& finding);
 
-// "3 warnings, 1 error", or "nothing to complain about".
+// "3 warnings, 1 error", or "no problems found".
 std::string summary_of(const Findings& findings);
 
 }  // namespace crema
