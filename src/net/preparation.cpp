@@ -116,9 +116,9 @@ void set_size(const LayerParameter& layer, const Shape& shape, const std::string
       return;
     }
     log.warning(
-        cat("How large the images were that the net learned from is not known, as their "
-            "database is not at hand: they are resized to ",
-            shape[3], "x", shape[2], "; -resize WIDTHxHEIGHT says otherwise"));
+        cat("The size of the training images is unknown, because their database was not found. "
+            "Images are resized to ",
+            shape[3], "x", shape[2], "; -resize WIDTHxHEIGHT sets another size"));
   }
   resize(shape[2], shape[3]);
 }

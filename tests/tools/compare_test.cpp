@@ -131,7 +131,7 @@ TEST(Compare, RefusesWhatCannotBeCompared) {
            Refused{"-model net.prototxt", "expected two runs"},
            Refused{"some.caffemodel", "give a second one to compare some.caffemodel with"},
            Refused{"some.caffemodel none.caffemodel", "none.caffemodel: there is no such file"},
-           Refused{". some.caffemodel", ". is a training, some.caffemodel is not"},
+           Refused{". some.caffemodel", ". is a training run, some.caffemodel is not"},
            Refused{"some.caffemodel some.caffemodel -model net.prototxt",
                    "-model and -with compare a net with itself"},
            Refused{"some.caffemodel some.caffemodel", "some.caffemodel: "},

@@ -232,7 +232,7 @@ TEST_F(ConvertWeights, KnowsWhatElseAMapSays) {
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   expect_part(outcome.err,
               "1 counters (num_batches_tracked) and 1 tensors that the map leaves out");
-  expect_part(outcome.err, "Weights are as PyTorch had them");
+  expect_part(outcome.err, "The values are unchanged: prepare the net's input as in PyTorch");
   const Outcome back = run(folder_, cat("crema convert_weights -model net.prototxt -weights ",
                                         "w.caffemodel -output back.safetensors ", flags));
   ASSERT_EQ(back.code, 0) << back.err;

@@ -45,7 +45,7 @@ int run_compare(const VerbCall& call, const CompareVerbFlags& flags) {
     return 0;
   }
   require(is_run(paths[0]) == is_run(paths[1]), is_run(paths[0]) ? paths[0] : paths[1],
-          " is a training, ", is_run(paths[0]) ? paths[1] : paths[0],
+          " is a training run, ", is_run(paths[0]) ? paths[1] : paths[0],
           " is not; compare two of a kind");
   is_run(paths[0]) ? compare_runs(paths[0], paths[1]) : compare_weights(paths[0], paths[1]);
   return 0;

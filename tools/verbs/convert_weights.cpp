@@ -83,7 +83,7 @@ std::string unused_text(const std::vector<std::string>& unused) {
 void report_from_torch(const TorchReport& report, const std::string& output, ProgramLog& log) {
   for (const std::string& note : report.notes) log.info(note);
   if (report.notes.empty())
-    log.info("Weights are as PyTorch had them: the net expects the input that they had there");
+    log.info("The values are unchanged: prepare the net's input as in PyTorch");
   if (!report.unused.empty()) log.info(cat("Left out: ", unused_text(report.unused)));
   log.info(cat("Wrote ", report.rows.size(), " tensors to ", output));
 }
@@ -91,7 +91,7 @@ void report_from_torch(const TorchReport& report, const std::string& output, Pro
 void report_to_torch(const TorchReport& report, const std::string& output, ProgramLog& log) {
   for (const std::string& note : report.notes) log.info(note);
   if (report.notes.empty())
-    log.info("Weights are as the net has them: a module expects the input that the net has here");
+    log.info("The values are unchanged: prepare the input in PyTorch as for this net");
   if (!report.unused.empty())
     log.info(cat(report.unused.size(), " counters (num_batches_tracked) are 0"));
   log.info(cat("Wrote ", report.rows.size(), " tensors to ", output));
@@ -140,13 +140,13 @@ int run_convert_weights(const VerbCall& call, const ConvertWeightsFlags& flags) 
 
 REGISTER_VERB(
     convert_weights,
-    {.summary = "converts weights from PyTorch (.safetensors, .pth) and for it",
+    {.summary = "converts weights between PyTorch (.safetensors, .pth) and Crema",
      .usage = "-model NET.prototxt -from WEIGHTS | -weights FILE [-names MAP] [flags]",
      .example =
          "crema convert_weights -model models/vgg/train_val.prototxt -from vgg16-397923af.pth\n"
          "crema convert_weights -model models/vgg/train_val.prototxt -weights vgg16.caffemodel",
      .meanings = {{"weights",
-                   "The net's weights (.caffemodel or .caffemodel.h5), to write them for PyTorch."},
+                   "The net's weights (.caffemodel or .caffemodel.h5), to convert to PyTorch's."},
                   {"output",
                    "The file to write. Empty: the name of the weights with the suffix .caffemodel, "
                    "or .safetensors for PyTorch."}},
