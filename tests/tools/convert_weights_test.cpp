@@ -121,6 +121,7 @@ TEST_F(ConvertWeights, RefusesWhatDoesNotFitAndWritesNothing) {
   folder_.write("wrong.names", "\npair { from: \"stem.0\" to: \"cc\" }\n");
   folder_.write("parts.names", "pair { from: \"a\" to: \"f\" tensor: [\"w:2:2\", \"b\"] }\n");
   folder_.write("count.names", "pair { from: \"a\" to: \"f\" tensor: \"w\" }\n");
+  folder_.write("empty.names", "pair { from: \"a\" to: \"f\" tensor: [\"\", \"b\"] }\n");
   folder_.write("typo.names", "pair { form: \"stem.0\" to: \"c\" }\n");
   const struct {
     std::vector<Stored> tensors;
@@ -135,6 +136,8 @@ TEST_F(ConvertWeights, RefusesWhatDoesNotFitAndWritesNothing) {
       {weights(), "-names wrong.names", "wrong.names:2:1: the net has no layer \"cc\""},
       {weights(), "-names typo.names", "typo.names:1:8: "},
       {weights(), "-names parts.names", "tensor \"w:2:2\" names no part"},
+      {weights(), "-names empty.names", "empty.names:1:1: tensor \"\" has no name"},
+      {weights(), "-output w.safetensors", "the net's weights are written as .caffemodel or"},
       {weights(), "-names count.names", "has 2 parameters, but its pair names 1 tensors"},
   };
   for (const auto& row : rows) {
@@ -241,6 +244,42 @@ TEST_F(ConvertWeights, KnowsWhatElseAMapSays) {
             (std::vector<float>{1, 2, 3, 4, 5, 6, 7, 8, 0, 0, 0, 0, 0, 0, 0, 0}));
   EXPECT_EQ(made["b F32 2"], (std::vector<float>{1, 2}));
   EXPECT_EQ(made["stem.0.weight F32 1x3x1x1"], (std::vector<float>{255, 510, 1020}));
+}
+
+// Each would be written as something else than the net has, or as something enormous.
+TEST_F(ConvertWeights, RefusesMapsThatMixTensorsUp) {
+  ASSERT_EQ(convert(weights()).code, 0);
+  const struct {
+    std::string c, f, message;  // what the pairs of two layers say behind `to`
+  } rows[] = {
+      {"", "", "m.names:2:1: tensor \"x.weight\" of f[0] is already that of c[0]"},
+      {"tensor: ['w', 'w']", "", "m.names:1:1: tensor \"x.w\" of c[1] is already that of c[0]"},
+      {"tensor: ['w:0:2', 'b']", "tensor: ['w:0:2', 'd']", "part 0 of it is already that of"},
+      {"tensor: ['w:0:2', 'b']", "tensor: ['w:2:3', 'd']", "\"x.w\" of f[0] is already that of"},
+      {"tensor: ['w:0:2', 'b']", "tensor: ['w', 'd']", "\"x.w\" of f[0] is already that of c[0]"},
+      {"tensor: ['w:0:2', 'b']", "tensor: ['w:1:2', 'd']",
+       "has shape 2x4, that of c[0] has 1x3x1x1"},
+      {"tensor: ['w:0:2000000000', 'b']", "",
+       "m.names:1:1: tensor \"w:0:2000000000\" names no part"},
+      {"tensor: ['', 'b']", "", "m.names:1:1: tensor \"\" has no name"},
+      {"tensor: [':0:2', 'b']", "", "m.names:1:1: tensor \":0:2\" has no name"},
+      {"leading_ones: 4000000000", "",
+       "m.names:1:27: leading_ones is 4000000000; expected at most 8"},
+      {"trailing_ones: 9", "", "m.names:1:27: trailing_ones is 9; expected at most 8"},
+      {"} eps: -1 pair { from: 'q' to: 'q'", "",
+       "m.names:1:29: eps is -1; expected a positive number"},
+  };
+  for (const auto& row : rows) {
+    folder_.write("m.names",
+                  cat("pair { from: 'x' to: 'c'  ", row.c, " }\npair { from: 'x' to: 'f' ", row.f,
+                      " }\npair { from: 'n' to: 'n' }\n"));
+    const Outcome outcome = run(folder_,
+                                "crema convert_weights -model net.prototxt -weights "
+                                "w.caffemodel -output x.safetensors -names m.names");
+    EXPECT_EQ(outcome.code, 1) << row.message;
+    expect_part(outcome.err, row.message);
+    EXPECT_FALSE(folder_.has("x.safetensors")) << row.message;
+  }
 }
 
 TEST_F(ConvertWeights, RefusesWhatPyTorchCannotTake) {

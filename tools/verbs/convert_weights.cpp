@@ -108,6 +108,8 @@ int run_convert_weights(const VerbCall& call, const ConvertWeightsFlags& flags) 
   const std::string output = output_file(flags);
   require(!to_torch || ends_with(output, ".safetensors"), "-output ", output,
           ": weights for PyTorch are written as .safetensors");
+  require(to_torch || ends_with(output, ".caffemodel") || ends_with(output, ".caffemodel.h5"),
+          "-output ", output, ": the net's weights are written as .caffemodel or .caffemodel.h5");
   const std::unique_ptr<Context> context = make_context(call.log, {});
   NetInput input = read_net(call.log, flags, phase_of_flag(flags.phase, TEST));
   const std::string map = names_file(flags, input.options.folder);

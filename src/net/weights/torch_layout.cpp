@@ -14,6 +14,9 @@ bool read_number(const std::string& text, int* number) {
   return error == std::errc() && end == text.data() + text.size();
 }
 
+// More parts of one tensor than any module has.
+constexpr int kMaxParts = 1024;
+
 class ModuleFinder {
  public:
   ModuleFinder(const Net& net, const WeightNames& names, const WeightNames::Pair& pair)
@@ -95,14 +98,16 @@ class ModuleFinder {
 
   void add(const std::string& kind, int i, int index) {
     const std::vector<std::string> words = split(kind, ':');  // NAME, or NAME:PART:PARTS
+    require(!words.empty() && !words[0].empty(), pair_.where, ": tensor \"", visible(kind),
+            "\" has no name; expected one such as in_proj_weight, or in_proj_weight:0:3");
     TorchSlot slot{pair_.from.empty() ? words[0] : cat(pair_.from, ".", words[0]), i, index};
     if (words.size() > 1) {
       const bool given = words.size() == 3 && read_number(words[1], &slot.part) &&
                          read_number(words[2], &slot.parts);
-      require(given && slot.part >= 0 && slot.part < slot.parts, pair_.where, ": tensor \"",
-              visible(kind),
-              "\" names no part; expected a name, a part from 0 and the number of parts, such as "
-              "in_proj_weight:0:3");
+      require(given && slot.part >= 0 && slot.part < slot.parts && slot.parts <= kMaxParts,
+              pair_.where, ": tensor \"", visible(kind),
+              "\" names no part; expected a name, a part from 0 and the number of parts, at most ",
+              kMaxParts, ", such as in_proj_weight:0:3");
     }
     module_.slots.push_back(std::move(slot));
   }

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/visible.h"
 #include "net/weights/safetensors.h"
 #include "net/weights/torch_input.h"
 #include "net/weights/torch_layout.h"
@@ -43,6 +44,7 @@ class TorchSaver {
   }
 
   void add(const TorchModule& module, const WeightNames::Pair& pair) {
+    where_ = pair.where;
     if (input_layers_.count(module.layer) > 0 && !names_.mean.empty()) {
       add_input_layer(module);
     } else {
@@ -84,12 +86,37 @@ class TorchSaver {
     dims.insert(dims.end(), static_cast<size_t>(slot.trailing_ones), 1);
     if (dims.empty()) dims = {1};  // as PyTorch's PReLU with one slope
     saved_.insert(&from);
+    check_name(slot);
     report_.rows.push_back({slot.tensor, shown_parameter(net_, slot), from.shape.brief()});
     if (slot.parts > 1) {
       add_part(slot, dims, std::move(bytes));
     } else {
       tensors_.push_back({slot.tensor, {"F32", Shape(dims)}, std::move(bytes)});
     }
+  }
+
+  // A tensor is one parameter, or has parts of one shape, each once.
+  void check_name(const TorchSlot& slot) {
+    const auto [at, is_new] = first_.emplace(slot.tensor, slot);
+    const TorchSlot& first = at->second;
+    const Shape &shape = parameter(slot).shape, &other = parameter(first).shape;
+    const std::string what = cat(where_, ": tensor \"", visible(slot.tensor), "\" of ",
+                                 visible(shown_parameter(net_, slot)));
+    require(slot.parts == 1 || shape.axes() > 0, what, " has parts, but the parameter has no rows");
+    if (is_new) {
+      taken_[slot.tensor].insert(slot.part);
+      return;
+    }
+    require(slot.parts > 1 && slot.parts == first.parts, what, " is already that of ",
+            visible(shown_parameter(net_, first)),
+            "; expected another name, or equal parts of it, such as in_proj_weight:0:3");
+    require(taken_[slot.tensor].insert(slot.part).second, what, ": part ", slot.part,
+            " of it is already that of another parameter");
+    require(shape == other && slot.leading_ones == first.leading_ones &&
+                slot.trailing_ones == first.trailing_ones,
+            what, ": the part has shape ", shape.brief(), ", that of ",
+            visible(shown_parameter(net_, first)), " has ", other.brief(),
+            "; expected parts of one shape");
   }
 
   // Parts that are not added are zero.
@@ -119,6 +146,9 @@ class TorchSaver {
   std::set<const Parameter*> saved_;
   std::vector<SafetensorsEntry> tensors_;
   std::map<std::string, std::shared_ptr<Parts>> parts_;  // of tensors with several parameters
+  std::string where_;                                    // the pair that is added
+  std::map<std::string, TorchSlot> first_;               // of a tensor's name
+  std::map<std::string, std::set<int>> taken_;           // parts of it
   TorchReport report_;
 };
 

@@ -9,6 +9,13 @@
 
 namespace crema {
 
+namespace {
+
+// More extents of 1 than the tensors of any module have.
+constexpr uint32_t kMaxOnes = 8;
+
+}  // namespace
+
 WeightNames read_weight_names(const std::string& path, const Variables& given) {
   WeightNamesParameter message;
   const auto positions = parse_text(read_text(path), path, &message, given);
@@ -22,13 +29,20 @@ WeightNames read_weight_names(const std::string& path, const Variables& given) {
     require(names.std[i] > 0, positions->where("std"), ": std is ", names.std[i],
             "; expected positive numbers");
   names.eps = message.eps();
+  require(names.eps > 0, positions->where("eps"), ": eps is ", names.eps,
+          "; expected a positive number");
   names.left_out.assign(message.left_out().begin(), message.left_out().end());
   std::map<std::string, std::string> seen;
   for (int i = 0; i < message.pair_size(); ++i) {
     const WeightPairParameter& pair = message.pair(i);
+    const std::string place = cat("pair[", i, "]");
+    require(pair.leading_ones() <= kMaxOnes, positions->where(place + ".leading_ones"),
+            ": leading_ones is ", pair.leading_ones(), "; expected at most ", kMaxOnes);
+    require(pair.trailing_ones() <= kMaxOnes, positions->where(place + ".trailing_ones"),
+            ": trailing_ones is ", pair.trailing_ones(), "; expected at most ", kMaxOnes);
     WeightNames::Pair read{pair.from(),
                            pair.to(),
-                           positions->where(cat("pair[", i, "]")),
+                           positions->where(place),
                            {pair.tensor().begin(), pair.tensor().end()},
                            static_cast<int>(pair.leading_ones()),
                            static_cast<int>(pair.trailing_ones()),
