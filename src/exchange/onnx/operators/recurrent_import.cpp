@@ -56,6 +56,8 @@ RecurrentImport::RecurrentImport(OperatorImport& op, int64_t gates,
   require(w.axes() == 3 && w[0] == directions_ && w[1] > 0 && w[1] % gates == 0 && w[2] == inputs_,
           "W is ", w.brief(), " for an input of ", op.shape().brief());
   hidden_ = w[1] / gates;
+  require(op.int_of("hidden_size", hidden_) == hidden_, "hidden_size is ",
+          op.int_of("hidden_size", hidden_), ", but W of ", w.brief(), " is for ", hidden_);
   require(r == Shape({directions_, w[1], hidden_}), "R is ", r.brief());
   if (op.has(3)) {
     require(op.constant(3, "B").shape.count() == 2 * directions_ * w[1], "B has ",
