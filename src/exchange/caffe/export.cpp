@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "exchange/caffe/fields.h"
 #include "exchange/caffe/fold.h"
@@ -78,6 +79,9 @@ class DialectWriter {
   CaffeLayer layer_of(const Node& node) {
     CaffeLayer layer;
     layer.message = node.message;
+    // Weights are found by name.
+    if (!names_.insert(node.message.name()).second)
+      layer.message.set_name(graph_.unique_layer(node.message.name()));
     layer.bottoms = node.bottoms;
     layer.tops = node.tops;
     layer.place = node.place;
@@ -209,6 +213,7 @@ class DialectWriter {
   Net& net_;
   const Dialect& dialect_;
   CaffeGraph graph_;
+  std::set<std::string> names_;      // of the layers so far
   size_t first_ = 0;                 // the first layer of the current node
   std::string why_;                  // the current node cannot stay
   std::map<int, double> constants_;  // values that are one number, whatever the net reads
