@@ -2,6 +2,8 @@
 // does not take, and the verification.
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "base/files.h"
 #include "data/lists/message_text.h"
 #include "proto/net.pb.h"
@@ -122,6 +124,15 @@ TEST_F(Dialects, LeavesNothingAfterAMistake) {
       {"-dialect bvcl", "-dialect bvcl: there is no such dialect (did you mean \"bvlc\"?)"},
       {"-output_weights ''", "-output_weights NET.caffemodel is needed"},
       {"-output out.caffemodel", "-output and -output_weights are both out.caffemodel"},
+      {"-output ./out.caffemodel",
+       "-output ./out.caffemodel and -output_weights out.caffemodel are "
+       "one file"},
+      {"-output net.prototxt",
+       "-output and -model are both net.prototxt, which would be overwritten"},
+      {"-output_weights ./a_iter_2.caffemodel",
+       "-output_weights ./a_iter_2.caffemodel and -weights a_iter_2.caffemodel are one file"},
+      {"-tolerance -1", "-tolerance -1: expected a fraction from 0"},
+      {"-proof net.prototxt/a", "net.prototxt is no folder"},
       {"-to onnx -output_weights ''  -dialect ssd", "-dialect is for -to caffe"},
       {"-to onnx", "-output_weights is for -to caffe"},
       {"-model gelu.prototxt",
@@ -136,6 +147,34 @@ TEST_F(Dialects, LeavesNothingAfterAMistake) {
     EXPECT_FALSE(file_exists(folder_.file("out.prototxt"))) << flags;
     EXPECT_FALSE(file_exists(folder_.file("out.caffemodel"))) << flags;
   }
+}
+
+// The weights of a net that cannot be written would be those of another one.
+TEST_F(Dialects, KeepsOldFilesAfterAMistake) {
+  folder_.write("out.caffemodel", "old");
+  folder_.write("out.prototxt", "old");
+  EXPECT_EQ(exported("-output none/out.prototxt").code, 1);
+  EXPECT_EQ(folder_.read("out.caffemodel"), "old");
+  EXPECT_EQ(exported("-output_weights none/out.caffemodel").code, 1);
+  EXPECT_EQ(folder_.read("out.prototxt"), "old");
+}
+
+// Readers find weights by the layers' names.
+TEST_F(Dialects, GivesTwoLayersOfOneNameTwo) {
+  folder_.write("twins.prototxt",
+                "layer { name: \"data\" type: \"Input\" top: \"data\" input_param { shape { dim: 1 "
+                "dim: 3 dim: 12 dim: 12 } } }\n"
+                "layer { name: \"conv\" type: \"Convolution\" bottom: \"data\" top: \"conv\" "
+                "convolution_param { num_output: 4 kernel_size: 3 } }\n"
+                "layer { name: \"conv\" type: \"ReLU6\" bottom: \"conv\" top: \"y\" }\n"
+                "layer { name: \"conv\" type: \"ReLU\" bottom: \"y\" top: \"z\" }\n");
+  const Outcome outcome = exported("-model twins.prototxt -python false");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  std::set<std::string> names;
+  const NetParameter net = written();
+  for (const LayerParameter& layer : net.layer()) names.insert(layer.name());
+  EXPECT_EQ(static_cast<int>(names.size()), net.layer_size());
+  EXPECT_EQ(layer(net, "conv").type(), "Convolution");
 }
 
 // A Python that computes other results, in place of one with OpenCV.

@@ -161,6 +161,9 @@ TEST_F(ExportVerb, LeavesNothingAfterAMistake) {
       {"-output a.onnx -preprocess all", "-preprocess all: expected inside or resized"},
       {"-output a.onnx -preprocess inside",
        "net.prototxt does not say how its inputs are made of pictures"},
+      {"-output net.prototxt", "-output and -model are both net.prototxt"},
+      {"-output a.onnx -tolerance nan", "-tolerance nan: expected a fraction"},
+      {"-output a.onnx -proof net.prototxt", "net.prototxt is no folder"},
       {"-output a.onnx -proof p -verify=false", "-proof keeps what -verify finds"},
       {"-output a.onnx -model short.prototxt -preprocess resized",
        "the smaller side of pictures becomes 8, so they have no one size"},
@@ -181,6 +184,8 @@ TEST_F(ExportVerb, LeavesNothingAfterAMistake) {
 // Inputs and results are those of ONNX's test data; the last version of a folder stays.
 TEST_F(ExportVerb, KeepsWhatItVerified) {
   folder_.write("python", "#!/bin/sh\nprintf 'Fake\\tfake\\t1\\tcannot\\n'\n");
+  folder_.write("made/proof/test_data_set_0/input_1.pb", "of a model with two inputs");
+  folder_.write("made/proof/test_data_set_0/mine.txt", "kept");
   const Outcome outcome =
       run_shell(folder_,
                 "chmod +x python && \"$TOOLS\"/crema export -model net.prototxt -weights "
@@ -198,6 +203,8 @@ TEST_F(ExportVerb, KeepsWhatItVerified) {
     EXPECT_EQ(output.raw_data().size(), 3 * sizeof(float));
   }
   expect_part(folder_.read("made/proof/verification.tsv"), "runtime\tversion\tlayer");
+  EXPECT_FALSE(folder_.has("made/proof/test_data_set_0/input_1.pb"));
+  EXPECT_TRUE(folder_.has("made/proof/test_data_set_0/mine.txt"));
 }
 
 // Blobs of one name are compared, and results by their order.
@@ -215,6 +222,8 @@ TEST_F(ExportVerb, ComparesAModelWithANet) {
   EXPECT_LT(both.find("largest difference"), both.find("in the table above")) << both;
   for (const char* line : {"input\tdata\t1,1,6,6\n", "output\tconv\n", "output\tprob\n"})
     expect_part(folder_.read("job.tsv"), line);
+  expect_part(run_shell(folder_, compare + "-weights a_iter_2.caffemodel -batch -1").err,
+              "-batch -1: expected a positive number");
   const Outcome none = run_shell(folder_, compare + "-weights a_iter_2.caffemodel -python false");
   EXPECT_EQ(none.code, 1);
   expect_part(none.err, "no runtime has run a.onnx");
@@ -236,6 +245,19 @@ TEST_F(ExportVerb, TellsTheBatchFromOtherExtents) {
   const onnx::GraphProto graph = model("a.onnx").graph();
   EXPECT_EQ(graph.input(0).type().tensor_type().shape().dim(0).dim_param(), "N");
   EXPECT_EQ(graph.input(1).type().tensor_type().shape().dim(0).dim_value(), 1);
+}
+
+TEST_F(ExportVerb, GivesRuntimesNamesWithTabsAndLineBreaks) {
+  std::string net = kNet;
+  for (size_t at = 0; (at = net.find("\"conv\"", at)) != std::string::npos; ++at)
+    net.replace(at, 6, R"("co\t\nnv")");
+  folder_.write("odd.prototxt", net);
+  folder_.write("python", "#!/bin/sh\ncp \"$2/job.tsv\" job.tsv\nexit 1\n");
+  run_shell(folder_,
+            "chmod +x python && \"$TOOLS\"/crema export -model odd.prototxt -weights "
+            "a_iter_2.caffemodel -output a.onnx -python ./python");
+  expect_part(folder_.read("job.tsv"), R"(co\t\nnv)"
+                                       "\n");
 }
 
 TEST_F(ExportVerb, SaysWhenNoRuntimeIsThere) {

@@ -168,7 +168,31 @@ void put_outside(onnx::ModelProto* model, const char* path) {
   location->set_value(path);
 }
 
+void make_gru(onnx::ModelProto* model) {
+  onnx::GraphProto* const graph = model->mutable_graph();
+  *graph->mutable_input(0) = value("data", {3, 1, 6});
+  onnx::NodeProto* const node = graph->mutable_node(0);
+  node->set_op_type("GRU");
+  node->clear_attribute();
+  node->clear_input();
+  graph->clear_initializer();
+  node->add_input("data");
+  for (const auto& [name, inputs] : {std::pair("W", 6), std::pair("R", 3)}) {
+    node->add_input(name);
+    onnx::TensorProto* const tensor = graph->add_initializer();
+    tensor->set_name(name);
+    tensor->set_data_type(onnx::TensorProto::FLOAT);
+    for (const int extent : {1, 9, inputs}) tensor->add_dims(extent);
+    for (int i = 0; i < 9 * inputs; ++i) tensor->add_float_data(0.1f);
+  }
+  onnx::AttributeProto* const size = node->add_attribute();
+  size->set_name("hidden_size");
+  size->set_type(onnx::AttributeProto::INT);
+  size->set_i(4);
+}
+
 const BadModel kBadModels[] = {
+    {"hidden", make_gru, "hidden_size is 4, but W of 1x9x6 is for 3"},
     {"new", [](auto* m) { m->mutable_opset_import(0)->set_version(22); },
      "model.onnx: opset 22 is too new; Crema reads opsets 9 to 21"},
     {"old", [](auto* m) { m->mutable_opset_import(0)->set_version(8); },
@@ -262,6 +286,9 @@ TEST_F(ImportVerb, SaysWhatIsMissingInTheCommand) {
       {"crema import model.onnx -output_weights b", "-output NET.prototxt is needed"},
       {"crema import model.onnx -output a", "-output_weights NET.caffemodel is needed"},
       {"crema import model.onnx -output a -output_weights a", "are both a"},
+      {"crema import model.onnx -output ./model.onnx -output_weights a", "are one file"},
+      {"crema import model.onnx -output a -output_weights b -tolerance -1", "-tolerance -1"},
+      {"crema import model.onnx -output a -output_weights b -proof model.onnx", "is no folder"},
       {"crema import model.onnx -output a -output_weights b -batch -1", "-batch -1"},
       {"crema import model.onnx -output a -output_weights b -assume x=1x1x4x4",
        "no input is called \"x\""},

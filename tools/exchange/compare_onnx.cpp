@@ -140,6 +140,8 @@ class Matcher {
 void compare_onnx(const std::string& path, const std::string& net_path,
                   const CompareOnnxFlags& flags, ProgramLog& log) {
   require(!flags.weights.empty(), "the net's weights are needed: -weights FILE.caffemodel");
+  require(flags.batch >= 0, "-batch ", flags.batch, ": expected a positive number");
+  check_verification_flags(flags);
   const onnx::ModelProto model = read_onnx_model(path);
   Context context(Device::cpu);
   context.set_log(log.library());

@@ -8,6 +8,7 @@
 #include "net/prototxt/net_input.h"
 #include "net/weights/weights.h"
 #include "tools/exchange/verification_report.h"
+#include "tools/flags/output_files.h"
 
 namespace crema {
 
@@ -54,8 +55,6 @@ bool is_caffe_export(const CaffeExportFlags& flags) {
   require(!flags.output.empty(), "-output NET.prototxt is needed: the net to write");
   require(!flags.output_weights.empty(),
           "-output_weights NET.caffemodel is needed: the weights to write");
-  require(flags.output != flags.output_weights, "-output and -output_weights are both ",
-          flags.output);
   return true;
 }
 
@@ -67,16 +66,10 @@ int export_caffe_files(Net& net, const DeployedNet& deployed, const CaffeExportF
     log.info(cat(change.where, ": ", change.layer, ": ", change.text));
   DeployedNet written = deployed;
   written.net = model.net;
-  write_weights(net, model, flags.output_weights);
-  try {
-    write_file_atomically(flags.output, cat("# For ", dialect.about, ", written by crema export.\n",
-                                            text_of(written, folder_of(flags.output))));
-  } catch (...) {
-    // The weights belong to a net that is not there.
-    std::error_code ignored;
-    std::filesystem::remove(flags.output_weights, ignored);
-    throw;
-  }
+  write_with_weights(flags.output,
+                     cat("# For ", dialect.about, ", written by crema export.\n",
+                         text_of(written, folder_of(flags.output))),
+                     [&] { write_weights(net, model, flags.output_weights); });
   log.info(cat("Wrote ", visible(flags.output), ": ", model.net.layer_size(), " layers for ",
                dialect.about));
   log.info(cat("Wrote ", visible(flags.output_weights)));

@@ -1,13 +1,14 @@
 """Runs an ONNX model, or a Caffe net, in every runtime that this Python has: `python3 - FOLDER`.
 
 FOLDER/job.tsv: lines "model", PATH; "input", NAME, EXTENTS ("2,3"); "output", NAME; "draws", COUNT. Of a Caffe net also
-"weights", PATH; and behind each output's NAME the layer that makes it.
+"weights", PATH; and behind each output's NAME the layer that makes it. In all, tabs, line breaks and \\ are escaped with \\.
 FOLDER/inputs: floats, all inputs of the first draw, then of the next.
 Writes FOLDER/MODULE, the outputs in the same order, each as its size (int64) and floats, and prints
 RUNTIME, MODULE, VERSION, and why it failed or "".
 """
 import importlib
 import pathlib
+import re
 import sys
 
 import numpy
@@ -81,11 +82,15 @@ RUNTIMES = [("ONNX Runtime", "onnxruntime", with_onnxruntime), ("OpenVINO", "ope
             ("OpenCV", "cv2", with_opencv)]
 
 
+def unescaped(field):
+    return re.sub(r"\\(.)", lambda found: {"t": "\t", "n": "\n", "r": "\r"}.get(found[1], found[1]), field)
+
+
 def main():
     folder = pathlib.Path(sys.argv[1])
     shapes, outputs, draws, model, weights = {}, [], 1, "", ""
-    for line in (folder / "job.tsv").read_text().splitlines():
-        kind, name, *extents = line.split("\t")
+    for line in (folder / "job.tsv").read_bytes().decode(errors="surrogateescape").split("\n")[:-1]:
+        kind, name, *extents = [unescaped(field) for field in line.split("\t")]
         if kind == "draws":
             draws = int(name)
         elif kind == "model":

@@ -156,14 +156,15 @@ class Verifier {
     write_file_atomically(place_.file("run.py"), std::string(run_onnx_bytes()));
     std::ofstream job(place_.file("job.tsv")), inputs(place_.file("inputs"), std::ios::binary);
     job << "draws\t" << options_.draws << "\nmodel\t"
-        << (model_.path.empty() ? place_.file("model.onnx") : model_.path) << '\n';
-    if (!model_.weights.empty()) job << "weights\t" << model_.weights << '\n';
+        << field_text(model_.path.empty() ? place_.file("model.onnx") : model_.path) << '\n';
+    if (!model_.weights.empty()) job << "weights\t" << field_text(model_.weights) << '\n';
     std::vector<int> input_values;
     for (const Node& node : net_.graph().nodes) {
       if (node.message.type() != "Input") continue;
       for (const int id : node.tops) {
         input_values.push_back(id);
-        job << "input\t" << name_of_input(id) << '\t' << extents_of(shape_of_input(id)) << '\n';
+        job << "input\t" << field_text(name_of_input(id)) << '\t' << extents_of(shape_of_input(id))
+            << '\n';
       }
     }
     const uint64_t seed = net_.context().seed;
@@ -180,8 +181,8 @@ class Verifier {
         ours.push_back(values_of(id));
         if (draw > 0) continue;
         const auto maker = model_.makers.find(id);
-        job << "output\t" << name << (maker == model_.makers.end() ? "" : "\t" + maker->second)
-            << '\n';
+        job << "output\t" << field_text(name)
+            << (maker == model_.makers.end() ? "" : "\t" + field_text(maker->second)) << '\n';
       }
       if (!options_.proof.empty()) keep(draw, given);
     }
@@ -193,7 +194,7 @@ class Verifier {
   // Inputs and results of a draw, as ONNX's tools read them.
   void keep(int draw, const std::map<int, std::vector<float>>& given) const {
     const std::string folder = cat(options_.proof, "/test_data_set_", draw, "/");
-    std::filesystem::create_directories(folder);
+    make_empty(folder);
     int input = 0, output = 0;
     for (const auto& [id, values] : given) {
       write_file_atomically(
@@ -210,6 +211,16 @@ class Verifier {
                                         computed_.back()[static_cast<size_t>(at)], false)
                                 .SerializeAsString());
     }
+  }
+
+  // Without what an earlier model left there: its inputs may have been more.
+  static void make_empty(const std::string& folder) {
+    std::error_code problem;
+    std::filesystem::create_directories(folder, problem);
+    require(!problem, "-proof: ", folder, " cannot be made: ", problem.message());
+    for (const std::string& name : list_folder(folder))
+      if ((starts_with(name, "input_") || starts_with(name, "output_")) && ends_with(name, ".pb"))
+        std::filesystem::remove(folder + name, problem);
   }
 
   std::string name_of_input(int id) const {
@@ -264,7 +275,9 @@ class Verifier {
         int64_t count = 0;
         in.read(reinterpret_cast<char*>(&count), sizeof count);
         if (!in || count != static_cast<int64_t>(ours[i].size())) {
-          blobs[i].largest = std::numeric_limits<double>::quiet_NaN();  // another shape
+          blobs[i].largest = std::numeric_limits<double>::quiet_NaN();
+          blobs[i].shape =
+              cat(net_.plan().value(value->first).shape().brief(), " (there ", count, " values)");
           in.seekg(count * static_cast<int64_t>(sizeof(float)), std::ios::cur);
           continue;
         }
@@ -292,6 +305,18 @@ class Verifier {
 };
 
 }  // namespace
+
+std::string field_text(const std::string& name) {
+  std::string text;
+  for (const char c : name) {
+    const size_t at = std::string_view("\\\t\n\r").find(c);
+    if (at == std::string_view::npos)
+      text += c;
+    else
+      text += {'\\', "\\tnr"[at]};
+  }
+  return text;
+}
 
 std::vector<Verification> verify_model(Net& net, const ComparedModel& compared,
                                        const VerificationOptions& options,

@@ -36,6 +36,9 @@ struct ComparedModel {
   std::map<int, std::string> makers;          // of a Caffe net's values: the layers that make them
 };
 
+// A name as a field of a file whose columns are separated by tabs: \\, \t, \n and \r are escaped.
+std::string field_text(const std::string& name);
+
 struct VerificationOptions {
   std::string python;  // the program in which runtimes are looked for
   int draws = 1;       // of random inputs

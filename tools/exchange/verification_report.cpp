@@ -1,5 +1,10 @@
 #include "tools/exchange/verification_report.h"
 
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
 #include <iostream>
 
 #include "base/files.h"
@@ -49,8 +54,8 @@ void keep_table(const std::vector<Verification>& all, const std::string& path) {
   std::string text = "runtime\tversion\tlayer\tblob\tshape\tresult\tlargest difference\trelative\n";
   for (const Verification& one : all)
     for (const VerifiedBlob& blob : one.blobs)
-      text += cat(one.runtime, "\t", one.version, "\t", visible(blob.where), "\t",
-                  visible(blob.blob), "\t", blob.shape, "\t", blob.output ? "yes" : "no", "\t",
+      text += cat(one.runtime, "\t", one.version, "\t", field_text(blob.where), "\t",
+                  field_text(blob.blob), "\t", blob.shape, "\t", blob.output ? "yes" : "no", "\t",
                   blob.largest, "\t", blob.relative, "\n");
   write_file_atomically(path, text);
 }
@@ -67,6 +72,21 @@ void keep_proof(const std::vector<Verification>& all, const VerificationFlags& f
 }
 
 }  // namespace
+
+void check_verification_flags(const VerificationFlags& flags) {
+  require(flags.tolerance >= 0, "-tolerance ", flags.tolerance,
+          ": expected a fraction from 0, such as 1e-4");
+  if (flags.proof.empty()) return;
+  // The folder itself, or the nearest one above it that exists.
+  std::filesystem::path above = std::filesystem::absolute(flags.proof);
+  std::error_code ignored;
+  while (above.has_relative_path() && !std::filesystem::exists(above, ignored))
+    above = above.parent_path();
+  require(std::filesystem::is_directory(above, ignored), "-proof ", visible(flags.proof), ": ",
+          visible(above.string()), " is no folder; expected a folder, or a new one");
+  require(access(above.c_str(), W_OK) == 0, "-proof ", visible(flags.proof), ": ",
+          visible(above.string()), " cannot be written: ", std::strerror(errno));
+}
 
 void report_caffe_verification(Net& net, Net& again, const ComparedModel& compared,
                                const VerificationFlags& flags, bool by_opencv, ProgramLog& log) {

@@ -8,6 +8,10 @@
 namespace crema {
 
 using VerificationFlags = FlagsOf<"python", "tolerance", "proof">;
+
+// Error, before anything is written, if -tolerance is no tolerance or -proof cannot be a folder.
+void check_verification_flags(const VerificationFlags& flags);
+
 // Returns how many runtimes ran it; a warning if there is none. Error if one computes other results;
 // `consequence` ends its message ("The model was written").
 int report_verification(Net& net, const ComparedModel& compared, const VerificationFlags& flags,

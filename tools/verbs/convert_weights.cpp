@@ -12,6 +12,7 @@
 #include "tools/console/table.h"
 #include "tools/devices.h"
 #include "tools/flags/net_flags.h"
+#include "tools/flags/output_files.h"
 #include "tools/verb.h"
 
 namespace crema {
@@ -105,11 +106,14 @@ int run_convert_weights(const VerbCall& call, const ConvertWeightsFlags& flags) 
           "-from has PyTorch's weights, which become the net's, and -weights the net's, which "
           "become PyTorch's; give one of them");
   const bool to_torch = flags.from.empty();
+  std::vector<FileOfFlag> read = files_read(flags.model, flags.weights);
+  read.push_back({"-from", flags.from});
   const std::string output = output_file(flags);
   require(!to_torch || ends_with(output, ".safetensors"), "-output ", output,
           ": weights for PyTorch are written as .safetensors");
   require(to_torch || ends_with(output, ".caffemodel") || ends_with(output, ".caffemodel.h5"),
           "-output ", output, ": the net's weights are written as .caffemodel or .caffemodel.h5");
+  require_apart({{"-output", output}}, read);
   const std::unique_ptr<Context> context = make_context(call.log, {});
   NetInput input = read_net(call.log, flags, phase_of_flag(flags.phase, TEST));
   const std::string map = names_file(flags, input.options.folder);

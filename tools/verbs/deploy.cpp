@@ -8,6 +8,7 @@
 #include "data/databases/class_names.h"
 #include "tools/classify/deployed_model.h"
 #include "tools/flags/net_flags.h"
+#include "tools/flags/output_files.h"
 #include "tools/verb.h"
 
 namespace crema {
@@ -19,6 +20,7 @@ using DeployFlags = FlagsOf<"model", "output", "batch", "assume", "phase", "leve
 
 int run_deploy(const VerbCall& call, const DeployFlags& flags) {
   require(flags.batch >= 0, "-batch ", flags.batch, ": expected a positive number");
+  require_apart({{"-output", flags.output}}, files_read(flags.model, flags.weights));
   const NetInput input = read_net(call.log, flags, phase_of_flag(flags.phase, TEST));
   const DeployedNet deployed = deploy_model(call.log, flags, input, flags.batch);
   if (!flags.labels.empty()) read_class_names(flags.labels);  // refuses what is no such file

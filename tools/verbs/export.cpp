@@ -12,6 +12,7 @@
 #include "tools/exchange/export_caffe.h"
 #include "tools/exchange/verification_report.h"
 #include "tools/flags/net_flags.h"
+#include "tools/flags/output_files.h"
 #include "tools/verb.h"
 
 namespace crema {
@@ -88,6 +89,9 @@ int run_export(const VerbCall& call, const ExportFlags& flags) {
   require(flags.verify || flags.proof.empty(),
           "-proof keeps what -verify finds; -verify=false leaves nothing to keep");
   require(flags.batch >= 0, "-batch ", flags.batch, ": expected a positive number");
+  require_apart({{"-output", flags.output}, {"-output_weights", flags.output_weights}},
+                files_read(flags.model, flags.weights));
+  check_verification_flags(flags);
   ir_version_of(flags.opset);
   Context context(Device::cpu);
   context.set_log(call.log.library());

@@ -14,6 +14,7 @@
 #include "net/weights/weights.h"
 #include "tools/exchange/verification_report.h"
 #include "tools/flags/flags_of.h"
+#include "tools/flags/output_files.h"
 #include "tools/verb.h"
 
 namespace crema {
@@ -66,12 +67,13 @@ int run_import(const VerbCall& call, const ImportFlags& flags) {
   require(!flags.output.empty(), "-output NET.prototxt is needed: the net to write");
   require(!flags.output_weights.empty(),
           "-output_weights NET.caffemodel is needed: the weights to write");
-  require(flags.output != flags.output_weights, "-output and -output_weights are both ",
-          flags.output);
+  require_apart({{"-output", flags.output}, {"-output_weights", flags.output_weights}},
+                {{"the model", call.arguments[0]}});
   require(flags.head.empty() || flags.head == "softmax", "-head ", flags.head,
           ": expected softmax, the loss for classification");
   require(flags.verify || flags.proof.empty(),
           "-proof keeps what -verify finds; -verify=false leaves nothing to keep");
+  check_verification_flags(flags);
   require(flags.batch >= 0, "-batch ", flags.batch, ": expected a positive number");
   Context context(Device::cpu);
   context.set_log(call.log.library());
@@ -82,21 +84,15 @@ int run_import(const VerbCall& call, const ImportFlags& flags) {
   const std::string text = with_repeats(with_node_names(plain, imported));
   NetOptions options;
   options.state.set_phase(TEST);
-  {
-    Net net(context, imported.net, options);
-    set_imported_weights(imported, &net);
-    save_caffemodel(net, flags.output_weights);
-  }
   const std::string name = std::filesystem::path(file.path).filename().string();
-  try {
-    write_file_atomically(flags.output, cat("# Imported from ", visible(name), " (opset ",
-                                            file.opset, ") by crema import.\n", text));
-  } catch (...) {
-    // The weights belong to a net that is not there.
-    std::error_code ignored;
-    std::filesystem::remove(flags.output_weights, ignored);
-    throw;
-  }
+  write_with_weights(
+      flags.output,
+      cat("# Imported from ", visible(name), " (opset ", file.opset, ") by crema import.\n", text),
+      [&] {
+        Net net(context, imported.net, options);
+        set_imported_weights(imported, &net);
+        save_caffemodel(net, flags.output_weights);
+      });
   for (const std::string& note : imported.notes) call.log.warning(note);
   call.log.info(cat("Wrote ", visible(flags.output), ": ", imported.net.layer_size(), " layers of ",
                     file.graph.node_size(), " operators"));

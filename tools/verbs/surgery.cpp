@@ -2,7 +2,6 @@
 // writes the net for use with convolutions in place of fully connected layers, and their weights.
 #include "net/surgery/surgery.h"
 
-#include <filesystem>
 #include <iostream>
 
 #include "base/files.h"
@@ -12,6 +11,7 @@
 #include "tools/devices.h"
 #include "tools/flags/image_flags.h"
 #include "tools/flags/net_flags.h"
+#include "tools/flags/output_files.h"
 #include "tools/verb.h"
 
 namespace crema {
@@ -27,8 +27,8 @@ void check_surgery_flags(const SurgeryFlags& flags) {
           ": -output_weights FILE.caffemodel is missing, for the reshaped weights");
   require(flags.output_weights.empty() || !flags.weights.empty(), "-output_weights ",
           flags.output_weights, ": -weights FILE.caffemodel is missing");
-  require(flags.output.empty() || flags.output != flags.output_weights,
-          "-output and -output_weights are both ", flags.output);
+  require_apart({{"-output", flags.output}, {"-output_weights", flags.output_weights}},
+                files_read(flags.model, flags.weights));
 }
 
 // The size of -resize for each input that takes images, of which nothing is cropped any more.
@@ -78,8 +78,10 @@ int run_surgery(const VerbCall& call, const SurgeryFlags& flags) {
   if (!flags.weights.empty()) {
     load_weights_of_flags(flags, given);
     copy_weights(given, made, surgery.transposed);
-    save_caffemodel(made, flags.output_weights);
   }
+  const auto write_weights = [&] {
+    if (!flags.weights.empty()) save_caffemodel(made, flags.output_weights);
+  };
   for (const std::string& change : surgery.changes) call.log.info(change);
   for (const std::string& warning : surgery.warnings) call.log.warning(warning);
   for (const Net::Output& output : made.outputs())
@@ -91,16 +93,10 @@ int run_surgery(const VerbCall& call, const SurgeryFlags& flags) {
       text_of({surgery.net, {}, deployed.preparation, {}, deployed.notes},
               flags.output.empty() ? "." : folder_of(flags.output));
   if (flags.output.empty()) {
+    write_weights();
     std::cout << text << std::flush;
   } else {
-    try {
-      write_file_atomically(flags.output, text);
-    } catch (...) {
-      // The weights belong to a net that is not there.
-      std::error_code ignored;
-      if (!flags.output_weights.empty()) std::filesystem::remove(flags.output_weights, ignored);
-      throw;
-    }
+    write_with_weights(flags.output, text, write_weights);
     call.log.info("Wrote " + flags.output);
   }
   if (!flags.output_weights.empty()) call.log.info("Wrote " + flags.output_weights);
