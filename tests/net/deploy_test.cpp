@@ -326,6 +326,16 @@ TEST(Deploy, FindsShapes) {
 }
 
 TEST(Deploy, SaysWhatIsWrong) {
+  DeployOptions usual;
+  usual.assume = "default";
+  expect_part(error_of([&] {
+                deployed(
+                    "layer { name: 'd' type: 'HDF5Data' top: 'x' top: 'y' hdf5_data_param { "
+                    "source: 'no' batch_size: 5 } }\n" +
+                        layers("a Eltwise x y > a\nip InnerProduct a > ip"),
+                    usual);
+              }),
+              "the input \"y\" is not known, as its source cannot be read and its fields state");
   expect_part(error_of([] { deployed(kData + layers("ip InnerProduct y > ip"), {}); }),
               "net.prototxt:2:1: layer \"ip\": no layer above makes the bottom \"y\"");
   expect_part(error_of([] { deployed(kData + layers("q Silence x label"), {}); }),

@@ -72,6 +72,7 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{"crema time -gray", "it belongs to convert_annoset, convert_imageset"},
         Refused{"crema time -iterations", "-iterations needs a value"},
         Refused{"crema time -iterations many", "-iterations=many: the value must be of type int32"},
+        Refused{"crema export -tolerance NaN", "-tolerance=NaN: expected a number"},
         Refused{"crema time -flagfile flags.txt", "flags.txt:3: `crema time` has no flag -solvr"},
         Refused{"crema time -flagfile flags_of_train.txt",
                 "flags_of_train.txt:1: `crema time` has no flag -solver"},

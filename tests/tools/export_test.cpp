@@ -162,7 +162,7 @@ TEST_F(ExportVerb, LeavesNothingAfterAMistake) {
       {"-output a.onnx -preprocess inside",
        "net.prototxt does not say how its inputs are made of pictures"},
       {"-output net.prototxt", "-output and -model are both net.prototxt"},
-      {"-output a.onnx -tolerance nan", "-tolerance nan: expected a fraction"},
+      {"-output a.onnx -tolerance nan", "-tolerance=nan: expected a number"},
       {"-output a.onnx -proof net.prototxt", "net.prototxt is no folder"},
       {"-output a.onnx -proof p -verify=false", "-proof keeps what -verify finds"},
       {"-output a.onnx -model short.prototxt -preprocess resized",

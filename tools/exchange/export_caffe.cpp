@@ -52,6 +52,7 @@ bool is_caffe_export(const CaffeExportFlags& flags) {
     return false;
   }
   find_dialect(flags.dialect, "-dialect");
+  require(!flags.opset_given, "-opset is for -to onnx");
   require(!flags.output.empty(), "-output NET.prototxt is needed: the net to write");
   require(!flags.output_weights.empty(),
           "-output_weights NET.caffemodel is needed: the weights to write");

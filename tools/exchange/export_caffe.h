@@ -9,8 +9,8 @@
 
 namespace crema {
 
-using CaffeExportFlags = FlagsOf<"to", "output", "output_weights", "dialect", "fold", "verify",
-                                 "python", "tolerance", "proof">;
+using CaffeExportFlags = FlagsOf<"to", "output", "output_weights", "dialect", "opset", "fold",
+                                 "verify", "python", "tolerance", "proof">;
 
 // Whether the files are Caffe's. Error for flags that do not fit together.
 bool is_caffe_export(const CaffeExportFlags& flags);

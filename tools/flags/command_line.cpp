@@ -69,7 +69,10 @@ void set_value(const FlagUse& use, const gflags::CommandLineFlagInfo& info, Flag
   if (gflags::SetCommandLineOption(use.name.c_str(), value.c_str()).empty()) {
     fail(use.where, "-", use.name, "=", value, ": the value must be of type ", info.type);
   }
-  (*flags)[use.name] = {lookup_flag(use.name)->current_value};
+  const std::string taken = lookup_flag(use.name)->current_value;
+  require(info.type != "double" || lower_case(taken).find("nan") == std::string::npos, use.where,
+          "-", use.name, "=", value, ": expected a number");
+  (*flags)[use.name] = {taken};
 }
 
 void set_flag(const FlagUse& use, const std::string& verb, FlagValues* flags) {

@@ -1,6 +1,7 @@
 #include "tools/flags/image_flags.h"
 
 #include <charconv>
+#include <cmath>
 #include <optional>
 
 #include "base/error.h"
@@ -13,7 +14,8 @@ std::optional<float> number_in(std::string_view text) {
   float number = 0;
   text = trim(text);
   const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (problem != std::errc() || end != text.data() + text.size()) return {};
+  if (problem != std::errc() || end != text.data() + text.size() || !std::isfinite(number))
+    return {};
   return number;
 }
 
@@ -47,6 +49,7 @@ ImageSize resize_of_flag(const std::string& resize) {
 
 bool change_preparation(const ImageFlags& flags, InputPreparation* preparation) {
   const bool scale = flags.scale_given, mean = !flags.mean.empty();
+  require(!scale || flags.scale != 0, "-scale 0: expected a factor other than 0");
   if (scale) preparation->mutable_transform_param()->set_scale(static_cast<float>(flags.scale));
   if (mean) set_mean_of_flag(flags.mean, preparation->mutable_transform_param());
   if (!flags.resize.empty()) {

@@ -93,6 +93,7 @@ int run_export(const VerbCall& call, const ExportFlags& flags) {
                 files_read(flags.model, flags.weights));
   check_verification_flags(flags);
   ir_version_of(flags.opset);
+  if (!flags.labels.empty()) read_class_names(flags.labels);  // refuses what is no such file
   Context context(Device::cpu);
   context.set_log(call.log.library());
   NetInput input = read_net(call.log, flags, phase_of_flag(flags.phase, TEST));

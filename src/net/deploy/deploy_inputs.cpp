@@ -202,8 +202,8 @@ class InputFinder {
     fail(options_.where(first_missing_), ": layer \"", layer.name(), "\" (", layer.type(),
          "): ", one ? "the shape of the input \"" : "the shapes of the inputs \"",
          join(missing_, "\", \""), one ? "\" is" : "\" are",
-         " not known, as its source cannot be read (", reason_,
-         ") and its fields state no size; name ", one ? "it" : "them", ", for example ",
+         " not known, as its source cannot be read", reason_.empty() ? "" : cat(" (", reason_, ")"),
+         " and its fields state no size; name ", one ? "it" : "them", ", for example ",
          options_.assume_command(known + examples),
          open ? " (with numbers such as 1x3x224x224 for SHAPE)" : "");
   }
