@@ -8,6 +8,14 @@ complain() {
   failures=$((failures + 1))
 }
 
+# The top level: what these are for is said in README.md. Others are scratch files that a commit took along.
+for name in $(git ls-files 2>/dev/null | cut -d/ -f1 | sort -u); do
+  case $name in
+    .* | CMakeLists.txt | CMakePresets.json | LICENSE | README.md | pyproject.toml | data_scripts | models | proto | src | tests | tools) ;;
+    *) complain "$name does not belong at the top level" ;;
+  esac
+done
+
 # What each folder of src may include besides itself.
 declare -A allowed=(
   [base]=""
