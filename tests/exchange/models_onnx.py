@@ -58,7 +58,7 @@ def trained(tools, row, folder):
 def exported(tools, flags, *more):
     """The lines of `crema export` on results, its warnings and its exit code."""
     code, out, err = run([f"{tools}/crema", "export", *flags, *more])
-    lines = [line for line in out.splitlines() if "blobs" in line]
+    lines = [line for line in out.splitlines() if " random inputs; " in line]
     warnings = [line for line in err.splitlines() if line.startswith(("E", "W", "error", "warning"))]
     return "; ".join(lines + warnings) + ("" if code == 0 else f" exit code {code}")
 

@@ -161,7 +161,7 @@ TEST_F(ExportVerb, LeavesNothingAfterAMistake) {
       {"-output a.onnx -preprocess all", "-preprocess all: expected inside or resized"},
       {"-output a.onnx -preprocess inside",
        "net.prototxt does not say how its inputs are made of pictures"},
-      {"-output net.prototxt", "-output and -model are both net.prototxt"},
+      {"-output net.prototxt", "-output net.prototxt: this would be an ONNX model"},
       {"-output a.onnx -tolerance nan", "-tolerance=nan: expected a number"},
       {"-output a.onnx -proof net.prototxt", "net.prototxt is no folder"},
       {"-output a.onnx -proof p -verify=false", "-proof keeps what -verify finds"},
@@ -228,6 +228,12 @@ TEST_F(ExportVerb, ComparesAModelWithANet) {
   EXPECT_EQ(none.code, 1);
   expect_part(none.err, "no runtime has run a.onnx");
   expect_part(run_shell(folder_, compare).err, "the net's weights are needed");
+  onnx::ModelProto of_bytes = model("a.onnx");
+  of_bytes.mutable_graph()->mutable_input(0)->mutable_type()->mutable_tensor_type()->set_elem_type(
+      onnx::TensorProto::UINT8);
+  folder_.write("a.onnx", of_bytes.SerializeAsString());
+  expect_part(run_shell(folder_, compare + "-weights a_iter_2.caffemodel").err,
+              "the model's input data takes pictures as bytes");
 }
 
 // A second input has the batch's extent by chance: only the first one grows.

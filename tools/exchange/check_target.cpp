@@ -20,9 +20,13 @@ Findings findings_of_target(ProgramLog& log, const TargetFlags& flags) {
   input.options.fuse = false;
   Net net(context, deployed.net, input.options);
   Findings findings;
-  for (const CaffeChange& change : check_caffe(net, dialect))
-    add(&findings, change.refused ? Severity::error : Severity::info, change.where, change.layer,
-        ": ", change.text);
+  for (const CaffeChange& change : check_caffe(net, dialect)) {
+    // Notes are many: without the files that include this one.
+    const std::string where =
+        change.refused ? change.where : change.where.substr(0, change.where.find(" ("));
+    add(&findings, change.refused ? Severity::error : Severity::info, where, change.layer, ": ",
+        change.text);
+  }
   return findings;
 }
 

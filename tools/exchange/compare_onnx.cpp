@@ -83,8 +83,13 @@ class Matcher {
     for (const Node& node : graph_.nodes)
       if (node.message.type() == "Input")
         for (const int id : node.tops) ours.push_back(graph_.values[id].blob);
-    for (const onnx::ValueInfoProto& input : inputs_of(model_.graph()))
+    for (const onnx::ValueInfoProto& input : inputs_of(model_.graph())) {
       theirs.push_back(input.name());
+      require(input.type().tensor_type().elem_type() != onnx::TensorProto::UINT8,
+              "the model's input ", visible(input.name()),
+              " takes pictures as bytes, not the net's input; export it without -preprocess to "
+              "compare it");
+    }
     if (ours.size() == 1 && theirs.size() == 1) {
       if (ours != theirs) compared_.inputs[ours[0]] = theirs[0];
       return;

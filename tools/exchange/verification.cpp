@@ -246,8 +246,9 @@ class Verifier {
   // What the model gets; a random picture is prepared for the net.
   std::vector<float> fill_input(int id) {
     const PictureInput* const input = pictures_of(id);
-    if (!input) return values_of(id);
     const std::string& blob = net_.graph().values[id].blob;
+    if (!input && model_.bytes_of.count(blob) > 0) fill_with_bytes(id);
+    if (!input) return values_of(id);
     const int64_t pixels = input->usual_size().count();
     const Random random = net_.context().random(kPixels);
     std::vector<float> prepared, given;
@@ -261,6 +262,13 @@ class Verifier {
     }
     net_.set_input(blob, prepared.data());
     return given;
+  }
+
+  void fill_with_bytes(int id) {
+    const Random random = net_.context().random(kPixels);
+    std::vector<float> values(static_cast<size_t>(net_.graph().values[id].shape.count()));
+    for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(random.word(i) & 255);
+    net_.set_input(net_.graph().values[id].blob, values.data());
   }
 
   std::vector<float> values_of(int id) { return to_floats(net_.context(), net_.plan().value(id)); }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,7 @@ struct ComparedModel {
       values;              // of the net's graph (by index), with their names in the model
   PictureInputs pictures;  // inputs that the model prepares itself
   std::map<std::string, std::string> inputs;  // blobs that the model calls otherwise
+  std::set<std::string> bytes_of;             // inputs of whole numbers from 0 to 255
   std::map<int, std::string> makers;          // of a Caffe net's values: the layers that make them
 };
 

@@ -2,10 +2,12 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <iostream>
+#include <numeric>
 
 #include "base/files.h"
 #include "base/larger.h"
@@ -20,7 +22,26 @@ namespace {
 
 constexpr int kDraws = 3;
 
-// Prints all blobs; returns whether these agree.
+// A longer table would push its beginning off the screen.
+constexpr size_t kLongTable = 40, kLargestShown = 10;
+
+// Which blobs a table shows: all or, of many, results, those beyond the tolerance and those that
+// differ most.
+std::vector<bool> shown_blobs(const std::vector<VerifiedBlob>& blobs, double tolerance) {
+  std::vector<bool> shown(blobs.size(), blobs.size() <= kLongTable);
+  std::vector<size_t> order(blobs.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return blobs[a].relative > blobs[b].relative; });
+  for (size_t rank = 0; rank < order.size(); ++rank) {
+    const VerifiedBlob& blob = blobs[order[rank]];
+    if (rank < kLargestShown || blob.output || !(blob.relative <= tolerance))
+      shown[order[rank]] = true;
+  }
+  return shown;
+}
+
+// Prints a table of blobs; returns whether the results agree.
 bool print_verification(const Verification& one, double tolerance, ProgramLog& log) {
   const std::string runtime = cat(one.runtime, " ", one.version);
   if (!one.problem.empty()) {
@@ -32,10 +53,13 @@ bool print_verification(const Verification& one, double tolerance, ProgramLog& l
   double worst = 0;
   std::vector<std::vector<std::string>> rows = {
       {"layer", "blob", "shape", "largest difference", "relative"}};
-  for (const VerifiedBlob& blob : one.blobs) {
+  const std::vector<bool> shown = shown_blobs(one.blobs, tolerance);
+  for (size_t i = 0; i < one.blobs.size(); ++i) {
+    const VerifiedBlob& blob = one.blobs[i];
     const bool within = blob.relative <= tolerance;
     agree = agree && (within || !blob.output);
     worst = larger_or_nan(worst, blob.relative);
+    if (!shown[i]) continue;
     const std::string relative = shown_difference(blob.relative, blob.largest == 0);
     rows.push_back({blob.where, blob.blob, blob.shape,
                     shown_difference(blob.largest, blob.largest == 0),
@@ -46,6 +70,10 @@ bool print_verification(const Verification& one, double tolerance, ProgramLog& l
             << " random inputs; the largest difference is " << shown_difference(worst, worst == 0)
             << " of a blob's largest value\n";
   print_table(rows, 3);
+  if (one.blobs.size() >= rows.size())
+    std::cout << "These are the results, the " << kLargestShown
+              << " blobs that differ most and all beyond -tolerance; -proof FOLDER keeps all "
+              << one.blobs.size() << ".\n";
   return agree;
 }
 

@@ -52,6 +52,9 @@ void verify_files(Context& context, const OnnxFile& file, const ImportedNet& imp
   if (!net.parameters().empty()) load_weights(net, flags.output_weights, {.table = false});
   ComparedModel compared;
   compared.path = std::filesystem::absolute(file.path).string();
+  for (const onnx::ValueInfoProto& input : file.graph.input())
+    if (input.type().tensor_type().elem_type() == onnx::TensorProto::UINT8)
+      compared.bytes_of.insert(input.name());
   std::map<std::string, std::string> names;
   for (const auto& [name, blob] : imported.outputs) names[blob] = name;
   const std::vector<Value>& values = net.graph().values;
