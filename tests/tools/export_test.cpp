@@ -162,6 +162,7 @@ TEST_F(ExportVerb, LeavesNothingAfterAMistake) {
       {"-output a.onnx -preprocess inside",
        "net.prototxt does not say how its inputs are made of pictures"},
       {"-output net.prototxt", "-output net.prototxt: this would be an ONNX model"},
+      {"-output a_iter_2.caffemodel", "-output and -weights are both a_iter_2.caffemodel"},
       {"-output a.onnx -tolerance nan", "-tolerance=nan: expected a number"},
       {"-output a.onnx -proof net.prototxt", "net.prototxt is no folder"},
       {"-output a.onnx -proof p -verify=false", "-proof keeps what -verify finds"},
