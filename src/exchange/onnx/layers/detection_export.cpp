@@ -89,20 +89,28 @@ struct FoundBoxes {
   std::string rows, scores;
 };
 
-// Keeps the `most` best of each image, and those equal to the last of them.
+// Keeps the `most` best of each image.
 FoundBoxes best_of_images(LayerExport& layer, const FoundBoxes& found, const std::string& scores,
                           int64_t images, int64_t most) {
-  const std::string none =
-      layer.node("Expand", {layer.scalar(kNeverFound), layer.node("Shape", {scores})});
+  const std::string shape = layer.node("Shape", {scores});
+  const std::string none = layer.node("Expand", {layer.scalar(kNeverFound), shape});
   std::string kept = layer.node("ScatterND", {none, found.rows, found.scores});
   kept = layer.reshape(kept,
                        images > 0 ? std::vector<int64_t>{images, -1} : std::vector<int64_t>{0, -1});
-  const LargestValues best = largest_values(layer, kept, 2, 1, most, true);
-  const std::string bounds = layer.slice(best.values, 1, most - 1, most);
-  const std::string bound =
-      layer.reshape(at_indices(layer, bounds, columns_of(layer, found.rows, {0})), {-1});
-  const std::string worse = layer.node("Less", {found.scores, bound});
-  const std::string at = layer.reshape(layer.node("NonZero", {layer.node("Not", {worse})}), {-1});
+  // An image may have fewer boxes.
+  kept = layer.pad(kept, {0, 0, 0, most}, kNeverFound);
+  const LargestValues best = largest_values(layer, kept, 2, 1, most, false);
+  // 1 at their places, and 0 elsewhere: of equal scores some may be among the best and others not.
+  const auto filled_like = [&](const std::string& x, float value) {
+    return layer.node("Expand", {layer.scalar(value), layer.node("Shape", {x})});
+  };
+  const std::string marked = layer.node(
+      "ScatterElements", {filled_like(kept, 0), best.places, filled_like(best.places, 1)},
+      {{"axis", int64_t{1}}});
+  const std::string marks = at_indices(
+      layer, layer.node("Reshape", {layer.slice(marked, 1, 0, -most), shape}), found.rows);
+  const std::string at = layer.reshape(
+      layer.node("NonZero", {layer.node("Greater", {marks, layer.scalar(0.5f)})}), {-1});
   return {layer.node("Gather", {found.rows, at}, {{"axis", int64_t{0}}}),
           layer.node("Gather", {found.scores, at}, {{"axis", int64_t{0}}})};
 }
