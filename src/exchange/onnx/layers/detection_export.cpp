@@ -89,6 +89,26 @@ struct FoundBoxes {
   std::string rows, scores;
 };
 
+// 1 at the `count` largest values along the last axis of x, whose length may be less if fill_up.
+// Of equal values some may be among the largest and others not. (OpenCV gathers no booleans.)
+std::string marks_of_largest(LayerExport& layer, std::string x, int axes, int64_t count,
+                             bool fill_up) {
+  const int axis = axes - 1;
+  if (fill_up) {
+    std::vector<int64_t> room(static_cast<size_t>(2 * axes));
+    room.back() = count;
+    x = layer.pad(x, room, kNeverFound);
+  }
+  const LargestValues largest = largest_values(layer, x, axes, axis, count, false);
+  const auto filled_like = [&](const std::string& values, float value) {
+    return layer.node("Expand", {layer.scalar(value), layer.node("Shape", {values})});
+  };
+  const std::string marks = layer.node(
+      "ScatterElements", {filled_like(x, 0), largest.places, filled_like(largest.places, 1)},
+      {{"axis", int64_t{axis}}});
+  return fill_up ? layer.slice(marks, axis, 0, -count) : marks;
+}
+
 // Keeps the `most` best of each image.
 FoundBoxes best_of_images(LayerExport& layer, const FoundBoxes& found, const std::string& scores,
                           int64_t images, int64_t most) {
@@ -97,20 +117,10 @@ FoundBoxes best_of_images(LayerExport& layer, const FoundBoxes& found, const std
   std::string kept = layer.node("ScatterND", {none, found.rows, found.scores});
   kept = layer.reshape(kept,
                        images > 0 ? std::vector<int64_t>{images, -1} : std::vector<int64_t>{0, -1});
-  // An image may have fewer boxes.
-  kept = layer.pad(kept, {0, 0, 0, most}, kNeverFound);
-  const LargestValues best = largest_values(layer, kept, 2, 1, most, false);
-  // 1 at their places, and 0 elsewhere: of equal scores some may be among the best and others not.
-  const auto filled_like = [&](const std::string& x, float value) {
-    return layer.node("Expand", {layer.scalar(value), layer.node("Shape", {x})});
-  };
-  const std::string marked = layer.node(
-      "ScatterElements", {filled_like(kept, 0), best.places, filled_like(best.places, 1)},
-      {{"axis", int64_t{1}}});
-  const std::string marks = at_indices(
-      layer, layer.node("Reshape", {layer.slice(marked, 1, 0, -most), shape}), found.rows);
-  const std::string at = layer.reshape(
-      layer.node("NonZero", {layer.node("Greater", {marks, layer.scalar(0.5f)})}), {-1});
+  const std::string best =
+      layer.node("Reshape", {marks_of_largest(layer, kept, 2, most, true), shape});
+  const std::string at =
+      layer.reshape(layer.node("NonZero", {at_indices(layer, best, found.rows)}), {-1});
   return {layer.node("Gather", {found.rows, at}, {{"axis", int64_t{0}}}),
           layer.node("Gather", {found.scores, at}, {{"axis", int64_t{0}}})};
 }
@@ -138,10 +148,9 @@ void write_detection_output(LayerExport& layer) {
   const int64_t candidates =
       nms.has_top_k() && nms.top_k() >= 0 && nms.top_k() < all ? std::max(nms.top_k(), 1) : all;
   if (candidates < all) {
-    const LargestValues best = largest_values(layer, scores, 3, 2, candidates, count < 0);
-    const std::string bound = layer.slice(best.values, 2, candidates - 1, candidates);
-    scores = layer.node("Where",
-                        {layer.node("Less", {scores, bound}), layer.scalar(kNeverFound), scores});
+    const std::string best = marks_of_largest(layer, scores, 3, candidates, count < 0);
+    scores = layer.node("Where", {layer.node("Greater", {best, layer.scalar(0.5f)}), scores,
+                                  layer.scalar(kNeverFound)});
   }
   const float threshold = p.has_confidence_threshold()
                               ? std::max(p.confidence_threshold(), kNeverFound / 2)
