@@ -31,7 +31,7 @@ struct OnnxTensor {
 constexpr int64_t kMaxOnnxElements = int64_t{1} << 30;
 
 // The same for constants that are computed from others.
-constexpr int64_t kMaxFoldedElements = int64_t{1} << 26;
+constexpr int64_t kMaxFoldedElements = int64_t{1} << 27;  // VGG has a matrix of 103 million
 void check_folded(const Shape& shape);
 
 // The number of elements; Error for negative extents and for more than kMaxOnnxElements.
