@@ -162,6 +162,7 @@ void compare_onnx(const std::string& path, const std::string& net_path,
   input.options.where = [&deployed, where = input.options.where](int i) {
     return where(deployed.origins[i]);
   };
+  input.options.state.set_phase(TEST);  // whatever phase its layers are from
   input.options.keep_blobs = input.options.row_major = true;
   input.options.fuse = false;
   Net net(context, deployed.net, input.options);

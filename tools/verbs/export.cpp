@@ -102,6 +102,7 @@ int run_export(const VerbCall& call, const ExportFlags& flags) {
   input.options.where = [&deployed, where = input.options.where](int i) {
     return where(deployed.origins[i]);
   };
+  input.options.state.set_phase(TEST);  // whatever phase its layers are from
   input.options.keep_blobs = input.options.row_major = true;
   input.options.fuse = false;
   Net net(context, deployed.net, input.options);
