@@ -10,6 +10,8 @@ import sys
 import cv2
 import numpy
 
+from row_files import blobs
+
 # Rows that OpenCV computes in another way, and why. Detections of a DetectionOutput are ordered by score there, and it needs
 # keep_top_k and room for it: without, it writes outside of its memory.
 KNOWN = {
@@ -22,22 +24,10 @@ KNOWN = {
 }
 
 
-def arrays(text, values):
-    """The named arrays of a list such as "data:2,3;" taken from the front of `values`."""
-    result = {}
-    for item in filter(None, text.split(";")):
-        name, _, extents = item.rpartition(":")
-        shape = [int(extent) for extent in extents.split(",") if extent]
-        count = int(numpy.prod(shape))
-        result[name] = values[:count].reshape(shape)
-        values = values[count:]
-    return result, values
-
-
 def differences(folder, name, fields, tolerance):
     values = numpy.fromfile(folder / f"{name}.values", numpy.float32)
-    inputs, values = arrays(fields["inputs"], values)
-    expected, _ = arrays(fields["values"], values)
+    inputs, values = blobs(fields["inputs"], values)
+    expected, _ = blobs(fields["values"], values)
     net = cv2.dnn.readNetFromCaffe(str(folder / f"{name}.prototxt"), str(folder / f"{name}.caffemodel"))
     text = (folder / f"{name}.prototxt").read_text()
     for blob, data in inputs.items():

@@ -13,6 +13,8 @@ import numpy
 import onnx
 import onnxruntime
 
+from row_files import blobs
+
 
 # Rows that ONNX Runtime cannot run, or that ONNX leaves open, and why.
 KNOWN = {
@@ -43,18 +45,6 @@ WarpCTCLoss WeightEuclideanLoss WeightedEuclideanLoss WeightedSoftmaxWithLoss Yo
 BoxAnnotatorOHEM DetectNetTransformation GlobalLSEMargin MarginInnerProduct ProposalTarget
 Decode Knn MultiStageMeanfield RBM RegionPooling Reorder
 """.split())
-
-
-def blobs(text, values):
-    """The named arrays of a list such as "data:2,3;" taken from the front of `values`."""
-    result = {}
-    for item in filter(None, text.split(";")):
-        name, _, extents = item.rpartition(":")
-        shape = [int(extent) for extent in extents.split(",") if extent]
-        count = int(numpy.prod(shape))
-        result[name] = values[:count].reshape(shape)
-        values = values[count:]
-    return result, values
 
 
 def with_all_outputs(model, names):

@@ -3,6 +3,7 @@
 
 #include "exchange/caffe/fields.h"
 #include "exchange/caffe/rewrites/parts.h"
+#include "exchange/weight_matrices.h"
 #include "layers/vision/spatial_params.h"
 #include "proto/params/convolution.pb.h"
 #include "proto/params/dense.pb.h"
@@ -49,18 +50,6 @@ REWRITE_LAYER(DepthwiseConvolution, rewrite_depthwise);
 REWRITE_LAYER(Deconvolution, rewrite_deconvolution);
 REWRITE_LAYER(Deconvolution3D, rewrite_deconvolution);
 
-std::vector<float> rows_of_length_one(std::vector<float> weights, int64_t rows) {
-  const int64_t columns = static_cast<int64_t>(weights.size()) / rows;
-  for (int64_t row = 0; row < rows; ++row) {
-    float* const values = weights.data() + row * columns;
-    double sum = 0;
-    for (int64_t k = 0; k < columns; ++k) sum += static_cast<double>(values[k]) * values[k];
-    const double norm = std::sqrt(sum + 1e-6);
-    for (int64_t k = 0; k < columns; ++k) values[k] = static_cast<float>(values[k] / norm);
-  }
-  return weights;
-}
-
 std::vector<float> turned(const std::vector<float>& weights, int64_t rows) {
   const int64_t columns = static_cast<int64_t>(weights.size()) / rows;
   std::vector<float> result(weights.size());
@@ -79,7 +68,7 @@ void rewrite_inner_product(LayerRewrite& layer) {
                  "give it weights of its own; products of two computed blobs are not in the files");
   const auto outputs = static_cast<int64_t>(p.num_output());
   std::vector<CaffeBlob> blobs = layer.blobs();
-  if (p.normalize()) blobs[0] = {blobs[0].shape, rows_of_length_one(*blobs[0].values, outputs)};
+  if (p.normalize()) blobs[0] = {blobs[0].shape, unit_rows(*blobs[0].values, outputs)};
   const int64_t inputs = blobs[0].shape.count() / outputs;
   const bool turns = p.transpose() &&
                      !layer.dialect().has_field("InnerProduct", "inner_product_param", "transpose");

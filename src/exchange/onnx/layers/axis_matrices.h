@@ -22,7 +22,4 @@ struct AxisMatrix {
 std::string mixed_axes(LayerExport& layer, const std::string& x, const AxisMatrix& rows,
                        const AxisMatrix& columns);
 
-// The weights with rows of length 1.
-std::vector<float> unit_rows(std::vector<float> weights, int64_t rows);
-
 }  // namespace crema

@@ -1,5 +1,5 @@
 // Convolutions and matrix products with learned weights.
-#include "exchange/onnx/layers/axis_matrices.h"
+#include "exchange/weight_matrices.h"
 #include "layers/vision/spatial_params.h"
 #include "proto/params/convolution.pb.h"
 #include "proto/params/dense.pb.h"

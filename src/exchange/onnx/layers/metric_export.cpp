@@ -1,5 +1,5 @@
 // Layers of forks that learn faces and distances.
-#include "exchange/onnx/layers/axis_matrices.h"
+#include "exchange/weight_matrices.h"
 #include "proto/params/forks_face.pb.h"
 
 namespace crema {
