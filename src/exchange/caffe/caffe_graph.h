@@ -24,7 +24,7 @@ struct CaffeLayer {
   LayerParameter message;  // without bottoms and tops
   std::vector<int> bottoms, tops;
   std::vector<CaffeBlob> blobs;
-  LayerPlace place;  // of the layer that it is for
+  LayerPlace place;  // the original layer's position
 };
 
 struct CaffeValue {

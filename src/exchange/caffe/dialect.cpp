@@ -205,7 +205,7 @@ class FormCheck {
       add(cat(name_, " takes ", field.name, ": ", join(field.values, " or "), ", not ", value));
   }
 
-  const std::string& name_;  // of the dialect
+  const std::string& name_;  // the dialect's name
   const DialectLayer& form_;
   const LayerParameter& layer_;
   std::vector<std::string> misfits_;

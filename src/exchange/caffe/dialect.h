@@ -24,7 +24,7 @@ namespace crema {
 struct DialectField {
   std::string block, name;
   std::vector<std::string> values;  // empty: any
-  int most = 0;                     // of a repeated field; 0: any number
+  int most = 0;                     // maximum count of a repeated field; 0: any
   std::string partner;              // the field without which this one is not read
   bool always = false;              // written even if it has its default
 };

@@ -189,7 +189,7 @@ class DialectWriter {
     }
   }
 
-  // Of a layer that has been replaced by one that does not need them.
+  // Drops what a replaced layer needed and its replacement does not.
   void drop_unread_inputs() {
     const std::vector<int> reads = graph_.reads();
     std::erase_if(graph_.layers, [&](const CaffeLayer& layer) {
@@ -213,7 +213,7 @@ class DialectWriter {
   Net& net_;
   const Dialect& dialect_;
   CaffeGraph graph_;
-  std::set<std::string> names_;      // of the layers so far
+  std::set<std::string> names_;      // names of the layers so far
   size_t first_ = 0;                 // the first layer of the current node
   std::string why_;                  // the current node cannot stay
   std::map<int, double> constants_;  // values that are one number, whatever the net reads

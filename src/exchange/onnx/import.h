@@ -20,7 +20,7 @@ struct ImportOptions {
 struct ImportedNet {
   NetParameter net;
   std::map<std::string, std::vector<LayerBlob>> weights;  // by layer
-  std::map<std::string, std::string> nodes;               // of the model, by layer: Conv "conv1"
+  std::map<std::string, std::string> nodes;  // the model's nodes, by layer: Conv "conv1"
   std::vector<std::string> notes;
   std::vector<std::string> inputs;             // the model's, which are Input layers
   std::map<std::string, std::string> outputs;  // the model's, with the blob of each

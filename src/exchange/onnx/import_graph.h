@@ -23,7 +23,7 @@ struct LayerBlob {
 
 struct ImportedLayer {
   LayerParameter message;
-  std::string node;  // of the model: Conv "conv1"; "": none
+  std::string node;  // the model's node: Conv "conv1"; "": none
   std::vector<LayerBlob> blobs;
   // Not empty: the net has no such layer, and this is why, unless a pattern with it is found.
   std::string unsupported;

@@ -16,8 +16,8 @@ constexpr int64_t kMostParts = 16;
 
 // Axes that a permutation moves together, as one.
 struct AxisGroup {
-  int first;       // of the bottom
-  int64_t extent;  // of all of them
+  int first;       // the first of these axes in the bottom
+  int64_t extent;  // the product of their extents
 };
 
 // The groups in the order of the top, without axes of extent 1.

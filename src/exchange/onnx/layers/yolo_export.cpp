@@ -11,7 +11,7 @@ namespace {
 // What the boxes of a map have in common.
 struct YoloMap {
   std::vector<float> sizes;  // width and height of each box
-  float cell = 1;            // of a cell, in the unit of the sizes
+  float cell = 1;            // size of a cell, in the unit of the sizes
 };
 
 struct YoloOutput {
