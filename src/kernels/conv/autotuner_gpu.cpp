@@ -99,6 +99,11 @@ class AutotunedKernel final : public LinearKernel {
                             const Tensor& workspace) override {
     kernel(ConvCall::fprop).forward_with_dropout(context, x, w, b, y, mask, workspace);
   }
+  void forward_with_sum(Context& context, const Tensor& x, const Tensor& w, const Tensor& b,
+                        const Tensor& added, Relu relu, const Tensor& y,
+                        const Tensor& workspace) override {
+    kernel(ConvCall::fprop).forward_with_sum(context, x, w, b, added, relu, y, workspace);
+  }
   void forward_with_statistics(Context& context, const Tensor& x, const Tensor& affine,
                                const Tensor& w, const Tensor& y, const Tensor& sums,
                                const Tensor& workspace) override {
@@ -190,7 +195,8 @@ class AutotunedKernel final : public LinearKernel {
         .bias_gradient = fused,
         .atomic_wgrad = (both ? kernel(ConvCall::both_gradients).features() : wgrad).atomic_wgrad,
         .fused_gradients = both,
-        .dropout = fprop.dropout};
+        .dropout = fprop.dropout,
+        .sum = fprop.sum};
   }
   // The kernel that makes this call; the first candidate if the case has no such call (kNone).
   LinearKernel& kernel(ConvCall call) const {

@@ -53,6 +53,8 @@ double Benchmark::fprop(LinearKernel& kernel) const {
   return time([&] {
     if (features.forward_statistics) {
       kernel.forward_with_statistics(context_, x_, Tensor(), w_, y_, sums_, workspace_);
+    } else if (c_.sum) {
+      kernel.forward_with_sum(context_, x_, w_, bias(), dy_, c_.sum_relu, y_, workspace_);
     } else if (c_.dropout && features.dropout) {
       kernel.forward_with_dropout(context_, x_, w_, bias(), y_, kHalf, workspace_);
     } else {

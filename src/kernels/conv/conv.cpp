@@ -36,6 +36,7 @@ std::string sizes_of(const ConvCase& c) {
   return cat(name_of(c.dtype), c.order == Order::channels_last ? " last" : " plain", " x",
              list(c.x.dims()), " in ", c.x_channels, " w", list(c.w.dims()), " y", list(c.y.dims()),
              " s", list(c.stride), " p", list(c.pad), " d", list(c.dilation), " g", c.groups,
+             c.sum ? (c.sum_relu.on ? " sum relu" : " sum") : "",
              c.pooled.empty() ? "" : cat(" pooled ", list(c.pooled)));
 }
 

@@ -27,6 +27,9 @@ struct ConvCase {
   Relu relu;
   bool relu_gradient_applied = false;  // dy has passed through the ReLU before it arrives
   bool dropout = false;                // forward_with_dropout() will be called
+  // forward_with_sum() will be called, whose ReLU this is; `relu` is off.
+  bool sum = false;
+  Relu sum_relu;
   bool statistics = false;    // forward_with_statistics() will be called if the kernel supports it
   bool affine_input = false;  // `affine` may be given if the kernel supports it
   // Spatial extents after a following 2 x 2 max pooling that the kernels of conv_pooled.h fuse;

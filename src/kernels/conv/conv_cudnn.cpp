@@ -52,7 +52,8 @@ class CudnnConv final : public LinearKernel {
   LinearKernelFeatures features() const override {
     return {.forward_statistics = norm_.sums != nullptr,
             .forward_affine_input = norm_.affine != nullptr,
-            .wgrad_affine_input = norm_.affine_wgrad != nullptr};
+            .wgrad_affine_input = norm_.affine_wgrad != nullptr,
+            .sum = c_.sum && fused_};
   }
   Format weights_format() const override { return {c_.order, nullptr, c_.x_channels}; }
   size_t workspace() const override {
@@ -63,9 +64,7 @@ class CudnnConv final : public LinearKernel {
 
   void forward(Context& context, const Tensor& x, const Tensor& w, const Tensor& b, const Tensor& y,
                const Tensor& workspace) override {
-    std::vector<CudnnGraph::Bound> tensors = {{kX, x.raw()}, {kW, w.raw()}, {kY, y.raw()}};
-    if (fused_ && c_.bias) tensors.push_back({kB, b.raw()});
-    run(context, *fprop_, tensors, workspace.raw());
+    run_fprop(context, x, w, b, {}, y, workspace);
     if (fused_) return;
     const int64_t points = c_.y.count(2);
     const bool last = params_.channels_last;
@@ -73,6 +72,13 @@ class CudnnConv final : public LinearKernel {
       add_bias(context, last ? c_.y[0] * points : c_.y[0], c_.y[1], last ? 1 : points,
                b ? b.data<T>() : nullptr, c_.relu, y.data<T>());
     });
+  }
+
+  void forward_with_sum(Context& context, const Tensor& x, const Tensor& w, const Tensor& b,
+                        const Tensor& added, Relu relu, const Tensor& y,
+                        const Tensor& workspace) override {
+    if (!fused_) return LinearKernel::forward_with_sum(context, x, w, b, added, relu, y, workspace);
+    run_fprop(context, x, w, b, added, y, workspace);
   }
 
   void forward_with_statistics(Context& context, const Tensor& x, const Tensor& affine,
@@ -110,6 +116,14 @@ class CudnnConv final : public LinearKernel {
   }
 
  private:
+  void run_fprop(Context& context, const Tensor& x, const Tensor& w, const Tensor& b,
+                 const Tensor& added, const Tensor& y, const Tensor& workspace) const {
+    std::vector<CudnnGraph::Bound> tensors = {{kX, x.raw()}, {kW, w.raw()}, {kY, y.raw()}};
+    if (fused_ && c_.bias) tensors.push_back({kB, b.raw()});
+    if (added) tensors.push_back({kAdded, added.raw()});
+    run(context, *fprop_, tensors, workspace.raw());
+  }
+
   // cuDNN cannot accumulate, and writes 16 bits if it reads 16 bits.
   void run_wgrad(Context& context, CudnnGraph& graph, std::vector<CudnnGraph::Bound> tensors,
                  const Tensor& dw, bool accumulate, const Tensor& workspace) const {
@@ -153,27 +167,39 @@ class CudnnConv final : public LinearKernel {
     return fprop_->build(target, c_.precision, key("forward"), reason);
   }
 
-  // Bias and ReLU in one plan. For exact float32 no such plan is profitable.
+  // Sum, bias and ReLU in one plan. For exact float32 no such plan is profitable.
   bool prepare_fused_fprop(const CudnnTarget& target) {
-    if (c_.precision == Precision::fp32 || !c_.bias || (c_.relu.on && c_.relu.slope != 0))
+    const Relu relu = c_.sum ? c_.sum_relu : c_.relu;
+    if (c_.precision == Precision::fp32 || !(c_.bias || c_.sum) || (relu.on && relu.slope != 0))
       return false;
     const ConvParams& n = params_;
     fprop_ = std::make_unique<CudnnGraph>(c_.dtype);
     graph::Graph& g = fprop_->graph();
     const auto x = n.input(*fprop_, n.x, kX), w = n.input(*fprop_, n.w, kW);
-    Integers one(n.y.size(), 1);
-    one[1] = n.y[1];
-    const auto b = n.input(*fprop_, one, kB);
     const auto pointwise = [](cudnn_frontend::PointwiseMode_t mode) {
       return graph::Pointwise_attributes().set_mode(mode);
     };
     auto y = g.conv_fprop(x, w, n.attributes<graph::Conv_fprop_attributes>());
-    y = g.pointwise(y, b, pointwise(cudnn_frontend::PointwiseMode_t::ADD));
-    if (c_.relu.on) y = g.pointwise(y, pointwise(cudnn_frontend::PointwiseMode_t::RELU_FWD));
+    const auto add = [&](const Integers& dims, ConvParams::Tag tag) {
+      y = g.pointwise(y, n.input(*fprop_, dims, tag),
+                      pointwise(cudnn_frontend::PointwiseMode_t::ADD));
+    };
+    if (c_.sum) add(n.y, kAdded);
+    if (c_.bias) {
+      Integers one(n.y.size(), 1);
+      one[1] = n.y[1];
+      add(one, kB);
+    }
+    if (relu.on) y = g.pointwise(y, pointwise(cudnn_frontend::PointwiseMode_t::RELU_FWD));
     n.output(*fprop_, y, n.y, kY);
     std::string reason;
-    fused_ = fprop_->build(target, c_.precision, key(c_.relu.on ? "bias relu" : "bias"), reason);
+    fused_ = fprop_->build(target, c_.precision, key(fused_name(relu)), reason);
     return fused_;
+  }
+
+  const char* fused_name(Relu relu) const {
+    if (!c_.bias) return relu.on ? "relu" : "sum";
+    return relu.on ? "bias relu" : "bias";  // and the sum, which sizes_of() names
   }
 
   ConvCase c_;

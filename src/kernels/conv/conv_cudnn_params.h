@@ -16,7 +16,7 @@ namespace crema {
 struct ConvParams {
   using Integers = std::vector<int64_t>;
   // Uids of the tensors within a graph.
-  enum Tag : int64_t { kX = 1, kW, kY, kB, kSum, kSquares, kScale, kShift };
+  enum Tag : int64_t { kX = 1, kW, kY, kB, kSum, kSquares, kScale, kShift, kAdded };
 
   Integers x, w, y, stride, pad, dilation;
   int64_t parts = 1;  // groups, if each runs as a convolution of its own
@@ -42,7 +42,7 @@ struct ConvParams {
 
   // Strides of a tensor; x and y hold the channels of all groups.
   Integers strides(const Integers& dims, Tag tag) const {
-    const int64_t channels = dims[1] * (tag == kX || tag == kY ? parts : 1);
+    const int64_t channels = dims[1] * (tag == kX || tag == kY || tag == kAdded ? parts : 1);
     Integers strides(dims.size(), 1);
     int64_t step = channels_last ? channels : 1;
     for (int axis = static_cast<int>(dims.size()) - 1; axis >= 0; --axis) {

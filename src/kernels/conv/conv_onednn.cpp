@@ -65,10 +65,16 @@ class OnednnConv final : public LinearKernel {
 
     const auto kind = c.backward_weights || c.backward_data ? dnnl::prop_kind::forward_training
                                                             : dnnl::prop_kind::forward_inference;
-    const auto attributes =
-        c.relu.on ? onednn::attributes_with_relu(c.relu.slope) : onednn::attributes();
-    const auto fprop = onednn::plan<Forward>(on_, attributes, kind, kDirect, x, any, used_b, y,
-                                             c.stride, dilation, c.pad, c.pad);
+    const auto plan = [&](const dnnl::primitive_attr& attributes) {
+      return onednn::plan<Forward>(on_, attributes, kind, kDirect, x, any, used_b, y, c.stride,
+                                   dilation, c.pad, c.pad);
+    };
+    Forward::primitive_desc fprop;
+    if (c.sum) fprop = plan(onednn::attributes_with_sum(y, c.sum_relu));
+    sum_ = c.sum && is_good(fprop, reason);
+    if (!sum_) {
+      fprop = plan(c.relu.on ? onednn::attributes_with_relu(c.relu.slope) : onednn::attributes());
+    }
     if (!is_good(fprop, reason)) return false;
     BackwardData::primitive_desc dgrad;
     if (c.backward_data) {
@@ -84,6 +90,7 @@ class OnednnConv final : public LinearKernel {
                    {DNNL_ARG_WEIGHTS, fprop.weights_desc()},
                    {DNNL_ARG_BIAS, used_b},
                    {DNNL_ARG_DST, y},
+                   {kAdded, sum_ ? y : Desc()},
                    {DNNL_ARG_SCRATCHPAD, fprop.scratchpad_desc()}});
     add_weights_reorder(fprop.weights_desc(), fprop_weights_, &fprop_bytes_);
     grow_workspace(fprop_bytes_ + fprop.scratchpad_desc().get_size());
@@ -100,18 +107,18 @@ class OnednnConv final : public LinearKernel {
   }
 
   Format weights_format() const override { return format_; }
-  LinearKernelFeatures features() const override { return {.bias_gradient = true}; }
+  LinearKernelFeatures features() const override { return {.bias_gradient = true, .sum = sum_}; }
   size_t workspace() const override { return workspace_; }
 
   void forward(Context&, const Tensor& x, const Tensor& w, const Tensor& b, const Tensor& y,
                const Tensor& workspace) override {
-    char* const scratch = workspace.data<char>();
-    void* const weights = in_format(fprop_weights_, w, scratch);
-    fprop_.run(on_, {{DNNL_ARG_SRC, x.raw()},
-                     {DNNL_ARG_WEIGHTS, weights},
-                     {DNNL_ARG_BIAS, b.raw()},
-                     {DNNL_ARG_DST, y.raw()},
-                     {DNNL_ARG_SCRATCHPAD, scratch + fprop_bytes_}});
+    run_fprop(x, w, b, {}, y, workspace);
+  }
+  void forward_with_sum(Context& context, const Tensor& x, const Tensor& w, const Tensor& b,
+                        const Tensor& added, Relu relu, const Tensor& y,
+                        const Tensor& workspace) override {
+    if (!sum_) return LinearKernel::forward_with_sum(context, x, w, b, added, relu, y, workspace);
+    run_fprop(x, w, b, added, y, workspace);
   }
 
   void backward_data(Context&, const OutputGradient& g, const Tensor& w, const Tensor& dx,
@@ -155,6 +162,20 @@ class OnednnConv final : public LinearKernel {
   }
 
  private:
+  static constexpr int kAdded = DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1;
+
+  void run_fprop(const Tensor& x, const Tensor& w, const Tensor& b, const Tensor& added,
+                 const Tensor& y, const Tensor& workspace) {
+    char* const scratch = workspace.data<char>();
+    void* const weights = in_format(fprop_weights_, w, scratch);
+    fprop_.run(on_, {{DNNL_ARG_SRC, x.raw()},
+                     {DNNL_ARG_WEIGHTS, weights},
+                     {DNNL_ARG_BIAS, b.raw()},
+                     {DNNL_ARG_DST, y.raw()},
+                     {kAdded, added.raw()},
+                     {DNNL_ARG_SCRATCHPAD, scratch + fprop_bytes_}});
+  }
+
   bool prepare_wgrad(const ConvCase& c, const Forward::primitive_desc& fprop, const Desc& x,
                      const Desc& any, const Desc& y, const Desc& b,
                      const dnnl::memory::dims& dilation, std::string& reason) {
@@ -247,6 +268,7 @@ class OnednnConv final : public LinearKernel {
   Call fprop_weights_, dgrad_weights_, write_weights_, add_weights_;
   std::optional<onednn::Mirror> mirror_;  // backward_data convolves with mirrored weights
   bool has_bias_gradient_ = false;
+  bool sum_ = false;  // fprop_ adds a tensor
   // The workspace of each call: first weights (and bias) in the primitive's format, then its
   // scratchpad.
   size_t fprop_bytes_ = 0, dgrad_bytes_ = 0, wgrad_bytes_ = 0, bias_bytes_ = 0, workspace_ = 0;

@@ -23,12 +23,21 @@ class Reordered final : public LinearKernel {
   size_t workspace() const override { return kept_ + inner_->workspace(); }
   LinearKernelFeatures features() const override {
     const LinearKernelFeatures inner = inner_->features();
-    return {.relu_gradient = inner.relu_gradient, .bias_gradient = inner.bias_gradient};
+    return {.relu_gradient = inner.relu_gradient,
+            .bias_gradient = inner.bias_gradient,
+            .sum = inner.sum};
   }
 
   void forward(Context& context, const Tensor& x, const Tensor& w, const Tensor& b, const Tensor& y,
                const Tensor& workspace) override {
     inner_->forward(context, x, reordered(context, w, workspace), b, y, rest(workspace));
+  }
+
+  void forward_with_sum(Context& context, const Tensor& x, const Tensor& w, const Tensor& b,
+                        const Tensor& added, Relu relu, const Tensor& y,
+                        const Tensor& workspace) override {
+    inner_->forward_with_sum(context, x, reordered(context, w, workspace), b, added, relu, y,
+                             rest(workspace));
   }
 
   void backward_data(Context& context, const OutputGradient& g, const Tensor& w, const Tensor& dx,

@@ -7,6 +7,7 @@
 
 #include "device/aligned.h"
 #include "kernels/conv/conv_call.h"
+#include "kernels/pointwise/add.h"
 #include "kernels/pointwise/bias.h"
 #include "kernels/pointwise/dropout.h"
 #include "tensor/tensor.h"
@@ -36,6 +37,7 @@ struct LinearKernelFeatures {
   bool atomic_wgrad = false;
   bool fused_gradients = false;  // backward_both() reads x and dy once
   bool dropout = false;          // forward_with_dropout() makes no pass over y for it
+  bool sum = false;              // likewise forward_with_sum()
   ConvCalls calls = {};          // what it supports of the calls that its case asks for
 
   bool relu_and_bias_gradient() const { return relu_gradient && bias_gradient; }
@@ -58,6 +60,13 @@ class LinearKernel {
                                     const Tensor& workspace) {
     forward(context, x, w, b, y, workspace);
     dropout(context, mask, y, y);
+  }
+  // y = relu(w * x + b + added), for a case with `sum` and this ReLU. added: like y.
+  virtual void forward_with_sum(Context& context, const Tensor& x, const Tensor& w, const Tensor& b,
+                                const Tensor& added, Relu relu, const Tensor& y,
+                                const Tensor& workspace) {
+    forward(context, x, w, b, y, workspace);
+    add_and_relu(context, added, relu, y);
   }
   // Also sums each channel of y and of its squares: sums (2, channels), float32. The order of
   // additions may differ from call to call. affine (2, channels of x), float16: the convolution's

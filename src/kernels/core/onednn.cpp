@@ -255,14 +255,31 @@ dnnl::primitive_attr attributes() {
   return attributes;
 }
 
+namespace {
+
+void append_relu(dnnl::post_ops* after, float slope) {
+#if DNNL_VERSION_MAJOR >= 3
+  after->append_eltwise(dnnl::algorithm::eltwise_relu, slope, 0);
+#else
+  after->append_eltwise(1, dnnl::algorithm::eltwise_relu, slope, 0);
+#endif
+}
+
+}  // namespace
+
 dnnl::primitive_attr attributes_with_relu(float slope) {
   dnnl::primitive_attr attributes = onednn::attributes();
   dnnl::post_ops after;
-#if DNNL_VERSION_MAJOR >= 3
-  after.append_eltwise(dnnl::algorithm::eltwise_relu, slope, 0);
-#else
-  after.append_eltwise(1, dnnl::algorithm::eltwise_relu, slope, 0);
-#endif
+  append_relu(&after, slope);
+  attributes.set_post_ops(after);
+  return attributes;
+}
+
+dnnl::primitive_attr attributes_with_sum(const Desc& added, Relu relu) {
+  dnnl::primitive_attr attributes = onednn::attributes();
+  dnnl::post_ops after;
+  after.append_binary(dnnl::algorithm::binary_add, added);
+  if (relu.on) append_relu(&after, relu.slope);
   attributes.set_post_ops(after);
   return attributes;
 }

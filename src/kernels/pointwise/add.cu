@@ -5,6 +5,7 @@
 
 #include "device/parallel.h"
 #include "kernels/core/pack.h"
+#include "kernels/pointwise/pointwise.h"
 #include "tensor/on.h"
 
 namespace crema {
@@ -81,7 +82,20 @@ void sum_at_once(Context& context, int count, const Tensor* const* x, const Tens
   });
 }
 
+struct SumThenRelu {
+  Relu relu;
+  template <typename T>
+  CREMA_HD T operator()(T x, T y) const {
+    const T sum = x + y;
+    return relu.on && sum <= 0 ? sum * T(relu.slope) : sum;
+  }
+};
+
 }  // namespace
+
+void add_and_relu(Context& context, const Tensor& x, Relu relu, const Tensor& y) {
+  pointwise(context, SumThenRelu{relu}, y, x, y);
+}
 
 void add_to(Context& context, const Tensor& x, const Tensor& y) {
   if (x.dtype() == y.dtype()) return add_up(context, {y, x}, y);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "proto/layer.pb.h"
 #include "proto/params/activation.pb.h"
 #include "proto/params/convolution.pb.h"
 
@@ -55,6 +56,7 @@ void ConvolutionBase::setup(Context& context, const std::vector<Shape>& bottoms)
     groups_ = channels_;
   }
   bias_ = p.bias_term();
+  sum_ = fuses("Sum");
   if (fuses("ReLU")) relu_ = params<ReLUParameter>().negative_slope();
   require(channels_ > 0, "the bottom has shape ", bottoms[0].brief(),
           ", which has no channels (axis ", spatial_.axis, ")");
@@ -70,9 +72,17 @@ void ConvolutionBase::setup(Context& context, const std::vector<Shape>& bottoms)
   if (bias_) add_parameter({outputs_}, p.bias_filler());
 }
 
+// A deconvolution's weights have a row for each channel of its bottom.
+bool ConvolutionBase::give_bias(LayerParameter* message) const {
+  if (transposed() || spatial_.axis != 1 || message->top_size() != 1) return false;
+  message->mutable_convolution_param()->set_bias_term(true);
+  return true;
+}
+
 Inference ConvolutionBase::infer(const std::vector<Shape>& bottoms) const {
   Inference inference;
   for (const Shape& bottom : bottoms) {
+    if (sum_ && &bottom != &bottoms[0]) break;
     require(bottom == bottoms[0], "all bottoms must have one shape: the first has ",
             bottoms[0].brief(), ", another ", bottom.brief());
     require(bottom.axes() == spatial_.axis + 1 + static_cast<int>(spatial_.kernel.size()) &&
@@ -87,6 +97,10 @@ Inference ConvolutionBase::infer(const std::vector<Shape>& bottoms) const {
     }
     inference.tops.push_back(std::move(top));
   }
+  if (sum_) {
+    require(bottoms[1] == inference.tops[0], "what is added has shape ", bottoms[1].brief(),
+            ", but must have that of the convolution's top");
+  }
   return inference;
 }
 
@@ -100,7 +114,8 @@ ConvCase ConvolutionBase::case_of(const Preparation& preparation) const {
   c.dilation = spatial_.dilation;
   c.groups = groups_;
   c.bias = bias_ && !transposed();
-  c.relu = {relu_.has_value(), relu_.value_or(0)};
+  (sum_ ? c.sum_relu : c.relu) = {relu_.has_value(), relu_.value_or(0)};
+  c.sum = sum_;
   c.relu_gradient_applied = preparation.top_edge.relu;
   c.statistics = preparation.top_edge.statistics && !transposed() && preparation.tops.size() == 1;
   c.affine_input = c.statistics && preparation.bottom_edge.affine;

@@ -15,9 +15,9 @@ class ConvolutionBase : public Layer {
  public:
   static constexpr LayerFacts facts = {.kind = LayerKind::convolution, .learned = 1};
 
-  Arity bottoms() const override { return {1, -1}; }
-  Arity tops() const override { return {1, -1}; }
-  bool as_many_tops_as_bottoms() const override { return true; }
+  Arity bottoms() const override { return fuses("Sum") ? Arity{2, 2} : Arity{1, -1}; }
+  Arity tops() const override { return {1, fuses("Sum") ? 1 : -1}; }
+  bool as_many_tops_as_bottoms() const override { return !fuses("Sum"); }
   LayerTraits traits() const override {
     return {
         .order_rule = order_rule(), .half_rule = half_rule(), .reads = {true, relu_.has_value()}};
@@ -27,6 +27,7 @@ class ConvolutionBase : public Layer {
   int64_t padded_channels(DType storage) const override;
   Edge top_edge() const override { return {.relu = relu_ == 0.f}; }
   void setup(Context& context, const std::vector<Shape>& bottoms) override;
+  bool give_bias(LayerParameter* message) const override;
   Inference infer(const std::vector<Shape>& bottoms) const override;
   Prepared prepare(Context& context, const Preparation& preparation) const override;
   void backward(Context& context, const Backward& pass) const override;
@@ -66,6 +67,7 @@ class ConvolutionBase : public Layer {
   SpatialParams spatial_;
   int64_t channels_ = 0, outputs_ = 0, groups_ = 1;
   bool bias_ = true;
+  bool sum_ = false;           // a sum with a second bottom has been fused: forward only
   std::optional<float> relu_;  // negative slope, if a ReLU has been fused
 
  private:

@@ -9,7 +9,8 @@
 // ConvolutionDepthwise and DepthwiseConvolution (forks) are the same with one group per channel.
 // Convolution3D and NdConvolution (forks) are the same: kernel_depth, temporal_stride and
 // temporal_pad apply to time, the first of three axes. Convolution+ReLU, ConvolutionDepthwise+ReLU
-// and DepthwiseConvolution+ReLU end in a ReLU (relu_param); the planner makes them.
+// and DepthwiseConvolution+ReLU end in a ReLU (relu_param); the planner makes them. So does it
+// Convolution+Sum and Convolution+Sum+ReLU, which add a second bottom, where no gradient is computed.
 #include "layers/vision/convolution_base.h"
 
 namespace crema {
@@ -39,6 +40,12 @@ class ConvolutionLayer : public ConvolutionBase {
       return kernel.forward_with_statistics(
           context, view(pass.bottom[0]), pass.bottom_edge(0).affine, pass.parameters[0],
           view(pass.top[0]), pass.top_edge.statistics, pass.workspace);
+    }
+    if (sum_) {
+      return kernel.forward_with_sum(context, view(pass.bottom[0]), pass.parameters[0],
+                                     bias_ ? pass.parameters[1] : Tensor(), view(pass.bottom[1]),
+                                     {relu_.has_value(), relu_.value_or(0)}, view(pass.top[0]),
+                                     pass.workspace);
     }
     for (size_t i = 0; i < pass.bottom.size(); ++i) {
       kernel.forward(context, view(pass.bottom[i]), pass.parameters[0],
@@ -93,7 +100,7 @@ struct DepthwiseConvolutionLayer : ConvolutionLayer {
   DepthwiseConvolutionLayer() : ConvolutionLayer(true) {}
 };
 
-REGISTER_FUSED(ConvolutionLayer, "Convolution+ReLU");
+REGISTER_FUSED(ConvolutionLayer, "Convolution+ReLU", "Convolution+Sum", "Convolution+Sum+ReLU");
 REGISTER_FUSED(DepthwiseConvolutionLayer, "ConvolutionDepthwise+ReLU", "DepthwiseConvolution+ReLU");
 
 }  // namespace

@@ -14,7 +14,13 @@ float slope_of(const FuseMatch& match) {
 // The sign of y tells that of x.
 bool keeps_signs(const FuseMatch& match) { return slope_of(match) >= 0; }
 
+bool needs_no_gradient(const FuseMatch& match) { return !match.plan.options.backward; }
+
 bool has_no_slope(const FuseMatch& match) { return slope_of(match) == 0; }
+
+bool needs_no_gradient_no_slope(const FuseMatch& match) {
+  return needs_no_gradient(match) && has_no_slope(match);
+}
 
 // The weights of an InnerProduct may be a bottom; those of fused layers are parameters.
 bool owns_weights(const FuseMatch& match) { return match.node("InnerProduct").bottoms.size() == 1; }
@@ -69,6 +75,8 @@ const std::vector<FusePattern>& fuse_patterns() {
       {"Convolution+ReLU+Pooling", "", has_no_slope},
       {"Convolution+Pooling+Dropout"},
       {"Convolution+Pooling"},
+      {"Convolution+Sum+ReLU", "", needs_no_gradient_no_slope},
+      {"Convolution+Sum", "", needs_no_gradient},
       {"Convolution+ReLU", "", keeps_signs},
       {"ConvolutionDepthwise+ReLU", "", keeps_signs},
       {"DepthwiseConvolution+ReLU", "", keeps_signs},

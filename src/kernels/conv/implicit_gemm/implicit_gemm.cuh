@@ -49,6 +49,7 @@ struct ImplicitGemmStages {
 
 struct ImplicitGemmOperands {
   const void *a, *relu_y, *b, *bias;
+  const void* added;  // to the result before the ReLU, like out; null: nothing
   void* out;
   float* db;
   const FilterTap* taps;  // one for each a_vector (for wgrad: b_vector) elements along k

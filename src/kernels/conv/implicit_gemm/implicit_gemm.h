@@ -17,6 +17,7 @@ class ImplicitGemm final : public ConvProduct {
   ImplicitGemm(Context& context, const ConvCase& c, ConvCall call);
   size_t choice_count() const override { return choices_.size(); }
   std::string choice_name(size_t choice) const override;
+  bool takes_sum() const override { return call_ == ConvCall::fprop; }
 
  private:
   // A tile shape, the number of pieces of split-K, and how many of them a cluster of blocks

@@ -37,21 +37,27 @@ struct PairStore {
       *dw = make_float2(before.x + first, before.y + second);
     } else {
       T pair[2] = {first, second};
-      T* const to = static_cast<T*>(n.operands.out) + group * n.geometry.out_group +
-                    static_cast<int64_t>(row) * n.geometry.out_pixel + column;
+      T* const to = static_cast<T*>(n.operands.out) + offset(row, column);
       *reinterpret_cast<uint32_t*>(to) = pair[0].bits | static_cast<uint32_t>(pair[1].bits) << 16;
     }
   }
 
  private:
+  __device__ int64_t offset(int row, int column) const {
+    return group * n.geometry.out_group + static_cast<int64_t>(row) * n.geometry.out_pixel + column;
+  }
+  __device__ static void add_pair(uint32_t pair, float& first, float& second) {
+    T values[2];
+    values[0].bits = static_cast<uint16_t>(pair),
+    values[1].bits = static_cast<uint16_t>(pair >> 16);
+    first += static_cast<float>(values[0]);
+    second += static_cast<float>(values[1]);
+  }
   __device__ void finish(int row, int column, float& first, float& second) const {
-    if (bias) {
-      const uint32_t pair = bias[(column - bias_from) / 2];
-      T values[2];
-      values[0].bits = static_cast<uint16_t>(pair),
-      values[1].bits = static_cast<uint16_t>(pair >> 16);
-      first += static_cast<float>(values[0]);
-      second += static_cast<float>(values[1]);
+    if (bias) add_pair(bias[(column - bias_from) / 2], first, second);
+    if (n.operands.added) {
+      const T* const from = static_cast<const T*>(n.operands.added) + offset(row, column);
+      add_pair(*reinterpret_cast<const uint32_t*>(from), first, second);
     }
     if (n.operands.relu) {
       first = first <= 0 ? 0 : first;  // a NaN stays

@@ -30,8 +30,9 @@ struct ProductTensors {
   // For a case with pooling, shaped like its y: which of the four positions of its pool window each
   // output is from (written by forward unless null), 255 where none gets a gradient.
   uint8_t* argmax = nullptr;
-  DropoutMask dropout = {};   // after forward
-  float gradient_factor = 1;  // of dy
+  const void* added = nullptr;  // of a case with a sum: added before its ReLU; like y, in 16 bits
+  DropoutMask dropout = {};     // after forward
+  float gradient_factor = 1;    // of dy
 };
 
 // False with the reason on cards that lack the instructions of these kernels (GpuCard).
@@ -47,6 +48,7 @@ class ConvProduct {
   virtual ~ConvProduct() = default;
   virtual size_t choice_count() const = 0;  // 0: the call is not supported
   virtual std::string choice_name(size_t choice) const = 0;
+  virtual bool takes_sum() const { return false; }  // run() may be given `added`
   // See LinearKernelFeatures::atomic_wgrad.
   virtual bool adds() const { return false; }
   void take(size_t choice) { choice_ = choice; }

@@ -84,6 +84,7 @@ class ProductKernel final : public LinearKernel {
             .bias_gradient = true,
             .atomic_wgrad = has(ConvCall::wgrad) && of(ConvCall::wgrad).adds(),
             .dropout = true,
+            .sum = has(ConvCall::fprop) && of(ConvCall::fprop).takes_sum(),
             .calls = {has(ConvCall::fprop), has(ConvCall::dgrad), has(ConvCall::wgrad)}};
   }
 
@@ -95,6 +96,15 @@ class ProductKernel final : public LinearKernel {
                             const Tensor& y, const DropoutMask& mask, const Tensor&) override {
     of(ConvCall::fprop)
         .run(context, {.x = x.raw(), .w = w.raw(), .b = b.raw(), .out = y.raw(), .dropout = mask});
+  }
+  void forward_with_sum(Context& context, const Tensor& x, const Tensor& w, const Tensor& b,
+                        const Tensor& added, Relu relu, const Tensor& y,
+                        const Tensor& workspace) override {
+    const ConvProduct& product = of(ConvCall::fprop);
+    if (!product.takes_sum())
+      return LinearKernel::forward_with_sum(context, x, w, b, added, relu, y, workspace);
+    product.run(context,
+                {.x = x.raw(), .w = w.raw(), .b = b.raw(), .out = y.raw(), .added = added.raw()});
   }
   void backward_data(Context& context, const OutputGradient& g, const Tensor& w, const Tensor& dx,
                      const Tensor&) override {
