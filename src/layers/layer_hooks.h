@@ -3,14 +3,18 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "device/communicator.h"
 #include "device/context.h"
+#include "layers/channel_map.h"
 #include "layers/data_source.h"
 #include "layers/layer_passes.h"
 
 namespace crema {
+
+class LayerParameter;
 
 class LayerHooks {
  public:
@@ -52,6 +56,14 @@ class LayerHooks {
                              Precision) const {
     return true;
   }
+
+  // --- folding, where no gradient is computed; called after setup ---
+  // This layer as a linear map of each channel by constants among its parameters; none: it is no
+  // such map.
+  virtual std::optional<ChannelMap> channel_map() const { return std::nullopt; }
+  // True if each channel of top 0 is linear in one row of parameter 0, plus a bias, parameter 1: a
+  // ChannelMap of the layer after it can be multiplied into these. The message gets that bias.
+  virtual bool give_bias(LayerParameter* /*message*/) const { return false; }
 
   // --- recomputation (activation checkpointing) ---
   // With LayerTraits::recomputes: recomputes the tops, the same bits as forward wrote, and has no

@@ -14,8 +14,10 @@
 
 namespace crema {
 
-class ArenaPool;  // net/plan/arena.h
-class Plan;       // net/plan/plan.h
+class ArenaPool;      // net/plan/arena.h
+class ForwardReplay;  // net/forward_replay.h
+class Plan;           // net/plan/plan.h
+class Upload;         // device/upload.h
 struct PlanNode;
 struct PlanOptions;
 
@@ -32,6 +34,8 @@ struct NetOptions {
   bool row_major = false;
   // Passes, each of which can be switched off for debugging; see PlanOptions.
   bool fuse = true, format = true, reuse_memory = true, overlap = true;
+  // On a GPU, forward() of a plan without gradients is recorded as a CUDA graph and replayed.
+  bool capture = true;
   // cheap becomes all if the net would not fit otherwise.
   Recompute recompute = Recompute::cheap;
   // Make outputs that carry no loss take a gradient from output_diffs() (gradient tests, goldens).
@@ -203,7 +207,12 @@ class Net {
   // Parameters in Caffe's order (owners only). Their tensors stay the same for the net's lifetime.
   // Code that writes their data calls parameters_changed() afterwards, on the net that owns them.
   std::vector<Parameter>& parameters() { return graph_.parameters; }
-  void parameters_changed() { halves_stale_ = true; }
+  void parameters_changed() {
+    halves_stale_ = true;
+    ++weights_version_;
+  }
+  // The solver's update has written them, and the copies in 16 bits.
+  void parameters_updated() { ++weights_version_; }
   // All parameters' memory and all diffs' memory: one arena each with the same layout, element type
   // dtype.
   Tensor parameter_arena() const { return parameter_data_; }
@@ -250,6 +259,7 @@ class Net {
   void start_pass(uint64_t pass, PlanNode& node, const BatchShare& samples);
   void set_input_shape(const std::string& blob, const Shape& shape);
   size_t bytes_of_blobs() const;
+  bool replays();
   void make_plan();
   void plan_with(const PlanOptions& options);
   bool ranks_choose_alike();
@@ -266,7 +276,11 @@ class Net {
   void update_source_shapes(uint64_t pass, int first, int last);
   std::vector<Shape> source_shapes() const;
   void swap_plans();
+  // Renews what is computed from the parameters, if these are new. The second is for a plan's folded
+  // weights.
   void refresh_halves();
+  void refresh_folded(Plan& plan);
+  uint64_t weights_version() const;
   Plan& ready();  // the plan, bound to memory
   void forward(PlanNode& node);
   void run(const PlanNode& node, bool backward, const std::function<void()>& body);
@@ -282,7 +296,12 @@ class Net {
   Tensor parameter_data_, parameter_diff_, parameter_half_;
   bool halves_stale_ = true, diffs_are_clear_ = false;
   const uint64_t* live_pass_ = nullptr;
+  std::unique_ptr<ForwardReplay> replay_;
+  // How set_input() passes values to a GPU: the copy, and memory for them in Caffe's order.
+  std::unique_ptr<Upload> upload_;
+  Tensor uploaded_;
   uint64_t generation_ = 0;
+  uint64_t weights_version_ = 1;
   std::vector<int64_t> parameter_offsets_;
   int64_t parameter_elements_ = 0;  // of the arenas
   std::function<void(const StepInfo&, bool)> observer_;

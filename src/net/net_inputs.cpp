@@ -1,9 +1,11 @@
 // What a program sets in a net: values and shapes of the blobs that no layer computes.
 #include "device/memory.h"
+#include "device/upload.h"
 #include "kernels/move/reorder.h"
 #include "net/graph/graph_builder.h"
 #include "net/net.h"
 #include "net/plan/plan.h"
+#include "tensor/part.h"
 
 namespace crema {
 
@@ -20,12 +22,16 @@ Tensor Net::input_diff(const std::string& name) { return ready().diff(find_sourc
 void Net::set_input(const std::string& name, const float* values) {
   const Tensor to = input(name);
   const auto bytes = static_cast<size_t>(to.count()) * sizeof(float);
-  if (same_layout(to.format(), Format::row_major(), to.shape()) || bytes > free_memory(context_))
+  const bool room = (uploaded_ && uploaded_.bytes() >= bytes) || bytes <= free_memory(context_);
+  if (context_.device() == Device::cpu || to.dtype() == DType::f64 || !room)
     return from_floats(context_, values, to);
-  const Tensor plain(context_, to.shape(), DType::f32);
-  from_floats(context_, values, plain);
+  if (!upload_) upload_ = std::make_unique<Upload>(context_);
+  if (to.dtype() == DType::f32 && same_layout(to.format(), Format::row_major(), to.shape()))
+    return upload_->copy(to.raw(), values, bytes);
+  if (!uploaded_ || uploaded_.bytes() < bytes) uploaded_ = Tensor(context_, to.shape(), DType::f32);
+  const Tensor plain = part_of(uploaded_, 0, to.shape(), DType::f32);
+  upload_->copy(plain.raw(), values, bytes);
   reorder(context_, plain, to);
-  context_.synchronize();
 }
 
 void Net::set_input_shape(const std::string& blob, const Shape& shape) {

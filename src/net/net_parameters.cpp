@@ -165,6 +165,18 @@ void Net::place_diffs() {
   }
 }
 
+// Counts changes of this net's parameters, whichever net has made them.
+uint64_t Net::weights_version() const {
+  return weights_version_ + (options_.share ? options_.share->weights_version() : 0);
+}
+
+void Net::refresh_folded(Plan& plan) {
+  const uint64_t version = weights_version();
+  if (plan.foldings.empty() || plan.folded_version == version) return;
+  plan.write_folded(context_, graph_.parameters);
+  plan.folded_version = version;
+}
+
 void Net::refresh_halves() {
   if (options_.share) options_.share->refresh_halves();
   if (!halves_stale_ || !parameter_half_) return;

@@ -70,6 +70,7 @@ void set_passes(const PassFlags& flags, NetOptions* options) {
   options->format = switches.format;
   options->reuse_memory = switches.memory;
   options->overlap = switches.overlap;
+  options->capture = switches.capture;
   require(flags.recompute == "auto" || flags.recompute == "all", "-recompute ", flags.recompute,
           ": expected auto or all (-off recompute: nothing)");
   if (!switches.recompute) options->recompute = Recompute::off;

@@ -1,5 +1,6 @@
 #include "layers/norm/batch_norm_base.h"
 
+#include "proto/layer.pb.h"
 #include "proto/params/activation.pb.h"
 #include "tensor/part.h"
 
@@ -52,6 +53,12 @@ BackwardReads BatchNormBase::reads() const {
 Edge BatchNormBase::top_edge() const {
   return {.affine = fuses("ReLU") && !fuses("Sum") &&
                     params<ReLUParameter>().negative_slope() == 0 && of_own_batch()};
+}
+
+std::optional<ChannelMap> BatchNormBase::channel_map() const {
+  if (settings_.batch_statistics || message().top_size() > 1) return std::nullopt;
+  return ChannelMap{position_.mean,  position_.variance, position_.factor,
+                    position_.scale, position_.shift,    settings_.eps};
 }
 
 Inference BatchNormBase::infer(const std::vector<Shape>& bottoms) const {

@@ -30,6 +30,7 @@ class BatchNormBase : public Layer {
     return {.statistics = bottom == 0 && settings_.batch_statistics && of_own_batch()};
   }
   Edge top_edge() const override;
+  std::optional<ChannelMap> channel_map() const override;
   // Statistics are those of all images that this rank has, no more and no less: other kernels can
   // compute them, too.
   bool of_own_batch() const { return images_together_ == 0 && !settings_.over_ranks; }

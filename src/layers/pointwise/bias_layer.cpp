@@ -18,6 +18,11 @@ class BiasLayer : public BroadcastLayer {
     return traits;
   }
 
+  std::optional<ChannelMap> channel_map() const override {
+    if (!maps_channels()) return std::nullopt;
+    return ChannelMap{.shift = 0};
+  }
+
   void setup(Context&, const std::vector<Shape>& bottoms) override {
     setup_values(bottoms, p().axis(), p().num_axes(), p().filler());
   }

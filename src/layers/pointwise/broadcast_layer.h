@@ -82,6 +82,9 @@ class BroadcastLayer : public Layer {
   }
 
  protected:
+  // One learned value for each index of axis 1.
+  bool maps_channels() const { return learned_ && axes_.first == 1 && axes_.count == 1; }
+
   // The first step of setup.
   void setup_values(const std::vector<Shape>& bottoms, int axis, int num_axes,
                     const FillerParameter& filler) {

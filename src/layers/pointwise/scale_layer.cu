@@ -36,6 +36,13 @@ class ScaleLayer : public BroadcastLayer {
     return traits;
   }
 
+  // Factors that forward clips are no constants.
+  std::optional<ChannelMap> channel_map() const override {
+    if (!maps_channels() || clips()) return std::nullopt;
+    return ChannelMap{.scale = 0, .shift = p().bias_term() ? 1 : -1};
+  }
+  bool clips() const { return p().has_min_value() || p().has_max_value(); }
+
   void setup(Context&, const std::vector<Shape>& bottoms) override {
     static const FillerParameter one = [] {
       FillerParameter filler;
@@ -58,8 +65,7 @@ class ScaleLayer : public BroadcastLayer {
   }
 
   void forward(Context& context, const Forward& pass) const override {
-    if (learned_ && (p().has_min_value() || p().has_max_value()))
-      keep_factors(context, pass.parameters[0]);
+    if (learned_ && clips()) keep_factors(context, pass.parameters[0]);
     scale_forward(context, view(pass.bottom[0]), values(pass.parameters, pass.bottom),
                   p().bias_term() ? pass.parameters.back() : Tensor(), pass.bottom[0], pass.top[0]);
   }

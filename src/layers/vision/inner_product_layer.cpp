@@ -18,6 +18,7 @@
 #include "layers/pointwise/dropout_params.h"
 #include "layers/vision/dense_weights.h"
 #include "layers/vision/product_of_bottoms.h"
+#include "proto/layer.pb.h"
 #include "proto/params/activation.pb.h"
 #include "proto/params/dense.pb.h"
 #include "tensor/on.h"
@@ -90,6 +91,12 @@ class InnerProductLayer : public Layer {
     require(w.count() % inputs_ == 0, "the second bottom, the weights, is ", w.brief(),
             ", but must have rows of ", inputs_, " values, as many as a sample");
     return w.count() / inputs_;
+  }
+
+  bool give_bias(LayerParameter* message) const override {
+    if (given_ || transposed_ || normalized_ || axis_ != 1) return false;
+    message->mutable_inner_product_param()->set_bias_term(true);
+    return true;
   }
 
   // The kernels' fused dropout supports only tops without spatial axes.

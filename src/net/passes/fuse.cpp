@@ -22,14 +22,7 @@ class Fuser {
     for (size_t i = 0; i < plan_.nodes.size(); ++i) {
       if (!dead_[i]) fuse_from(static_cast<int>(i));
     }
-    std::vector<PlanNode> alive;
-    for (size_t i = 0; i < plan_.nodes.size(); ++i) {
-      if (!dead_[i]) alive.push_back(std::move(plan_.nodes[i]));
-    }
-    plan_.nodes = std::move(alive);
-    for (size_t i = 0; i < plan_.nodes.size(); ++i) {
-      for (int value : plan_.nodes[i].tops) plan_.values[value].producer = static_cast<int>(i);
-    }
+    remove_nodes(plan_, dead_);
   }
 
  private:
@@ -46,7 +39,7 @@ class Fuser {
   std::vector<int> match(const FusePattern& pattern, int first) const {
     std::vector<int> nodes;
     for (const std::string& word : split(pattern.path, '+')) {
-      const int node = nodes.empty() ? first : sole_reader(nodes.back());
+      const int node = nodes.empty() ? first : sole_reader(plan_, readers_, nodes.back());
       if (!is(word, node) || (!nodes.empty() && !backward_agrees(nodes.back(), node))) return {};
       if (word == "Sum" && !pattern.branch.empty()) {
         const std::vector<int> branch = match_back(pattern.branch, node, nodes.back());
@@ -67,7 +60,8 @@ class Fuser {
     for (auto word = words.rbegin(); word != words.rend(); ++word) {
       const int reader = nodes.empty() ? sum : nodes.front();
       const int node = plan_.values[value].producer;
-      if (!is(*word, node) || sole_reader(node) != reader || !backward_agrees(node, reader))
+      if (!is(*word, node) || sole_reader(plan_, readers_, node) != reader ||
+          !backward_agrees(node, reader))
         return {};
       nodes.insert(nodes.begin(), node);
       value = plan_.nodes[node].bottoms[0];
@@ -77,16 +71,6 @@ class Fuser {
 
   bool is(const std::string& word, int node) const {
     return node >= 0 && !dead_[node] && matches_word(word, plan_.nodes[node]);
-  }
-
-  // The only reader of the node's only top, if nothing else needs that value; -1 otherwise.
-  int sole_reader(int node) const {
-    const PlanNode& n = plan_.nodes[node];
-    if (n.tops.size() != 1) return -1;
-    const PlanValue& value = plan_.values[n.tops[0]];
-    const auto& readers = readers_[n.tops[0]];
-    if (readers.size() != 1 || value.output || value.keep || value.loss_weight != 0) return -1;
-    return readers[0].first;
   }
 
   bool backward_agrees(int a, int b) const {
@@ -104,6 +88,7 @@ class Fuser {
     PlanNode& first = plan_.nodes[members.front()];
     PlanNode fused;
     static_cast<Node&>(fused) = first;
+    fused.folding = first.folding;
     for (size_t m = 1; m < members.size(); ++m) {
       const PlanNode& next = plan_.nodes[members[m]];
       LayerParameter more = next.message;
@@ -144,7 +129,7 @@ class Fuser {
 
   Context& context_;
   Plan& plan_;
-  std::vector<std::vector<std::pair<int, int>>> readers_;
+  Readers readers_;
   std::vector<bool> dead_;
 };
 

@@ -37,6 +37,14 @@ bool offers_affine(const Plan& plan, const Readers& readers, int id) {
          readers[id].size() == 1 && !value.output && !value.keep && value.loss_weight == 0;
 }
 
+void take_formats(const Prepared& prepared, Folding* folding) {
+  PlanParameter* const both[] = {&folding->weights, &folding->bias};
+  for (size_t k = 0; k < 2; ++k) {
+    if (k < prepared.parameter_formats.size()) both[k]->format = prepared.parameter_formats[k];
+    both[k]->half = k < prepared.half_parameters.size() && prepared.half_parameters[k];
+  }
+}
+
 }  // namespace
 
 void prepare_node(Context& context, Plan& plan, PlanNode& node) {
@@ -94,6 +102,13 @@ void prepare_nodes(Context& context, Plan& plan, const std::vector<Parameter>& p
       p.tops.push_back(plan.values[id].shape);
       p.top_orders.push_back(plan.values[id].order);
     }
+    if (node.folding >= 0) {
+      p.parameter_needs_diff.assign(2, false);
+      p.parameter_formats.resize(2);
+      at_layer(node.place, [&] { prepare_node(context, plan, node); });
+      take_formats(node.prepared, &plan.foldings[node.folding]);
+      continue;
+    }
     const std::vector<ParameterSpec>& specs = node.layer->parameters();
     for (size_t k = 0; k < node.parameters.size(); ++k) {
       const Parameter& parameter = parameters[node.parameters[k]];
@@ -115,6 +130,9 @@ void prepare_nodes(Context& context, Plan& plan, const std::vector<Parameter>& p
       format = k < node.prepared.parameter_formats.size() ? node.prepared.parameter_formats[k]
                                                           : Format::row_major();
     }
+  }
+  for (std::optional<Format>& format : plan.parameter_formats) {
+    if (!format) format = Format::row_major();  // of layers that are folded into others
   }
   decide_backward(plan);
 }

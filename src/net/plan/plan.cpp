@@ -22,7 +22,10 @@ Plan::Plan(Context& context, const Graph& graph, const PlanOptions& wanted)
     }
     nodes.back().backward = false;
   }
-  if (options.fuse && !options.keep_blobs) fuse_layers(context, *this);
+  if (options.fuse && !options.keep_blobs) {
+    if (!options.backward) fold_layers(context, *this, graph.parameters);
+    fuse_layers(context, *this);
+  }
   choose_formats(*this);
   mark_dynamic_shapes();
   if (options.fuse && !options.keep_blobs) choose_edges(context, *this);
@@ -56,6 +59,26 @@ Readers readers_of(const Plan& plan) {
     }
   }
   return readers;
+}
+
+int sole_reader(const Plan& plan, const Readers& readers, int node) {
+  const PlanNode& n = plan.nodes[node];
+  if (n.tops.size() != 1) return -1;
+  const PlanValue& value = plan.values[n.tops[0]];
+  const auto& of_top = readers[n.tops[0]];
+  if (of_top.size() != 1 || value.output || value.keep || value.loss_weight != 0) return -1;
+  return of_top[0].first;
+}
+
+void remove_nodes(Plan& plan, const std::vector<bool>& removed) {
+  std::vector<PlanNode> left;
+  for (size_t i = 0; i < plan.nodes.size(); ++i) {
+    if (!removed[i]) left.push_back(std::move(plan.nodes[i]));
+  }
+  plan.nodes = std::move(left);
+  for (size_t i = 0; i < plan.nodes.size(); ++i) {
+    for (const int value : plan.nodes[i].tops) plan.values[value].producer = static_cast<int>(i);
+  }
 }
 
 Reads reads_of(const Plan& plan, const Readers& readers, int id) {
@@ -156,7 +179,14 @@ void Plan::bind(PlanNode& node, const std::vector<Parameter>& parameters) {
     f.top.push_back(tensor(v.storage, shape, v.dtype, v.format()));
   }
   const std::vector<ParameterSpec>& specs = node.layer->parameters();
-  for (size_t k = 0; k < node.parameters.size(); ++k) {
+  if (node.folding >= 0) {
+    b.parameter_diff.resize(node.parameters.size());
+    for (const PlanParameter* p : {&foldings[node.folding].weights, &foldings[node.folding].bias}) {
+      const DType dtype = p->half ? storage_of(precision_of(node), options.dtype) : options.dtype;
+      f.parameters.push_back(tensor(p->storage, p->shape, dtype, p->format));
+    }
+  }
+  for (size_t k = 0; k < node.parameters.size() && node.folding < 0; ++k) {
     const Parameter& parameter = parameters[node.parameters[k]];
     const bool same = k >= specs.size() || specs[k].shape == parameter.shape;
     const std::vector<bool>& halves = node.prepared.half_parameters;

@@ -106,7 +106,29 @@ struct NodeArguments {
   std::vector<bool> accumulate;
 };
 
+// A parameter that the plan owns.
+struct PlanParameter {
+  Shape shape;
+  Format format = {};
+  bool half = false;  // in 16 bits
+  int storage = -1;   // persistent
+};
+
+// The weights and the bias of a node with the channel maps of the layers after it multiplied in.
+// Filled by fold_layers(), formats by prepare_nodes().
+struct Folding {
+  std::vector<int> parameters;  // the layer's own: weights, and bias if it has one
+  struct Map {
+    ChannelMap map;
+    std::vector<int> parameters;  // of the layer with that map
+  };
+  std::vector<Map> maps;  // in the order of the layers
+  PlanParameter weights, bias;
+};
+
 struct PlanNode : Node {
+  int folding =
+      -1;  // index into Plan::foldings: the source of its parameters; -1: they are the net's
   NodeEdges edges;
   NodeShapes shapes;
 
@@ -167,6 +189,7 @@ class Plan {
   std::vector<PlanValue> values;
   std::vector<int> outputs;  // values, as Graph::outputs
   std::vector<std::optional<Format>> parameter_formats;
+  std::vector<Folding> foldings;
   std::set<int> cleared;  // parameters whose diffs are cleared before a pass, as layers add to them
   std::vector<Storage> storages;
   size_t arena_bytes = 0, persistent_bytes = 0;
@@ -198,6 +221,10 @@ class Plan {
   // Sets host_nodes: nodes up to the last one that works on the host.
   void count_host_nodes();
 
+  // Computes the folded weights from the net's, when these are new.
+  void write_folded(Context& context, const std::vector<Parameter>& parameters);
+  uint64_t folded_version = 0;  // of the net's weights when that was done last
+
   // Binds tensors to every argument list. Called again when the arena has moved.
   void bind(Context& context, const std::shared_ptr<Buffer>& arena,
             const std::vector<Parameter>& parameters);
@@ -228,6 +255,9 @@ class Plan {
 };
 
 // --- passes, in this order; one file each in passes/ ---
+// Multiplies BatchNorm and Scale into the layers before them where no gradient is computed. Part of
+// fuse.
+void fold_layers(Context& context, Plan& plan, const std::vector<Parameter>& parameters);
 // Replaces groups of layers by fused ones, as its table of patterns says.
 void fuse_layers(Context& context, Plan& plan);
 // Chooses the order and the real type of every value and inserts Reorder nodes at the borders.
@@ -248,6 +278,11 @@ void plan_memory(Plan& plan);
 // The readers of each value: pairs of node and bottom, in file order.
 using Readers = std::vector<std::vector<std::pair<int, int>>>;
 Readers readers_of(const Plan& plan);
+
+// The only reader of the node's only top, if nothing else needs that value; -1 otherwise.
+int sole_reader(const Plan& plan, const Readers& readers, int node);
+// Removes these nodes, after a pass has put others in their place.
+void remove_nodes(Plan& plan, const std::vector<bool>& removed);
 
 // The steps that read a value; those of backward are -1 if there is none.
 struct Reads {

@@ -87,7 +87,10 @@ bool Plan::update_shapes(Context& context, PlanNode& node) {
   if (bottoms == p.bottoms) return true;
   p.bottoms = bottoms;
   p.tops = tops;
-  for (size_t k = 0; k < node.parameters.size(); ++k)
+  if (node.folding >= 0)
+    p.parameter_formats = {foldings[node.folding].weights.format,
+                           foldings[node.folding].bias.format};
+  for (size_t k = 0; k < node.parameters.size() && node.folding < 0; ++k)
     p.parameter_formats[k] = parameter_formats[node.parameters[k]];
   const TuningOff tuning_off(context);  // shapes may differ in each pass
   prepare_node(context, *this, node);

@@ -170,6 +170,7 @@ std::optional<Optimizer::Clipped> Optimizer::update(double rate, int64_t iterati
   if (!shard_) arenas_.half = net_.half_arena();
   update_->run(net_.context(), settings, arenas_);
   if (shard_) shard_->share_weights();
+  net_.parameters_updated();
   return clipped;
 }
 

@@ -1,0 +1,159 @@
+// Pass "fold": multiplies layers that map each channel by constants (BatchNorm with stored
+// statistics, Scale, Bias) into the weights and the bias of the convolution or fully connected layer
+// before them. Part of fuse, for plans without backward. The weights themselves stay as they are:
+// the plan has folded copies, and renews them when the weights have changed.
+#include <algorithm>
+
+#include "kernels/move/reorder.h"
+#include "kernels/norm/fold_channels.h"
+#include "net/plan/plan.h"
+#include "proto/layer.pb.h"
+#include "tensor/part.h"
+
+namespace crema {
+namespace {
+
+class Folder {
+ public:
+  Folder(Context& context, Plan& plan, const std::vector<Parameter>& parameters)
+      : context_(context),
+        plan_(plan),
+        parameters_(parameters),
+        readers_(readers_of(plan)),
+        dead_(plan.nodes.size(), false) {}
+
+  void run() {
+    for (size_t i = 0; i < plan_.nodes.size(); ++i) {
+      if (!dead_[i]) fold_from(static_cast<int>(i));
+    }
+    remove_nodes(plan_, dead_);
+  }
+
+ private:
+  void fold_from(int first) {
+    const PlanNode& node = plan_.nodes[first];
+    if (node.stale || node.bottoms.size() != 1 || node.parameters.empty() || !has_own_shapes(node))
+      return;
+    LayerParameter message = node.message;
+    if (!node.layer->give_bias(&message)) return;
+    Folding folding;
+    folding.parameters = node.parameters;
+    std::vector<int> members = {first};
+    for (int next = sole_reader(plan_, readers_, first); next >= 0;
+         next = sole_reader(plan_, readers_, next)) {
+      const PlanNode& map = plan_.nodes[next];
+      if (map.stale || map.bottoms.size() != 1 || !has_own_shapes(map)) break;
+      const std::optional<ChannelMap> values = map.layer->channel_map();
+      if (!values) break;
+      folding.maps.push_back({*values, map.parameters});
+      members.push_back(next);
+    }
+    if (folding.maps.empty()) return;
+    replace(members, message, std::move(folding));
+  }
+
+  // Parameters that other layers own may have another shape of the same count.
+  bool has_own_shapes(const PlanNode& node) const {
+    const std::vector<ParameterSpec>& specs = node.layer->parameters();
+    for (size_t k = 0; k < node.parameters.size(); ++k) {
+      if (k >= specs.size() || parameters_[node.parameters[k]].shape != specs[k].shape)
+        return false;
+    }
+    return true;
+  }
+
+  void replace(const std::vector<int>& members, const LayerParameter& message, Folding folding) {
+    PlanNode& first = plan_.nodes[members.front()];
+    PlanNode& last = plan_.nodes[members.back()];
+    PlanNode folded;
+    static_cast<Node&>(folded) = first;
+    folded.message = message;
+    folded.layer = make_layer(message, first.layer->training(), first.layer->folder());
+    folded.layer->share_rng_of(*first.layer);
+    folded.layer->setup(context_, {plan_.values[first.bottoms[0]].shape});
+    for (size_t m = 1; m < members.size(); ++m) {
+      const PlanNode& map = plan_.nodes[members[m]];
+      folded.parameters.insert(folded.parameters.end(), map.parameters.begin(),
+                               map.parameters.end());
+      folded.members.insert(folded.members.end(), map.members.begin(), map.members.end());
+    }
+    folded.tops = last.tops;
+    folded.place = last.place;
+    folding.weights.shape = folded.layer->parameters()[0].shape;
+    folding.bias.shape = folded.layer->parameters()[1].shape;
+    folded.folding = static_cast<int>(plan_.foldings.size());
+    plan_.foldings.push_back(std::move(folding));
+    for (const int member : members) dead_[member] = true;
+    last = std::move(folded);
+    dead_[members.back()] = false;
+  }
+
+  Context& context_;
+  Plan& plan_;
+  const std::vector<Parameter>& parameters_;
+  Readers readers_;
+  std::vector<bool> dead_;
+};
+
+// Computes folded weights in row-major order, whatever the order of both ends. Holds the memory for
+// the largest of them.
+class Writer {
+ public:
+  Writer(Context& context, const Plan& plan, const std::vector<Parameter>& parameters)
+      : context_(context), parameters_(parameters), dtype_(plan.options.dtype) {
+    int64_t weights = 0, channels = 0;
+    for (const Folding& folding : plan.foldings) {
+      weights = std::max(weights, folding.weights.shape.count());
+      channels = std::max(channels, folding.bias.shape.count());
+    }
+    rows_ = Tensor(context, Shape{weights}, dtype_);
+    factors_ = Tensor(context, Shape{channels}, dtype_);
+    shifts_ = Tensor(context, Shape{channels}, dtype_);
+  }
+
+  void write(const Folding& folding, const Tensor& weights, const Tensor& bias) {
+    const Tensor factors = part(factors_, bias.shape()), shifts = part(shifts_, bias.shape());
+    begin_channel_map(context_, of(folding.parameters, folding.parameters.size() > 1 ? 1 : -1),
+                      factors, shifts);
+    for (const auto& [map, ids] : folding.maps) {
+      append_channel_map(context_,
+                         {of(ids, map.mean), of(ids, map.variance), of(ids, map.factor),
+                          of(ids, map.scale), of(ids, map.shift), map.eps},
+                         factors, shifts);
+    }
+    const Tensor rows = part(rows_, weights.shape());
+    reorder(context_, of(folding.parameters, 0), rows);
+    scale_rows(context_, factors, rows);
+    reorder(context_, rows, weights);
+    reorder(context_, shifts, bias);
+  }
+
+ private:
+  Tensor of(const std::vector<int>& ids, int index) const {
+    return index < 0 ? Tensor() : parameters_[ids[static_cast<size_t>(index)]].data;
+  }
+
+  Context& context_;
+  const std::vector<Parameter>& parameters_;
+  DType dtype_;
+  Tensor rows_, factors_, shifts_;
+};
+
+}  // namespace
+
+void fold_layers(Context& context, Plan& plan, const std::vector<Parameter>& parameters) {
+  Folder(context, plan, parameters).run();
+}
+
+void Plan::write_folded(Context& context, const std::vector<Parameter>& parameters) {
+  if (foldings.empty()) return;
+  Writer writer(context, *this, parameters);
+  for (const PlanNode& node : nodes) {
+    if (node.folding < 0) continue;
+    const std::vector<Tensor>& folded = node.arguments.forward.parameters;
+    writer.write(foldings[node.folding], folded[0], folded[1]);
+  }
+  context.synchronize();  // the writer's memory ends here
+}
+
+}  // namespace crema
