@@ -1,6 +1,5 @@
 #include "tools/measure/train_step.h"
 
-#include <algorithm>
 #include <chrono>
 #include <cstdio>
 
@@ -9,13 +8,13 @@
 #include "solver/iteration/optimizer.h"
 #include "tools/flags/net_flags.h"
 #include "tools/measure/memory_use.h"
+#include "tools/measure/repeated.h"
 
 namespace crema {
 
 namespace {
 
 constexpr int warm_up = 5;
-constexpr double seconds_in_all = 2, seconds_a_group = 0.05;
 constexpr float rate = 1e-4f;  // small, so that the loss does not diverge on random data
 
 using Clock = std::chrono::steady_clock;
@@ -90,25 +89,6 @@ class TrainStep {
   uint64_t pass_ = 0;
 };
 
-double median(std::vector<double> times) {
-  std::sort(times.begin(), times.end());
-  const size_t half = times.size() / 2;
-  return times.size() % 2 ? times[half] : (times[half - 1] + times[half]) / 2;
-}
-
-std::vector<double> measure(const TrainStepFlags& flags, TrainStep& step) {
-  std::vector<double> times;
-  if (flags.iterations_given) {
-    for (int i = 0; i < flags.iterations; ++i) times.push_back(step.run(1));
-    return times;
-  }
-  const int group = std::max(1, static_cast<int>(seconds_a_group / std::max(step.run(1), 1e-6)));
-  const auto begin = Clock::now();
-  while (seconds_since(begin) < seconds_in_all || times.size() < 5)
-    times.push_back(step.run(group));
-  return times;
-}
-
 size_t peak_memory(Net& net) {
   if (net.context().device() == Device::cpu) return growth_of_resident_set();
   MemoryKinds memory = net.memory();
@@ -123,7 +103,7 @@ TrainStepSeconds measure_train_step(const TrainStepFlags& flags, Net& net,
   TrainStep step(flags, net, solver);
   step.run(warm_up);
   TrainStepSeconds result;
-  result.step = median(measure(flags, step));
+  result.step = median(time_steps(flags, [&](int steps) { return step.run(steps); }));
   step.update(1);
   std::vector<double> updates;
   while (updates.size() < 11) updates.push_back(step.update(5));
@@ -135,7 +115,7 @@ void time_train_step(ProgramLog& log, const TrainStepFlags& flags, Net& net) {
   TrainStep step(flags, net, plain_recipe());
   log.info(cat("Train step: loss before: ", step.loss()));
   step.run(warm_up);
-  const std::vector<double> times = measure(flags, step);
+  const std::vector<double> times = time_steps(flags, [&](int steps) { return step.run(steps); });
   const double seconds = median(times);
   const int64_t batch = batch_of(net);
   char line[160];

@@ -18,8 +18,8 @@ using TrainStepFlags = FlagsOf<"iterations", "off">;
 TrainStepSeconds measure_train_step(const TrainStepFlags& flags, Net& net,
                                     const SolverParameter& solver);
 
-// SGD with momentum 0.9 and weight decay 5e-4. After a warm-up, steps are timed in groups of about
-// 50 ms for 2 seconds, or -iterations one by one when that flag is given. Logs the median, samples
+// SGD with momentum 0.9 and weight decay 5e-4. After a warm-up, steps are timed as time_steps()
+// (repeated.h) says. Logs the median, samples
 // per second, peak memory (CPU: growth of the resident set since the program began; GPU: bytes
 // reserved), and the loss before and after.
 void time_train_step(ProgramLog& log, const TrainStepFlags& flags, Net& net);

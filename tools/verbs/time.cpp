@@ -1,5 +1,6 @@
 // `crema time -model NET.prototxt`: prints Caffe's table of times by layer, and how close each step
-// of the plan comes to the device's peak; with -train_step the time of whole training steps.
+// of the plan comes to the device's peak; with -train_step or -forward the time of whole training steps
+// or passes of inference.
 #include <cmath>
 #include <cstdio>
 #include <iostream>
@@ -8,6 +9,7 @@
 #include "tools/devices.h"
 #include "tools/flags/net_flags.h"
 #include "tools/inputs/random_inputs.h"
+#include "tools/measure/inference.h"
 #include "tools/measure/limits.h"
 #include "tools/measure/step_times.h"
 #include "tools/measure/train_step.h"
@@ -18,9 +20,9 @@ namespace crema {
 namespace {
 
 using TimeFlags =
-    FlagsOf<"engine", "model", "iterations", "train_step", "forward_only", "batch", "assume", "gpu",
-            "phase", "level", "stage", "weights", "implementation", "precision", "gpu_memory",
-            "tune", "deterministic", "off", "recompute", "dump_plan", "set">;
+    FlagsOf<"engine", "model", "iterations", "train_step", "forward", "forward_only", "batch",
+            "assume", "gpu", "phase", "level", "stage", "weights", "implementation", "precision",
+            "gpu_memory", "tune", "deterministic", "off", "recompute", "dump_plan", "set">;
 
 // Sums Caffe's times for each layer. A step of several layers counts for the first of them; a
 // layout conversion counts for the layer that needs it.
@@ -150,8 +152,9 @@ void time_layers(ProgramLog& log, const TimeFlags& flags, Net& net) {
 
 int run_time(const VerbCall& call, const TimeFlags& flags) {
   require(flags.iterations > 0, "-iterations ", flags.iterations, ": expected a positive number");
-  require(!flags.forward_only || !flags.train_step,
-          "-forward_only and -train_step exclude each other: a training step has both passes");
+  require(flags.forward + flags.forward_only + flags.train_step <= 1,
+          "-forward, -forward_only and -train_step exclude each other: whole passes of inference, "
+          "each layer's forward pass, or whole training steps");
   const std::unique_ptr<Context> context = make_context(call.log, flags);
   if (context->device() == Device::gpu) {
     call.log.info(cat("Use GPU with device ID ", context->ordinal()));
@@ -160,8 +163,10 @@ int run_time(const VerbCall& call, const TimeFlags& flags) {
   }
   const Precision precision = precision_of_flag(*context, flags.precision);
   log_device(call.log, flags, *context, precision);
-  NetInput input = read_model(call.log, flags, phase_of_flag(flags.phase, TRAIN));
-  input.options.backward = !flags.forward_only;
+  NetInput input =
+      read_model(call.log, flags, phase_of_flag(flags.phase, flags.forward ? TEST : TRAIN));
+  input.options.backward = !flags.forward_only && !flags.forward;
+  input.options.forward_only = flags.forward;
   input.options.histories = flags.train_step ? 1 : 0;
   input.options.precision = precision;
   Net net(*context, input.net, input.options);
@@ -169,6 +174,8 @@ int run_time(const VerbCall& call, const TimeFlags& flags) {
   if (flags.dump_plan) std::cout << net.dump_plan();
   if (flags.train_step) {
     time_train_step(call.log, flags, net);
+  } else if (flags.forward) {
+    time_inference(call.log, flags, net);
   } else {
     time_layers(call.log, flags, net);
   }
@@ -177,8 +184,8 @@ int run_time(const VerbCall& call, const TimeFlags& flags) {
 
 REGISTER_VERB(
     time,
-    {.summary = "measures how long a net's layers, or whole training steps, take",
-     .usage = "-model NET.prototxt [-train_step | -forward_only] [flags]",
+    {.summary = "measures how long a net's layers, inference or training steps take",
+     .usage = "-model NET.prototxt [-train_step | -forward | -forward_only] [flags]",
      .example =
          "crema time -model models/lenet/digits_train_val.prototxt -iterations 20 -train_step",
      .meanings =
@@ -187,8 +194,7 @@ REGISTER_VERB(
            "The precision: fp32, tf32, bf16 or fp16. Empty: tf32 on a GPU, fp32 on a CPU."},
           {"weights",
            "Trained weights (.caffemodel or .caffemodel.h5); separate several with commas."},
-          {"iterations",
-           "How many times to run each pass, or with -train_step each training step."}},
+          {"iterations", "How many times to run each pass or training step."}},
      .log = LogStyle::timed,
      .run = run_time});
 

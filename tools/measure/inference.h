@@ -1,0 +1,15 @@
+// Times whole forward passes, as inference runs them.
+#pragma once
+
+#include "net/net.h"
+#include "tools/console/program_log.h"
+#include "tools/measure/repeated.h"
+
+namespace crema {
+
+// For a net that plans no gradients. After a warm-up, passes are timed as time_steps() says; their
+// inputs are on the device already. Logs the median, samples per second, and the memory that is
+// reserved.
+void time_inference(ProgramLog& log, const RepeatFlags& flags, Net& net);
+
+}  // namespace crema
