@@ -114,7 +114,7 @@ ConvCase ConvolutionBase::case_of(const Preparation& preparation) const {
   c.dilation = spatial_.dilation;
   c.groups = groups_;
   c.bias = bias_ && !transposed();
-  (sum_ ? c.sum_relu : c.relu) = {relu_.has_value(), relu_.value_or(0)};
+  (sum_ ? c.sum_relu : c.relu) = Relu{relu_.has_value(), relu_.value_or(0)};
   c.sum = sum_;
   c.relu_gradient_applied = preparation.top_edge.relu;
   c.statistics = preparation.top_edge.statistics && !transposed() && preparation.tops.size() == 1;
