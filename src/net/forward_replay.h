@@ -5,10 +5,11 @@
 #include <cstdint>
 #include <functional>
 
-#include "device/capture.h"
 #include "tensor/tensor.h"
 
 namespace crema {
+
+class Plan;  // net/plan/plan.h
 
 class ForwardReplay {
  public:
@@ -16,16 +17,15 @@ class ForwardReplay {
 
   // The location of the pass number in GPU memory. Kernels that need the number must read it there.
   const uint64_t* live_pass() const { return pass_.data<uint64_t>(); }
-  // Runs `work`, the GPU work of pass number `pass`: the first time as it is, later by the recorded
-  // graph. `generation` changes when the graph can no longer be replayed.
-  void run(uint64_t generation, uint64_t pass, const std::function<void()>& work);
+  // Runs `work`, the GPU work of pass number `pass` of this plan: the first time as it is, later by
+  // the plan's recording.
+  void run(Plan& plan, uint64_t pass, const std::function<void()>& work);
 
  private:
   Context& context_;
-  Tensor pass_;  // uint64_t
-  Capture capture_;
-  bool warm_ = false, fails_ = false;
-  uint64_t generation_ = 0, known_pass_ = 0;
+  Tensor pass_;              // uint64_t
+  uint64_t known_pass_ = 0;  // its value once all queued work is done
+  bool records_ = true;      // false: the device cannot record this net
 };
 
 }  // namespace crema

@@ -78,6 +78,8 @@ Net::~Net() = default;
 
 Plan& Net::ready() {
   planned();
+  // Earlier plans would keep the old arena.
+  if (options_.arena->held() < options_.arena->bytes()) earlier_plans_.clear();
   const std::shared_ptr<Buffer>& arena = options_.arena->buffer(context_);
   if (plan_->bound() != arena.get()) {
     plan_->bind(context_, arena, graph_.parameters);
@@ -110,7 +112,7 @@ void Net::update_source_shapes(uint64_t pass, int first, int last) {
   if (!changed) return;
   if (plan_) check();  // errors that layers recorded are lost with the plan
   infer_shapes(graph_, first, last);
-  options_.whole_epochs ? swap_plans() : plan_.reset();
+  set_plan_aside();
 }
 
 bool Net::dynamic() const {

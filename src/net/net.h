@@ -223,7 +223,8 @@ class Net {
   // Offset of a parameter in the arenas, in elements.
   int64_t parameter_offset(int index) const { return parameter_offsets_[index]; }
 
-  // Changes the shape of an Input blob; the plan is rebuilt at the next forward.
+  // Changes the shape of an Input blob. The next forward makes a plan for it, unless the net has been
+  // run on these shapes not long ago.
   void reshape(const std::string& blob, const Shape& shape);
   // The same for several inputs, whose old shapes would not match the others' new ones.
   void reshape(const std::vector<std::pair<std::string, Shape>>& shapes);
@@ -275,7 +276,9 @@ class Net {
   void update_source_shapes(uint64_t pass);
   void update_source_shapes(uint64_t pass, int first, int last);
   std::vector<Shape> source_shapes() const;
-  void swap_plans();
+  void set_plan_aside();
+  bool take_earlier_plan();
+  void drop_plans();
   // Renews what is computed from the parameters, if these are new. The second is for a plan's folded
   // weights.
   void refresh_halves();
@@ -291,8 +294,13 @@ class Net {
   NetOptions options_;
   Graph graph_;
   std::unique_ptr<Plan> plan_;
-  std::unique_ptr<Plan> other_plan_;  // with whole_epochs: of the shapes before the last change
-  std::vector<Shape> shapes_, other_shapes_;  // of the sources' tops, for which the plans are
+  std::vector<Shape> shapes_;  // of the sources' tops, which plan_ is for
+  // Plans for earlier shapes, the one used last first.
+  struct EarlierPlan {
+    std::vector<Shape> shapes;
+    std::unique_ptr<Plan> plan;
+  };
+  std::vector<EarlierPlan> earlier_plans_;
   Tensor parameter_data_, parameter_diff_, parameter_half_;
   bool halves_stale_ = true, diffs_are_clear_ = false;
   const uint64_t* live_pass_ = nullptr;

@@ -60,8 +60,7 @@ void Net::reshape(const std::string& blob, const Shape& shape) { reshape({{blob,
 void Net::reshape(const std::vector<std::pair<std::string, Shape>>& shapes) {
   for (const auto& [blob, shape] : shapes) set_input_shape(blob, shape);
   infer_shapes(graph_);
-  plan_.reset();
-  other_plan_.reset();
+  set_plan_aside();
 }
 
 void Net::reshape(const std::vector<std::pair<std::string, Shape>>& shapes, int first, int last) {
@@ -73,8 +72,7 @@ void Net::reshape(const std::vector<std::pair<std::string, Shape>>& shapes, int 
     restore(before);
     throw;
   }
-  plan_.reset();
-  other_plan_.reset();
+  drop_plans();
 }
 
 Net::Shapes Net::shapes() const {
@@ -98,8 +96,7 @@ void Net::restore(const Shapes& shapes) {
     if (!node.stale) node.layer->infer(bottoms);  // a Python object remembers them
   }
   for (size_t id = 0; id < graph_.values.size(); ++id) graph_.values[id].shape = shapes.values[id];
-  plan_.reset();
-  other_plan_.reset();
+  drop_plans();
 }
 
 }  // namespace crema

@@ -67,8 +67,7 @@ void Net::look_into(bool gradients, bool rows) {
   options_.forward_only = options_.forward_only && !gradients;
   // Others would write into a shared one.
   options_.arena = std::make_shared<ArenaPool>();
-  plan_.reset();
-  other_plan_.reset();
+  drop_plans();
   if (rows && !options_.row_major) store_in_rows();
   if (planned().options.backward && !parameter_diff_) place_diffs();
   // This net's results do not affect the training of the net that it shares parameters with.
@@ -87,24 +86,21 @@ void Net::plan_gradients() {
     if (!node.bottoms.empty()) continue;
     for (const int value : node.tops) graph_.values[value].keep = true;
   }
-  plan_.reset();
-  other_plan_.reset();
+  drop_plans();
   if (planned().options.backward && !parameter_diff_) place_diffs();
   ++generation_;
 }
 
 void Net::keep_value(int value) {
   graph_.values[value].keep = true;
-  plan_.reset();
-  other_plan_.reset();
+  drop_plans();
   ++generation_;
 }
 
 void Net::plan_like(const Net& other) {
   options_.row_major = other.options_.row_major;
   options_.precision = other.options_.precision;
-  plan_.reset();
-  other_plan_.reset();
+  drop_plans();
   ++generation_;
 }
 

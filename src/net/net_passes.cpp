@@ -45,7 +45,7 @@ void Net::forward(uint64_t pass) {
   }
   if (!replay_) replay_ = std::make_unique<ForwardReplay>(context_);
   if (live_pass_ != replay_->live_pass()) set_live_pass(replay_->live_pass());
-  replay_->run(generation_, pass, [this] { forward_rest(); });
+  replay_->run(ready(), pass, [this] { forward_rest(); });
 }
 
 bool Net::replays() {
@@ -59,7 +59,7 @@ void Net::forward_sources(uint64_t pass) {
   const auto is_stale = [](const Node& node) { return node.stale; };
   if (std::any_of(graph_.nodes.begin(), graph_.nodes.end(), is_stale)) {
     infer_shapes(graph_);
-    plan_.reset();
+    drop_plans();
   }
   update_source_shapes(pass);
   refresh_halves();

@@ -1,4 +1,6 @@
 // Makes a net's plan: choices made for speed are dropped where memory is scarce.
+#include <algorithm>
+
 #include "base/error.h"
 #include "device/communicator.h"
 #include "net/graph/graph_builder.h"
@@ -62,6 +64,10 @@ void Net::make_plan() {
   p.all_parameter_diffs = graph_.net.force_backward();
   plan_with(p);
   while (!fits()) {
+    if (!earlier_plans_.empty()) {
+      earlier_plans_.pop_back();
+      continue;
+    }
     if (p.overlap) {
       p.overlap = false;
       p.recompute = recompute;
@@ -97,7 +103,7 @@ bool Net::ranks_choose_alike() {
 
 void Net::plan_with(const PlanOptions& options) {
   plan_ = std::make_unique<Plan>(context_, graph_, options);
-  if (options_.whole_epochs) shapes_ = source_shapes();
+  shapes_ = source_shapes();
   context_.end_tuning();
   if (!parameter_data_) place_parameters();
 }
@@ -113,8 +119,12 @@ bool Net::release_resident() {
     source.release_resident();
     released = true;
   }
-  if (plan_) plan_->count_host_nodes();
-  if (other_plan_) other_plan_->count_host_nodes();
+  const auto renew = [](Plan& plan) {
+    plan.count_host_nodes();
+    ++plan.generation;
+  };
+  if (plan_) renew(*plan_);
+  for (EarlierPlan& earlier : earlier_plans_) renew(*earlier.plan);
   ++generation_;
   return released;
 }
@@ -128,17 +138,36 @@ std::vector<Shape> Net::source_shapes() const {
   return shapes;
 }
 
-// The sources have new shapes: the plan becomes the previous one, and the previous one is used
-// again if it was made for them, otherwise dropped.
-void Net::swap_plans() {
-  std::swap(plan_, other_plan_);
-  std::swap(shapes_, other_shapes_);
-  if (plan_ && shapes_ != source_shapes()) plan_.reset();
+// The shapes change: keeps the plan, in case they come back. Without gradients that is worth its
+// memory; with them, only the last batch of an epoch has another size.
+void Net::set_plan_aside() {
+  constexpr size_t kKept = 4;
   if (!plan_) return;
+  if (!plan_->options.backward || options_.whole_epochs) {
+    earlier_plans_.insert(earlier_plans_.begin(), {shapes_, std::move(plan_)});
+    if (earlier_plans_.size() > kKept) earlier_plans_.pop_back();
+  }
+  plan_.reset();
+}
+
+bool Net::take_earlier_plan() {
+  const auto found =
+      std::find_if(earlier_plans_.begin(), earlier_plans_.end(),
+                   [shapes = source_shapes()](const EarlierPlan& e) { return e.shapes == shapes; });
+  if (found == earlier_plans_.end()) return false;
+  shapes_ = found->shapes;
+  plan_ = std::move(found->plan);
+  earlier_plans_.erase(found);
   ++generation_;
   diffs_are_clear_ = false;
   if (live_pass_) set_live_pass(live_pass_);
   clear_carried();
+  return true;
+}
+
+void Net::drop_plans() {
+  plan_.reset();
+  earlier_plans_.clear();
 }
 
 void Net::plan_for(uint64_t pass) {
@@ -147,7 +176,7 @@ void Net::plan_for(uint64_t pass) {
 }
 
 Plan& Net::planned() {
-  if (!plan_) make_plan();
+  if (!plan_ && !take_earlier_plan()) make_plan();
   return *plan_;
 }
 

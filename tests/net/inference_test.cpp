@@ -223,6 +223,34 @@ TEST(Fold, OnlyWithoutGradients) {
   EXPECT_EQ(runs.open(text, {})->plan().foldings.size(), 1u);
 }
 
+// Shapes that come back find their plan, which is as it was.
+TEST(EarlierPlans, ServeShapesThatComeBack) {
+  for (const Device device : {Device::cpu, Device::gpu}) {
+    if (device == Device::gpu && gpu_count() == 0) continue;
+    Runs runs(device);
+    const std::string text = cat(kInputs, kCases[0].text);
+    NetOptions plain;
+    plain.fuse = false;
+    const std::unique_ptr<Net> net = runs.open(text, {}), reference = runs.open(text, plain);
+    const Shape large{4, 16, 12, 10}, small{1, 16, 9, 8};
+    std::vector<const Plan*> plans;
+    uint64_t pass = 0;
+    for (const Shape& shape : {large, small, large, large, large, small, small, small, large}) {
+      for (Net* const one : {net.get(), reference.get()}) {
+        one->reshape("x", shape);
+        runs.set_input(*one, pass);
+        if (pass == 5) runs.set_parameters(*one, 5);
+      }
+      expect_near(runs.pass(*reference, pass), runs.pass(*net, pass), 1e-5);
+      plans.push_back(&net->plan());
+      ++pass;
+    }
+    EXPECT_NE(plans[0], plans[1]);
+    for (const int at : {2, 3, 4, 8}) EXPECT_EQ(plans[at], plans[0]) << at;
+    for (const int at : {5, 6, 7}) EXPECT_EQ(plans[at], plans[1]) << at;
+  }
+}
+
 // What depends on the number of the pass differs from pass to pass, replayed or not.
 TEST(Replay, CountsPasses) {
   if (gpu_count() == 0) GTEST_SKIP() << "no GPU";

@@ -274,6 +274,7 @@ void Plan::bind(Context& context, const std::shared_ptr<Buffer>& arena,
                 const std::vector<Parameter>& parameters) {
   arena_ = arena;
   bound_ = arena.get();
+  ++generation;
   if (!persistent_) {
     persistent_ = std::make_shared<Buffer>(context, persistent_bytes);
     fill_seeds(context);

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "device/capture.h"
 #include "net/graph/graph.h"
 #include "net/plan/arena.h"
 
@@ -224,6 +225,16 @@ class Plan {
   // Computes the folded weights from the net's, when these are new.
   void write_folded(Context& context, const std::vector<Parameter>& parameters);
   uint64_t folded_version = 0;  // of the net's weights when that was done last
+
+  // Its forward pass as a CUDA graph (net/forward_replay.h).
+  struct Recording {
+    Capture graph;
+    bool warm = false;        // a pass has run as it is
+    uint64_t generation = 0;  // of the plan at that time
+  };
+  Recording recording;
+  // Changes when memory moves or kernels change, which invalidates the recording.
+  uint64_t generation = 0;
 
   // Binds tensors to every argument list. Called again when the arena has moved.
   void bind(Context& context, const std::shared_ptr<Buffer>& arena,
