@@ -76,7 +76,10 @@ void Context::tune(TuneMode mode) {
   if (gpu_) gpu_->tuning.mode = mode;
 }
 void Context::end_tuning() {
-  if (gpu_) gpu_->tuning.release();
+  if (!gpu_) return;
+  gpu_->tuning.release();
+  const std::string spent = gpu_->tuning.report();
+  if (!spent.empty()) log().info(spent);
 }
 TuningOff::TuningOff(Context& context) : context_(context) {
   if (context.device() == Device::gpu) before_ = context.gpu().tuning.mode;

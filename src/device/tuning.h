@@ -5,6 +5,7 @@
 
 #include <cuda_runtime.h>
 
+#include <chrono>
 #include <functional>
 #include <ios>
 #include <memory>
@@ -19,6 +20,12 @@ namespace crema {
 // A candidate replaces an earlier one only if it takes less than this fraction of its time: between
 // near-equals the order of the heuristics that named them decides, so that noise does not.
 constexpr double kClearlyFaster = 0.98;
+// A candidate whose first run takes more than this many times the best time so far, and as many
+// milliseconds more as a launch may take, is not run again.
+constexpr double kHopeless = 1.3, kLaunchMilliseconds = 0.01;
+inline bool is_hopeless(double milliseconds, double best) {
+  return milliseconds > kHopeless * best + kLaunchMilliseconds;
+}
 
 class Buffer;
 class Context;
@@ -49,8 +56,32 @@ class Tuning {
   void release();
   // Milliseconds that the work queued by `work` takes.
   double time(Context& context, const std::function<void()>& work);
-  // The same within a CUDA graph, where launches cost little.
-  double time_repeated(Context& context, const std::function<void()>& work);
+  // The same within a CUDA graph, where launches cost little. best: the shortest time so far;
+  // hopeless work runs twice only.
+  double time_repeated(Context& context, const std::function<void()>& work, double best = 1e30);
+
+  // Wall time since the last report.
+  struct Spent {
+    int answers = 0;      // new ones
+    double seconds = 0;   // in making and timing candidates
+    double building = 0;  // of these, in making plans of cuDNN
+  };
+  Spent spent;
+  // For the log, which also clears `spent`: "" if less than a second was spent.
+  std::string report();
+  // Adds the time of its life to spent.seconds.
+  class Spending {
+   public:
+    explicit Spending(Tuning& tuning);
+    ~Spending();
+    Spending(const Spending&) = delete;
+    Spending& operator=(const Spending&) = delete;
+
+   private:
+    Tuning& tuning_;
+    bool outermost_;
+    std::chrono::steady_clock::time_point begin_;
+  };
 
  private:
   void read_on();
@@ -60,6 +91,7 @@ class Tuning {
   std::unordered_map<std::string, std::string> answers_, given_;  // given_: returned by find()
   std::unique_ptr<Buffer> scratch_;
   cudaEvent_t begin_ = nullptr, end_ = nullptr;
+  bool spending_ = false;
 };
 
 }  // namespace crema

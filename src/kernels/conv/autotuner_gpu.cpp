@@ -238,10 +238,15 @@ class AutotunedKernel final : public LinearKernel {
 
   // Times all candidates on tensors of the case.
   ConvAssignment measured(Context& context) {
+    const Tuning::Spending spending(context.gpu().tuning);
     const Benchmark benchmark(context, c_, format_, max_workspace());
     Best fprop, both, dgrad, wgrad, dgrad_relu, wgrad_relu;  // relu: with the ReLU fused
     const double dropout_time = c_.dropout ? benchmark.dropout_alone() : 0;
     const double statistics_time = c_.statistics ? benchmark.statistics_alone() : 0;
+    // The pass that kernels spare which fuse ReLU and bias into their gradients.
+    const bool gradients = calls_.dgrad || calls_.wgrad;
+    const double pass_time =
+        gradients && (c_.bias || c_.needs_relu_gradient()) ? benchmark.relu_and_bias_alone() : 0;
     for (size_t i = 0; i < candidates_.size(); ++i) {
       LinearKernel& kernel = *candidates_[i].kernel;
       const int number = static_cast<int>(i);
@@ -250,29 +255,31 @@ class AutotunedKernel final : public LinearKernel {
       };
       const LinearKernelFeatures features = kernel.features();
       const bool with_relu_and_bias = features.relu_and_bias_gradient();
+      const double spared = with_relu_and_bias ? pass_time : 0;
       if (makes(ConvCall::fprop)) {
-        fprop.offer(number, benchmark.fprop(kernel) + (features.dropout ? 0 : dropout_time) +
+        fprop.offer(number, benchmark.fprop(kernel, fprop.time) +
+                                (features.dropout ? 0 : dropout_time) +
                                 (features.forward_statistics ? 0 : statistics_time));
       }
       if (makes(ConvCall::dgrad)) {
-        const double time = benchmark.dgrad(kernel);
+        const double time = benchmark.dgrad(kernel, dgrad.time + spared);
         dgrad.offer(number, time);
         if (with_relu_and_bias) dgrad_relu.offer(number, time);
       }
       if (makes(ConvCall::wgrad)) {
-        const double time = benchmark.wgrad(kernel);
+        const double time = benchmark.wgrad(kernel, wgrad.time + spared);
         wgrad.offer(number, time);
         if (with_relu_and_bias) wgrad_relu.offer(number, time);
       }
-      if (makes(ConvCall::both_gradients)) both.offer(number, benchmark.both_gradients(kernel));
+      if (makes(ConvCall::both_gradients))
+        both.offer(number, benchmark.both_gradients(kernel, both.time));
     }
     ConvAssignment assigned;
     // Only depthwise kernels fuse the gradients, and none of their candidates fuses ReLU and bias.
     if (both.time < dgrad.time + wgrad.time) assigned[ConvCall::both_gradients] = both.candidate;
     // Where all gradients fuse ReLU and bias, the separate pass for these is spared.
-    if (calls_.dgrad || calls_.wgrad) {
-      double apart = c_.bias || c_.needs_relu_gradient() ? benchmark.relu_and_bias_alone() : 0,
-             fused = 0;
+    if (gradients) {
+      double apart = pass_time, fused = 0;
       if (calls_.dgrad) apart += dgrad.time, fused += dgrad_relu.time;
       if (calls_.wgrad) apart += wgrad.time, fused += wgrad_relu.time;
       if (fused < apart) dgrad = dgrad_relu, wgrad = wgrad_relu;

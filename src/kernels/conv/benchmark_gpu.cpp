@@ -38,8 +38,8 @@ bool Benchmark::fits(Context& context, const ConvCase& c, size_t workspace) {
   return free_memory(context) >= 2 * count + workspace + (size_t{16} << 20);
 }
 
-double Benchmark::time(const std::function<void()>& work) const {
-  return context_.gpu().tuning.time_repeated(context_, work);
+double Benchmark::time(const std::function<void()>& work, double best) const {
+  return context_.gpu().tuning.time_repeated(context_, work, best);
 }
 
 OutputGradient Benchmark::gradient_for(const LinearKernel& kernel) const {
@@ -48,44 +48,47 @@ OutputGradient Benchmark::gradient_for(const LinearKernel& kernel) const {
              : OutputGradient(dy_);
 }
 
-double Benchmark::fprop(LinearKernel& kernel) const {
+double Benchmark::fprop(LinearKernel& kernel, double best) const {
   const LinearKernelFeatures features = kernel.features();
-  return time([&] {
-    if (features.forward_statistics) {
-      kernel.forward_with_statistics(context_, x_, Tensor(), w_, y_, sums_, workspace_);
-    } else if (c_.sum) {
-      kernel.forward_with_sum(context_, x_, w_, bias(), dy_, c_.sum_relu, y_, workspace_);
-    } else if (c_.dropout && features.dropout) {
-      kernel.forward_with_dropout(context_, x_, w_, bias(), y_, kHalf, workspace_);
-    } else {
-      kernel.forward(context_, x_, w_, bias(), y_, workspace_);
-    }
-  });
+  return time(
+      [&] {
+        if (features.forward_statistics) {
+          kernel.forward_with_statistics(context_, x_, Tensor(), w_, y_, sums_, workspace_);
+        } else if (c_.sum) {
+          kernel.forward_with_sum(context_, x_, w_, bias(), dy_, c_.sum_relu, y_, workspace_);
+        } else if (c_.dropout && features.dropout) {
+          kernel.forward_with_dropout(context_, x_, w_, bias(), y_, kHalf, workspace_);
+        } else {
+          kernel.forward(context_, x_, w_, bias(), y_, workspace_);
+        }
+      },
+      best);
 }
 
-double Benchmark::dgrad(LinearKernel& kernel) const {
+double Benchmark::dgrad(LinearKernel& kernel, double best) const {
   const OutputGradient g = gradient_for(kernel);
-  return time([&] { kernel.backward_data(context_, g, w_, x_, workspace_); });
+  return time([&] { kernel.backward_data(context_, g, w_, x_, workspace_); }, best);
 }
 
-double Benchmark::wgrad(LinearKernel& kernel) const {
+double Benchmark::wgrad(LinearKernel& kernel, double best) const {
   const LinearKernelFeatures features = kernel.features();
   const bool fused = features.relu_and_bias_gradient();
   const OutputGradient g = gradient_for(kernel);
   const Tensor db = fused && c_.bias ? db_ : Tensor();
   // Among kernels that fuse, some may only add: they are compared doing the same.
   const bool add = features.atomic_wgrad || (fused && !context_.repeatable);
-  return time([&] { kernel.backward_weights(context_, x_, g, dw_, db, add, add, workspace_); });
+  return time([&] { kernel.backward_weights(context_, x_, g, dw_, db, add, add, workspace_); },
+              best);
 }
 
-double Benchmark::both_gradients(LinearKernel& kernel) const {
+double Benchmark::both_gradients(LinearKernel& kernel, double best) const {
   // The call reads x_, so dx is a tensor of its own, as in training, where y_, which the call does
   // not read, has its shape. Else x_ is overwritten: the values do not matter.
   const Tensor& dx = c_.y == c_.x ? y_ : x_;
   const bool add = kernel.features().atomic_wgrad;
-  return time([&] {
-    kernel.backward_both(context_, x_, dy_, w_, dx, dw_, Tensor(), add, add, workspace_);
-  });
+  return time(
+      [&] { kernel.backward_both(context_, x_, dy_, w_, dx, dw_, Tensor(), add, add, workspace_); },
+      best);
 }
 
 double Benchmark::dropout_alone() const {

@@ -40,7 +40,9 @@ class PooledProducts final : public PooledConv {
       const std::string key =
           cat("pooled ", name_of(call), product.adds() ? " adds " : " ", sizes_of(c_));
       if (!c_.calls().has(call) || product.take_known(context, key) || !fits) return;
-      product.tune(context, key, [&] { return context.gpu().tuning.time_repeated(context, work); });
+      product.tune(context, key, [&](double best) {
+        return context.gpu().tuning.time_repeated(context, work, best);
+      });
     };
     const Tensor images = tensor(x, c_.dtype), weights = tensor(w, c_.dtype),
                  maxima = tensor(y, c_.dtype), argmax = tensor(y, DType::u8),

@@ -87,9 +87,8 @@ class CudnnGraph {
   bool find_plans(const CudnnTarget& target, Precision precision, std::string& reason);
   bool choose_plan(Context& context, const std::string& key, std::string& reason);
   bool use(int64_t plan);
-  // None: not enough memory to benchmark them.
-  std::optional<int64_t> fastest(Context& context, const std::vector<int64_t>& plans);
-  double time(Context& context, int64_t plan, std::vector<Bound>& tensors, void* workspace);
+  // Milliseconds of a plan; a very large value when it cannot run. best: of those before it.
+  double time(Context& context, int64_t plan, const Scratch& memory, double best);
 
   Graph graph_;
   size_t element_;

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <chrono>
 
 #include "device/aligned.h"
 #include "device/cudnn.h"
@@ -7,6 +8,8 @@
 
 namespace crema {
 namespace {
+
+constexpr double kBuildSeconds = 0.3;  // for the candidates of one computation
 
 using cudnn_frontend::DataType_t;
 using cudnn_frontend::NumericalNote_t;
@@ -122,21 +125,43 @@ bool CudnnGraph::choose_plan(Context& context, const std::string& key, std::stri
     return false;
   };
   if (take(tuning.find(key))) return true;
-  std::vector<int64_t> usable;
-  for (int64_t i = 0; i < count && static_cast<int>(usable.size()) < tuning.candidates(); ++i) {
-    if (use(i) && workspace_ <= kWorkspaceLimit) usable.push_back(i);
+  const Tuning::Spending spending(tuning);
+  std::optional<int64_t> best;
+  double best_time = 1e30, building = 0;
+  int made = 0, timed = 0;
+  for (int64_t i = 0; i < count && made < tuning.candidates(); ++i) {
+    // Compiling some engines takes a second each: those that heuristics name last do not get it.
+    if (made > 1 && building > kBuildSeconds && tuning.mode == TuneMode::quick) break;
+    const auto begin = std::chrono::steady_clock::now();
+    const bool usable = use(i) && workspace_ <= kWorkspaceLimit;
+    building += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    if (!usable) continue;
+    ++made;
+    if (tuning.candidates() == 1) {
+      best = i;
+      break;
+    }
+    const std::optional<Scratch> memory = scratch(context);
+    if (!memory) {  // too little to time any
+      best = best.value_or(i);
+      break;
+    }
+    const double milliseconds = time(context, i, *memory, best_time);
+    ++timed;
+    if (milliseconds < kClearlyFaster * best_time) best = i, best_time = milliseconds;
+    if (!best) best = i;
   }
-  if (usable.empty()) {
+  tuning.spent.building += building;
+  if (!best) {
     for (int64_t i = 0; i < count; ++i) {
       if (use(i)) return true;
     }
     reason = cat("none of ", count, " plans can be built");
     return false;
   }
-  const std::optional<int64_t> best = usable.size() == 1 ? usable[0] : fastest(context, usable);
-  use(best.value_or(usable[0]));
+  use(*best);
   std::string name;
-  if (best && tuning.candidates() > 1 && graph_.get_plan_name_at_index(plan_, name).is_good())
+  if (timed > 0 && graph_.get_plan_name_at_index(plan_, name).is_good())
     take(tuning.remember(key, name));
   return true;
 }
@@ -164,37 +189,22 @@ std::optional<CudnnGraph::Scratch> CudnnGraph::scratch(Context& context) const {
   return scratch;
 }
 
-std::optional<int64_t> CudnnGraph::fastest(Context& context, const std::vector<int64_t>& plans) {
-  std::optional<Scratch> memory = scratch(context);
-  if (!memory) return std::nullopt;
-  int64_t best = plans[0];
-  double best_time = 1e30;
-  for (int64_t plan : plans) {
-    const double milliseconds = time(context, plan, memory->tensors, memory->workspace);
-    if (milliseconds < kClearlyFaster * best_time) {
-      best = plan;
-      best_time = milliseconds;
-    }
-  }
-  return best;
-}
-
-// Milliseconds of the fastest of several runs; a very large value when it cannot run.
-double CudnnGraph::time(Context& context, int64_t plan, std::vector<Bound>& tensors,
-                        void* workspace) {
+double CudnnGraph::time(Context& context, int64_t plan, const Scratch& scratch, double best) {
   std::unordered_map<int64_t, void*> memory;
-  for (const Bound& bound : tensors) memory[bound.uid] = bound.memory;
+  for (const Bound& bound : scratch.tensors) memory[bound.uid] = bound.memory;
   const auto run = [&] {
-    return graph_.execute_plan_at_index(context.gpu().cudnn, memory, workspace, plan).is_good();
+    return graph_.execute_plan_at_index(context.gpu().cudnn, memory, scratch.workspace, plan)
+        .is_good();
   };
   if (!run()) return 1e30;
-  double best = 1e30, total = 0;
-  for (int i = 0; i < 10 && (i < 3 || total < 20); ++i) {
+  double shortest = 1e30, total = 0;
+  for (int i = 0; i < 10 && (i < 3 || total < 10); ++i) {
     const double milliseconds = context.gpu().tuning.time(context, [&] { run(); });
-    best = std::min(best, milliseconds);
+    shortest = std::min(shortest, milliseconds);
     total += milliseconds;
+    if (is_hopeless(shortest, best)) break;
   }
-  return best;
+  return shortest;
 }
 
 void CudnnGraph::run(Context& context, const std::vector<Bound>& tensors, void* workspace) {

@@ -58,8 +58,9 @@ class ConvProduct {
   // Takes the choice that the tuning cache has under the key. True also if nothing may be timed:
   // then it keeps the default.
   bool take_known(Context& context, const std::string& key);
-  // Takes the choice for which `time` returns least, or another process's answer.
-  void tune(Context& context, const std::string& key, const std::function<double()>& time);
+  // Takes the choice for which time(best so far), in milliseconds, returns least, or another
+  // process's answer.
+  void tune(Context& context, const std::string& key, const std::function<double(double)>& time);
 
  protected:
   virtual void launch(Context& context, const ProductTensors& tensors, size_t choice) const = 0;

@@ -23,12 +23,16 @@ bool ConvProduct::take_known(Context& context, const std::string& key) {
 }
 
 void ConvProduct::tune(Context& context, const std::string& key,
-                       const std::function<double()>& time) {
-  double best = 1e30;
+                       const std::function<double(double)>& time) {
+  const Tuning::Spending spending(context.gpu().tuning);
+  // The default first: next to a good one, most others are soon hopeless.
   size_t fastest = choice_;
-  for (choice_ = 0; choice_ < choice_count(); ++choice_) {
-    const double milliseconds = time();
-    if (milliseconds < best) best = milliseconds, fastest = choice_;
+  double best = time(1e30);
+  for (size_t choice = 0; choice < choice_count(); ++choice) {
+    if (choice == fastest) continue;
+    choice_ = choice;
+    const double milliseconds = time(best);
+    if (milliseconds < best) best = milliseconds, fastest = choice;
   }
   choice_ = fastest;
   take_named(context.gpu().tuning.remember(key, choice_name(fastest)));
@@ -70,10 +74,10 @@ class ProductKernel final : public LinearKernel {
         if (!Benchmark::fits(context, c_, 0)) return;
         benchmark.emplace(context, c_, weights_format(), 0);
       }
-      product.tune(context, key, [&] {
-        return call == ConvCall::fprop   ? benchmark->fprop(*this)
-               : call == ConvCall::dgrad ? benchmark->dgrad(*this)
-                                         : benchmark->wgrad(*this);
+      product.tune(context, key, [&](double best) {
+        return call == ConvCall::fprop   ? benchmark->fprop(*this, best)
+               : call == ConvCall::dgrad ? benchmark->dgrad(*this, best)
+                                         : benchmark->wgrad(*this, best);
       });
     }
   }
