@@ -7,8 +7,8 @@
 #include "base/error.h"
 #include "base/system.h"
 #include "kernels/optim/iteration.h"
+#include "kernels/optim/weights_hash.h"
 #include "net/graph/graph.h"
-#include "net/weights/weights.h"
 #include "solver/events/checksum.h"
 #include "solver/events/run_identity.h"
 #include "solver/ranks/gradient_exchange.h"
@@ -26,6 +26,12 @@ std::string data_of(const Net& net) {
                 hex_of(source.hash_of_first()));
   }
   return text;
+}
+
+std::vector<uint64_t> hashes_of_parameters(const Net& net) {
+  std::vector<Tensor> tensors;
+  for (const Parameter& parameter : net.graph().parameters) tensors.push_back(parameter.data);
+  return weights_hashes(net.context(), tensors);
 }
 
 }  // namespace
@@ -88,13 +94,7 @@ void average_statistics(Net& net) {
 void compare_weights(Net& net, int64_t iteration) {
   Communicator* const world = net.context().world();
   if (!world) return;
-  const WeightsContent content = weights_content(net);
-  std::vector<uint64_t> hashes;
-  for (const WeightsContent::Values& parameter : content.parameters) {
-    WeightsContent one;
-    one.parameters.push_back(parameter);
-    hashes.push_back(weights_checksum(net.context(), one));
-  }
+  const std::vector<uint64_t> hashes = hashes_of_parameters(net);
   const std::string mine(reinterpret_cast<const char*>(hashes.data()),
                          hashes.size() * sizeof(uint64_t));
   const std::vector<std::string> all = world->gather(mine);
@@ -103,8 +103,8 @@ void compare_weights(Net& net, int64_t iteration) {
     const auto [a, b] =
         std::mismatch(all[0].begin(), all[0].end(), all[rank].begin(), all[rank].end());
     const size_t number = static_cast<size_t>(a - all[0].begin()) / sizeof(uint64_t);
-    const WeightsContent::Values& first =
-        content.parameters[std::min(number, content.parameters.size() - 1)];
+    const std::vector<Parameter>& parameters = net.graph().parameters;
+    const Parameter& first = parameters[std::min(number, parameters.size() - 1)];
     fail_together(
         *world, cat("after iteration ", iteration, " rank ", rank,
                     " has other weights than rank 0; the first that differ are parameter ",
@@ -182,8 +182,10 @@ void Ranks::join(Net& net, int64_t iteration, const std::vector<RankFact>& of_so
          parameter.shape.str(),
          "it depends on the rank's part of the batch; train with -batch_mode per_gpu"});
   }
-  facts.push_back(
-      {"first weights", hash_of_weights(net), "give all ranks the same -weights or -snapshot"});
+  const std::vector<uint64_t> hashes = hashes_of_parameters(net);
+  facts.push_back({"first weights",
+                   hex_of(Checksum().add(hashes.data(), hashes.size() * sizeof(uint64_t)).value()),
+                   "give all ranks the same -weights or -snapshot"});
   compare_facts(world, facts);
   net.context().log().info(
       cat("Training with ", world.ranks, " ranks through ", world.engine(),
