@@ -134,14 +134,11 @@ void compare_facts(Communicator& world, const std::vector<RankFact>& facts) {
 
 Agreement::Wish Agreement::exchange(int64_t iteration, const Wish& mine) {
   constexpr double kSeconds = 0.25;
-  constexpr int64_t kMost = 1000;
-  const Clock::time_point now = Clock::now();
-  const double span = std::chrono::duration<double>(now - last_at_).count();
+  constexpr double kMost = 1000;
   // Rank 0's clock decides when the next exchange is.
   int64_t pause = 1;
-  if (last_ >= 0 && iteration > last_ && span > 0) {
-    const double rate = static_cast<double>(iteration - last_) / span;
-    pause = std::clamp<int64_t>(std::llround(kSeconds * rate), 1, kMost);
+  if (rate_ > 0) {
+    pause = std::llround(std::clamp<double>(kSeconds * rate_, 1, kMost));
     // A first look at the speed may be far off.
     pause = std::min(pause, 8 * (iteration - last_));
   }
@@ -151,6 +148,12 @@ Agreement::Wish Agreement::exchange(int64_t iteration, const Wish& mine) {
                    static_cast<double>(decides && mine.timed_snapshot),
                    decides ? static_cast<double>(pause) : 0.0};
   world_.sum(sums);
+  if (settle_) settle_();
+  const Clock::time_point now = Clock::now();
+  if (last_ >= 0 && iteration > last_) {
+    const double span = std::chrono::duration<double>(now - last_at_).count();
+    rate_ = static_cast<double>(iteration - last_) / std::max(span, 1e-9);
+  }
   last_ = iteration;
   last_at_ = now;
   next_ = iteration + static_cast<int64_t>(sums[4]);
@@ -161,7 +164,7 @@ Ranks::Ranks(Net& net, const ExchangeOptions& options) {
   Communicator* const world = net.context().world();
   if (!world) return;
   exchange_ = std::make_unique<GradientExchange>(net, *world, options);
-  agreement_.emplace(*world);
+  agreement_.emplace(*world, [&context = net.context()] { context.synchronize(); });
 }
 
 Ranks::~Ranks() = default;
