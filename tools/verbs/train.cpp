@@ -289,6 +289,7 @@ int train(const VerbCall& call, const TrainFlags& flags, FlagValues values, Solv
   if (run) run->begin(given, flags, solver);
   log.info("Starting Optimization");
   solver.solve();
+  if (first) log_process_memory(log, *context);
   log.info("Optimization Done.");
   return 0;
 }
