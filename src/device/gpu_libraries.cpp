@@ -3,6 +3,7 @@
 #include <cublasLt.h>
 #include <cublas_v2.h>
 #include <dlfcn.h>
+#include <link.h>
 
 #include <cstdlib>
 #include <mutex>
@@ -59,6 +60,11 @@ void* open_gpu_library(const std::string& library) {
   return dlopen(library.c_str(), RTLD_NOW);
 }
 
+std::string path_of(void* library) {
+  const link_map* map = nullptr;
+  return dlinfo(library, RTLD_DI_LINKMAP, &map) == 0 ? map->l_name : "this one";
+}
+
 }  // namespace
 
 void load_gpu_library(const char* stem, int version, std::span<const GpuFunction> functions,
@@ -73,7 +79,8 @@ void load_gpu_library(const char* stem, int version, std::span<const GpuFunction
   for (const GpuFunction& function : functions) {
     *function.at = dlsym(handle, function.name);
     if (!*function.at)
-      fail(who, " needs another version of ", library, ": this one has no ", function.name);
+      fail(who, " needs another version of ", library, ": ", path_of(handle), " has no ",
+           function.name);
   }
 }
 

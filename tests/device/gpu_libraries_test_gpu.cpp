@@ -71,8 +71,8 @@ TEST(GpuLibraries, AnotherVersionLacksAFunction) {
   static void* at = nullptr;
   const GpuFunction names[] = {{"crema_fake_later", &at}};
   expect_part(error_of([&] { load_gpu_library("libcrema_fake.so", 7, names); }),
-              "a GPU needs another version of libcrema_fake.so.7: this one has no "
-              "crema_fake_later");
+              cat("a GPU needs another version of libcrema_fake.so.7: ", kFolder,
+                  "/1/libcrema_fake.so.7 has no crema_fake_later"));
 }
 
 }  // namespace gpu_libraries_test
