@@ -1,6 +1,8 @@
 #include "tools/devices.h"
 
 #include <charconv>
+#include <cstdlib>
+#include <string_view>
 
 #include "base/error.h"
 #include "base/system.h"
@@ -10,6 +12,7 @@
 #include "device/memory_account.h"
 #include "kernels/core/kernel_registry.h"
 #include "tools/flags/net_flags.h"
+#include "tools/measure/driver_memory.h"
 #ifdef CREMA_CUDA
 #include "device/gpu.h"
 #endif
@@ -135,6 +138,34 @@ void log_device(ProgramLog& log, const DeviceFlags& flags, const Context& contex
   }
   log.info(cat("Using GPU ", context.ordinal(), ": ", gpu_name(context.ordinal()), " (",
                memory_part(flags.gpu_memory, context), cudnn_part(), name_of(precision), ")"));
+}
+
+ProcessMemory process_memory(const Context& context) {
+  ProcessMemory memory;
+#ifdef CREMA_CUDA
+  if (context.device() == Device::cpu) return memory;
+  char bus_id[32] = "";
+  if (cudaDeviceGetPCIBusId(bus_id, sizeof bus_id, context.ordinal()) != cudaSuccess) {
+    cudaGetLastError();
+    return memory;
+  }
+  memory.all = driver_memory(bus_id).bytes;
+  const size_t own = context.memory()->taken() - context.gpu().unopened_bytes();
+  memory.libraries = memory.all > own ? memory.all - own : 0;
+#else
+  (void)context;
+#endif
+  return memory;
+}
+
+void log_process_memory(ProgramLog& log, const Context& context) {
+  const ProcessMemory memory = process_memory(context);
+  if (memory.all == 0) return;
+  const char* const loading = std::getenv("CUDA_MODULE_LOADING");
+  const bool eager = loading && std::string_view(loading) == "EAGER";
+  log.info(cat("Memory of the process on the GPU: ", size_text(memory.all), ", of which ",
+               size_text(memory.libraries), " are for CUDA's context, libraries and kernels",
+               eager ? "; CUDA_MODULE_LOADING=EAGER loads kernels that are never used" : ""));
 }
 
 std::string gpu_name(int ordinal) {

@@ -1,6 +1,7 @@
 // Selects the device for a verb, from -gpu, the solver's solver_mode and the machine.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <vector>
@@ -26,6 +27,16 @@ std::unique_ptr<Context> make_context(ProgramLog& log, const DeviceFlags& flags,
 // which every verb words in another way.
 void log_device(ProgramLog& log, const DeviceFlags& flags, const Context& context,
                 Precision precision);
+
+// GPU memory of this process, as the driver counts it.
+struct ProcessMemory {
+  size_t all = 0;        // 0: unknown, or on a CPU
+  size_t libraries = 0;  // of that, what is not the context's own: CUDA's context, its libraries,
+                         // the kernels that are loaded, and CUDA graphs
+};
+ProcessMemory process_memory(const Context& context);
+// Logs it, if it is known, after a net has run: kernels are loaded with their first use.
+void log_process_memory(ProgramLog& log, const Context& context);
 
 // The driver's name for a GPU.
 std::string gpu_name(int ordinal);

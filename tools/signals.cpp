@@ -41,8 +41,8 @@ Action action_named(const std::string& flag, const std::string& effect) {
 // generates uses the stack pointer as one more register. It then points into a buffer, even on the
 // heap, and the frame of any signal handler would be written there. So the signals are blocked,
 // which threads inherit from the one that starts them, and one thread waits for them.
-Signals::Signals(const Effects& effects, std::function<void()> on_interrupt)
-    : effects_(effects), on_interrupt_(std::move(on_interrupt)) {
+Signals::Signals(const Effects& effects, OnArrival on_arrival)
+    : effects_(effects), on_arrival_(std::move(on_arrival)) {
   const sigset_t set = taken_signals();
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
   waiting_ = std::thread([this] { wait(); });
@@ -59,14 +59,17 @@ Signals::~Signals() {
 void Signals::wait() {
   const sigset_t set = taken_signals();
   for (int signal = 0; sigwait(&set, &signal) == 0 && !over_;) {
+    // Told first: the training thread may end the program once the flag is set.
     if (signal == SIGHUP) {
+      on_arrival_(signal, effects_.hangup);
       hung_up_ = true;
     } else if (signal == SIGTERM) {
+      on_arrival_(signal, effects_.terminate);
       terminated_ = true;
     } else if (interrupted_.exchange(true)) {
       die_by(signal);
     } else {
-      on_interrupt_();
+      on_arrival_(signal, effects_.interrupt);
     }
   }
 }

@@ -22,8 +22,10 @@ class Signals {
   struct Effects {
     Action interrupt, hangup, terminate;
   };
-  // `on_interrupt` is called when the first SIGINT arrives, on a separate thread.
-  Signals(const Effects& effects, std::function<void()> on_interrupt);
+  // on_arrival(signal, effect) is called at once when one of them arrives, on a separate thread, so
+  // that the user knows although the iteration takes long.
+  using OnArrival = std::function<void(int signal, Action effect)>;
+  Signals(const Effects& effects, OnArrival on_arrival);
   ~Signals();
   Signals(const Signals&) = delete;
   Signals& operator=(const Signals&) = delete;
@@ -35,7 +37,7 @@ class Signals {
   void wait();
 
   Effects effects_;
-  std::function<void()> on_interrupt_;
+  OnArrival on_arrival_;
   std::atomic<bool> interrupted_ = false, hung_up_ = false, terminated_ = false, over_ = false;
   std::thread waiting_;
 };

@@ -29,13 +29,20 @@ std::string gpu_problem() {
              visible ? cat("; CUDA_VISIBLE_DEVICES is \"", visible, "\"") : "");
 }
 
+// After a failure a further call goes on where that one stopped.
 void GpuStream::open(int priority) {
-  check_cuda(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, priority),
-             "creating a stream");
-  check_cuda(cudaMalloc(&partial_sums, kPartialSums * sizeof(float)), "allocating memory");
-  check_cuda(cudaMalloc(&counters, kCounters * sizeof(unsigned)), "allocating memory");
-  check_cuda(cudaMemset(counters, 0, kCounters * sizeof(unsigned)), "clearing memory");
-  check_cuda(cudaMalloc(&blas_workspace, kBlasBytes), "allocating memory");
+  if (!stream) {
+    check_cuda(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, priority),
+               "creating a stream");
+  }
+  const auto allocate = [](auto*& memory, size_t bytes) {
+    if (!memory) check_cuda(cudaMalloc(&memory, bytes), "allocating memory");
+  };
+  allocate(partial_sums, kPartialSums * sizeof(float));
+  allocate(counters, kCounters * sizeof(unsigned));
+  // In the stream's order: its first kernel may follow at once.
+  check_cuda(cudaMemsetAsync(counters, 0, kCounters * sizeof(unsigned), stream), "clearing memory");
+  allocate(blas_workspace, kBlasBytes);
 }
 
 void GpuStream::close() {
@@ -48,21 +55,14 @@ void GpuStream::close() {
 Gpu::Gpu(int ordinal, MemoryAccount& account) : account_(account) {
   load_cublas();
   check_cuda(cudaSetDevice(ordinal), "selecting the GPU");
-  int minimum = 0, greatest = 0;
-  check_cuda(cudaDeviceGetStreamPriorityRange(&minimum, &greatest), "asking for priorities");
+  int greatest = 0;
+  check_cuda(cudaDeviceGetStreamPriorityRange(&minimum_priority_, &greatest),
+             "asking for priorities");
   open(greatest);
-  for (SideStream& side_stream : side_streams_) {
-    side_stream.open(minimum);
-    check_cuda(cudaEventCreateWithFlags(&side_stream.done, cudaEventDisableTiming),
-               "creating an event");
-  }
   check_cuda(cudaEventCreateWithFlags(&forked_, cudaEventDisableTiming), "creating an event");
   account_.take(kOwnBytes);
-  check_cublas(cublasCreate(&cublas), "starting cuBLAS");
-  check_cublas(cublasSetStream(cublas, stream), "starting cuBLAS");
   check_cublas(cublasLtCreate(&cublas_lt), "starting cuBLAS");
   cudnn = open_cudnn(stream);
-  check_cublas(cublasSetWorkspace(cublas, blas_workspace, kBlasBytes), "starting cuBLAS");
   cudaDeviceProp properties;
   check_cuda(cudaGetDeviceProperties(&properties, ordinal), "asking for the GPU's properties");
   card = {properties.major, properties.multiProcessorCount,
@@ -75,7 +75,7 @@ Gpu::~Gpu() {
   tuning.release();
   close_cudnn(cudnn);
   cublasLtDestroy(cublas_lt);
-  cublasDestroy(cublas);
+  if (cublas_) cublasDestroy(cublas_);
   account_.give_back(kOwnBytes);
   cudaEventDestroy(forked_);
   if (communication_.stream) {
@@ -84,21 +84,48 @@ Gpu::~Gpu() {
     cudaStreamDestroy(communication_.stream);
   }
   for (SideStream& side_stream : side_streams_) {
-    cudaEventDestroy(side_stream.done);
-    side_stream.close();
+    if (side_stream.done) cudaEventDestroy(side_stream.done);
+    if (side_stream.stream) side_stream.close();
   }
   close();
+}
+
+// Gives cuBLAS the current stream and its workspace.
+void Gpu::set_up_cublas(const char* what) {
+  check_cublas(cublasSetStream(cublas_, stream), what);
+  check_cublas(cublasSetWorkspace(cublas_, blas_workspace, kBlasBytes), what);
+}
+
+cublasHandle_t Gpu::cublas() {
+  if (!cublas_) {
+    check_cublas(cublasCreate(&cublas_), "starting cuBLAS");
+    set_up_cublas("starting cuBLAS");
+  }
+  return cublas_;
 }
 
 // Exchanges the main stream with a side stream; the same call exchanges them back.
 void Gpu::change_stream(int side_stream) {
   std::swap<GpuStream>(*this, side_streams_[side_stream]);
-  check_cublas(cublasSetStream(cublas, stream), "changing the stream");
-  check_cublas(cublasSetWorkspace(cublas, blas_workspace, kBlasBytes), "changing the stream");
+  if (cublas_) set_up_cublas("changing the stream");
   set_cudnn_stream(cudnn, stream);
 }
 
-void Gpu::mark() { check_cuda(cudaEventRecord(forked_, stream), "starting work on a side stream"); }
+void Gpu::open_side_streams() {
+  for (SideStream& side_stream : side_streams_) {
+    side_stream.open(minimum_priority_);
+    if (!side_stream.done) {
+      check_cuda(cudaEventCreateWithFlags(&side_stream.done, cudaEventDisableTiming),
+                 "creating an event");
+    }
+  }
+  opened_ = true;
+}
+
+void Gpu::mark() {
+  if (!opened_) open_side_streams();
+  check_cuda(cudaEventRecord(forked_, stream), "starting work on a side stream");
+}
 
 void Gpu::fork(int side_stream) {
   check_cuda(cudaStreamWaitEvent(side_streams_[side_stream].stream, forked_, 0),

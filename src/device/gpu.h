@@ -51,7 +51,9 @@ struct GpuCard {
 struct Gpu : GpuStream {
   Gpu(int ordinal, MemoryAccount& account);
   ~Gpu();
-  cublasHandle_t cublas = nullptr;
+  // Opened with the first call, because it takes GPU memory and many nets need only cublas_lt. Not
+  // while a CUDA graph is recorded: what is recorded has run before.
+  cublasHandle_t cublas();
   cublasLtHandle_t cublas_lt = nullptr;
   cudnnContext* cudnn = nullptr;  // null in a build without cuDNN
   GpuCard card;
@@ -60,8 +62,11 @@ struct Gpu : GpuStream {
   // Side streams for Context::on_side_stream(); they wait for the work that the main stream had
   // queued at mark(). Between fork() and back() the members above are those of the side stream;
   // join() makes the main stream wait for all of them. The GPU runs ready blocks of the main stream
-  // first.
+  // first. They are opened with the first mark(): only small nets need them. The account has their
+  // memory from the start, so that planning is right.
   static constexpr size_t kOwnBytes = (1 + Context::kSideStreams) * kBytes;  // in account_
+  // Of these, the part that is not allocated yet.
+  size_t unopened_bytes() const { return opened_ ? 0 : Context::kSideStreams * kBytes; }
   void mark();
   void fork(int side_stream);
   void back(int side_stream);
@@ -74,12 +79,17 @@ struct Gpu : GpuStream {
   void join();
 
  private:
+  void open_side_streams();
+  void set_up_cublas(const char* what);
   void change_stream(int side_stream);
   struct SideStream : GpuStream {
     cudaEvent_t done = nullptr;
     bool busy = false;  // it has work that the main stream has not waited for
   };
   SideStream side_streams_[Context::kSideStreams];
+  bool opened_ = false;  // side_streams_
+  int minimum_priority_ = 0;
+  cublasHandle_t cublas_ = nullptr;
   struct {
     cudaStream_t stream = nullptr;
     cudaEvent_t ready = nullptr, done = nullptr;

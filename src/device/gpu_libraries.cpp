@@ -3,11 +3,14 @@
 #include <cublasLt.h>
 #include <cublas_v2.h>
 #include <dlfcn.h>
+#include <link.h>
 
+#include <cstdlib>
 #include <mutex>
 #include <string>
 
 #include "base/error.h"
+#include "base/strings.h"
 #include "device/cudnn.h"
 
 #define CREMA_CUBLAS(F)            \
@@ -42,12 +45,32 @@ namespace {
 constexpr GpuFunction kCublas[] = {CREMA_CUBLAS(CREMA_FUNCTION)};
 constexpr GpuFunction kCublasLt[] = {CREMA_CUBLAS_LT(CREMA_FUNCTION)};
 
+// Programs are linked with DT_RPATH, which the loader searches before LD_LIBRARY_PATH (the reason
+// is in tools/CMakeLists.txt). So that users can choose another library, look there first. NVIDIA's
+// libraries find their parts next to themselves, because they have a RUNPATH. A library that the
+// process has already, such as PyTorch's, is not loaded a second time.
+void* open_gpu_library(const std::string& library) {
+  if (void* const loaded = dlopen(library.c_str(), RTLD_NOW | RTLD_NOLOAD)) return loaded;
+  if (const char* const folders = secure_getenv("LD_LIBRARY_PATH")) {
+    for (const std::string& folder : split(folders, ':')) {
+      if (folder.empty()) continue;  // the working directory
+      if (void* const found = dlopen(cat(folder, "/", library).c_str(), RTLD_NOW)) return found;
+    }
+  }
+  return dlopen(library.c_str(), RTLD_NOW);
+}
+
+std::string path_of(void* library) {
+  const link_map* map = nullptr;
+  return dlinfo(library, RTLD_DI_LINKMAP, &map) == 0 ? map->l_name : "this one";
+}
+
 }  // namespace
 
 void load_gpu_library(const char* stem, int version, std::span<const GpuFunction> functions,
                       const char* who) {
   const std::string library = cat(stem, ".", version);
-  void* const handle = dlopen(library.c_str(), RTLD_NOW);
+  void* const handle = open_gpu_library(library);
   if (!handle) {
     fail(who, " needs ", library, ", which cannot be loaded: ", dlerror(),
          "; install CUDA's libraries", has_cudnn() ? " and cuDNN" : "",
@@ -56,7 +79,8 @@ void load_gpu_library(const char* stem, int version, std::span<const GpuFunction
   for (const GpuFunction& function : functions) {
     *function.at = dlsym(handle, function.name);
     if (!*function.at)
-      fail(who, " needs another version of ", library, ": this one has no ", function.name);
+      fail(who, " needs another version of ", library, ": ", path_of(handle), " has no ",
+           function.name);
   }
 }
 

@@ -36,8 +36,8 @@ struct GpuFunction {
   void** at;
 };
 
-// "libcudnn.so", 9: the version that this was compiled for. Error with the loader's reason; `who`
-// needs the library.
+// "libcudnn.so", 9: the version that this was compiled for. Searched in LD_LIBRARY_PATH's folders
+// first. Error with the loader's reason; `who` needs the library.
 void load_gpu_library(const char* stem, int version, std::span<const GpuFunction> functions,
                       const char* who = "a GPU");
 

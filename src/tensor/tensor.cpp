@@ -1,7 +1,9 @@
 #include "tensor/tensor.h"
 
+#include <algorithm>
 #include <cassert>
 #include <cstring>
+#include <memory>
 
 #include "base/error.h"
 
@@ -56,29 +58,41 @@ void zero(Context& context, const Tensor& at) {
 namespace {
 
 // Calls visit(row-major index, offset in memory) for every logical element. In every format an offset
-// is a sum with one term per axis, so the terms are computed once.
+// is a sum with one term per axis, so the terms are computed once. Threads share a large tensor.
 template <typename Visit>
 void for_each_element(const Shape& shape, const Format& format, Visit visit) {
+  constexpr int64_t kPiece = int64_t{1} << 16;
   const int64_t count = shape.count();
   if (same_layout(format, Format::row_major(), shape)) {
+#pragma omp parallel for schedule(static) firstprivate(visit) if (count > kPiece)
     for (int64_t i = 0; i < count; ++i) visit(i, i);
     return;
   }
   if (count == 0) return;
   const int last = shape.axes() - 1;
-  std::vector<int64_t> index(shape.axes(), 0);
+  std::vector<int64_t> first(shape.axes(), 0);
   std::vector<std::vector<int64_t>> terms(shape.axes());
   for (int axis = 0; axis <= last; ++axis) {
-    for (; index[axis] < shape[axis]; ++index[axis])
-      terms[axis].push_back(format.offset(shape, index.data()));
-    index[axis] = 0;
+    for (; first[axis] < shape[axis]; ++first[axis])
+      terms[axis].push_back(format.offset(shape, first.data()));
+    first[axis] = 0;
   }
   const std::vector<int64_t>& row = terms[last];
-  for (int64_t i = 0; i < count; i += shape[last]) {
-    int64_t start = 0;
-    for (int axis = 0; axis < last; ++axis) start += terms[axis][index[axis]];
-    for (int64_t j = 0; j < shape[last]; ++j) visit(i + j, start + row[j]);
-    for (int axis = last - 1; axis >= 0 && ++index[axis] == shape[axis]; --axis) index[axis] = 0;
+  const int64_t rows = count / shape[last], pieces = std::clamp<int64_t>(count / kPiece, 1, rows);
+#pragma omp parallel for schedule(static) firstprivate(visit) if (pieces > 1)
+  for (int64_t piece = 0; piece < pieces; ++piece) {
+    const int64_t begin = rows * piece / pieces, end = rows * (piece + 1) / pieces;
+    std::vector<int64_t> index(shape.axes(), 0);
+    for (int64_t axis = last - 1, rest = begin; axis >= 0; --axis) {
+      index[axis] = rest % shape[axis];
+      rest /= shape[axis];
+    }
+    for (int64_t i = begin * shape[last]; i < end * shape[last]; i += shape[last]) {
+      int64_t start = 0;
+      for (int axis = 0; axis < last; ++axis) start += terms[axis][index[axis]];
+      for (int64_t j = 0; j < shape[last]; ++j) visit(i + j, start + row[j]);
+      for (int axis = last - 1; axis >= 0 && ++index[axis] == shape[axis]; --axis) index[axis] = 0;
+    }
   }
 }
 
@@ -120,12 +134,12 @@ std::vector<Out> read(Context& context, const Tensor& tensor) {
     copy_bytes(context, values.data(), Device::cpu, tensor.raw(), tensor.device(), tensor.bytes());
     return values;
   }
-  std::vector<char> bytes;
+  std::unique_ptr<char[]> bytes;
   void* values_in_format = tensor.raw();
   if (tensor.device() != Device::cpu) {
-    bytes.resize(tensor.bytes());
-    values_in_format = bytes.data();
-    copy_bytes(context, bytes.data(), Device::cpu, tensor.raw(), tensor.device(), bytes.size());
+    bytes = std::make_unique_for_overwrite<char[]>(tensor.bytes());
+    values_in_format = bytes.get();
+    copy_bytes(context, bytes.get(), Device::cpu, tensor.raw(), tensor.device(), tensor.bytes());
   }
   with_elements(tensor.dtype(), values_in_format, [&](const auto* from) {
     for_each_element(tensor.shape(), tensor.format(),

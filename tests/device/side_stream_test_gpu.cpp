@@ -13,6 +13,9 @@ TEST(Aside, LanesHaveTheirOwnStreamsAndMemoryForSums) {
   Context context(Device::gpu);
   context.overlap = true;
   const Gpu& gpu = context.gpu();
+  // They are opened when they are needed; the account has their memory from the start.
+  const size_t taken = context.memory()->taken();
+  EXPECT_EQ(gpu.unopened_bytes(), Context::kSideStreams * GpuStream::kBytes);
   const GpuStream first = gpu;
   std::set<const void*> all = {first.stream, first.partial_sums, first.counters,
                                first.blas_workspace};
@@ -29,6 +32,8 @@ TEST(Aside, LanesHaveTheirOwnStreamsAndMemoryForSums) {
     EXPECT_EQ(gpu.blas_workspace, first.blas_workspace);
   }
   context.join();
+  EXPECT_EQ(gpu.unopened_bytes(), 0u);
+  EXPECT_EQ(context.memory()->taken(), taken);
 }
 
 }  // namespace side_stream_test_gpu

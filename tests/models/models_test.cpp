@@ -23,7 +23,7 @@ struct Model {
   std::string learned, multiply_adds, outputs;
   std::string batch, rate;
   size_t iterations = 20;
-  std::string smaller;  // settings for training only
+  std::string smaller{};  // settings for training only
 };
 
 void PrintTo(const Model& model, std::ostream* out) { *out << model.name; }

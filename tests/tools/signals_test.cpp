@@ -94,6 +94,7 @@ TEST(Signals, HangUpTakesASnapshotAndGoesOn) {
       "kill -HUP $job; for i in $(seq 300); do sed '1,/Snapshotting solver state/d' .stderr | "
       "grep -q '] Iteration ' && break; sleep 0.1; done; kill -INT $job");
   EXPECT_EQ(outcome.code, 0);
+  expect_part(outcome.err, "] SIGHUP: a snapshot follows this iteration\n");
   const size_t snapshot = outcome.err.find("] Snapshotting solver state");
   ASSERT_NE(snapshot, std::string::npos) << outcome.err.substr(outcome.err.size() - 2000);
   EXPECT_NE(outcome.err.find("] Iteration ", snapshot), std::string::npos);
@@ -104,6 +105,7 @@ struct Effect {
   const char* flags;
   const char* script;
   int snapshots;
+  const char* says;  // as soon as it arrives
 };
 
 class EffectTest : public testing::TestWithParam<Effect> {};
@@ -114,6 +116,7 @@ TEST_P(EffectTest, OfASignal) {
   const Outcome outcome = signalled(folder, GetParam().flags, GetParam().script);
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   expect_part(outcome.err, "] Optimization stopped early.");
+  expect_part(outcome.err, GetParam().says);
   int snapshots = 0;
   for (size_t at = 0;
        (at = outcome.err.find("] Snapshotting solver state", at)) != std::string::npos; ++at)
@@ -125,16 +128,19 @@ TEST_P(EffectTest, OfASignal) {
 INSTANTIATE_TEST_SUITE_P(
     Signals, EffectTest,
     testing::Values(
-        Effect{"TerminateSnapshotsWhateverTheSolverSays", "", "kill -TERM $job", 1},
-        Effect{"TerminateMayStopOnly", "-sigterm_effect stop", "kill -TERM $job", 0},
+        Effect{"TerminateSnapshotsWhateverTheSolverSays", "", "kill -TERM $job", 1,
+               "] SIGTERM: stopping after this iteration, with a snapshot\n"},
+        Effect{"TerminateMayStopOnly", "-sigterm_effect stop", "kill -TERM $job", 0,
+               "] SIGTERM: stopping after this iteration\n"},
         Effect{"TerminateMaySnapshotAndGoOn", "-sigterm_effect snapshot",
                "kill -TERM $job; for i in $(seq 100); do ls run/*.solverstate >/dev/null 2>&1 && "
                "break; sleep 0.1; done; kill -INT $job",
-               1},
+               1, "] SIGTERM: a snapshot follows this iteration\n"},
         Effect{"TerminateMayDoNothing", "-sigterm_effect none",
-               "kill -TERM $job; sleep 0.3; kill -INT $job", 0},
-        Effect{"InterruptMaySnapshotInAnyCase", "-sigint_effect snapshot_stop", "kill -INT $job",
-               1}),
+               "kill -TERM $job; sleep 0.3; kill -INT $job", 0,
+               "] SIGTERM: -sigterm_effect none: training continues\n"},
+        Effect{"InterruptMaySnapshotInAnyCase", "-sigint_effect snapshot_stop", "kill -INT $job", 1,
+               "] Interrupted: stopping after this iteration, with a snapshot. Ctrl-C again"}),
     [](const auto& info) { return std::string(info.param.name); });
 
 // A handler that ran on a computing thread would write where the generated code of oneDNN keeps

@@ -133,6 +133,17 @@ INSTANTIATE_TEST_SUITE_P(
             ""}),
     [](const auto& info) { return std::string(info.param.name); });
 
+// Nothing else would end it, neither time nor SIGTERM.
+TEST(StartRanks, AStoppedRankIsKilledAtOnce) {
+  const Folder folder;
+  const auto begin = std::chrono::steady_clock::now();
+  const RanksEnd end = run_script(
+      folder, cat("after 1.ready;sleep 0.3;exit 3|note ready;raise ", SIGSTOP, ";sleep 60"), 20);
+  EXPECT_EQ(end.code, 3);
+  EXPECT_EQ(end.message, "");
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
+}
+
 TEST(StartRanks, TheyMeet) {
   const Folder folder;
   EXPECT_EQ(run_script(folder, "meet|meet|meet|meet", 20).code, 0);

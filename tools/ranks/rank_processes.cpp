@@ -7,8 +7,10 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstring>
+#include <fstream>
 #include <optional>
 
 #include "base/error.h"
@@ -50,6 +52,15 @@ std::vector<std::string> environment_of(int rank, size_t ranks, const Listening&
   _exit(127);
 }
 
+// By SIGSTOP, a debugger or the terminal. It can neither notice anything nor obey SIGTERM.
+bool is_stopped(pid_t pid) {
+  std::string stat;
+  std::getline(std::ifstream(cat("/proc/", pid, "/stat")), stat);
+  const size_t name_end = stat.rfind(") ");  // the name may have parentheses
+  const char state = name_end == std::string::npos ? ' ' : stat[name_end + 2];
+  return state == 'T' || state == 't';
+}
+
 class Ranks {
  public:
   Ranks(const std::vector<std::vector<std::string>>& commands, double patience)
@@ -86,7 +97,7 @@ class Ranks {
   struct Process {
     pid_t pid = -1;
     std::optional<int> status;  // once it has ended
-    bool pressed = false;       // this launcher had asked it to by then
+    int sent = 0;               // the last signal by which this launcher asked it to end
   };
 
   void start(const std::vector<std::vector<std::string>>& commands) {
@@ -117,7 +128,6 @@ class Ranks {
       int status = 0;
       if (process.status || waitpid(process.pid, &status, WNOHANG) != process.pid) continue;
       process.status = status;
-      process.pressed = sent_ != 0;
       --running_;
       const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
       if (code == 0 || failed_) continue;
@@ -129,11 +139,15 @@ class Ranks {
   // One has failed. The control connection tells the others; where one does not listen, signals do.
   void press() {
     const auto since = ControlClock::now() - *failed_;
-    const int number = since < patience_ ? 0 : since < 2 * patience_ ? SIGTERM : SIGKILL;
-    if (number == sent_ || number == 0) return;
-    sent_ = number;
-    for (const Process& process : ranks_) {
-      if (!process.status) kill(process.pid, number);
+    const auto time_to_obey = std::min<ControlClock::duration>(patience_, std::chrono::seconds(1));
+    for (Process& process : ranks_) {
+      if (process.status) continue;
+      const int number = is_stopped(process.pid) || since >= patience_ + time_to_obey ? SIGKILL
+                         : since >= patience_                                         ? SIGTERM
+                                                                                      : 0;
+      if (number == 0 || number == process.sent) continue;
+      process.sent = number;
+      kill(process.pid, number);
     }
   }
 
@@ -143,7 +157,7 @@ class Ranks {
     for (size_t rank = 0; rank < ranks_.size(); ++rank) {
       const int status = *ranks_[rank].status;
       if (WIFEXITED(status) && WEXITSTATUS(status) != 0) return "";
-      if (!WIFSIGNALED(status) || ranks_[rank].pressed) continue;
+      if (!WIFSIGNALED(status) || ranks_[rank].sent != 0) continue;
       const int number = WTERMSIG(status);
       text += cat(text.empty() ? "" : ", ", "rank ", rank, " was ended by signal ", number, " (",
                   strsignal(number), ")");
@@ -165,7 +179,6 @@ class Ranks {
 
   std::vector<Process> ranks_;
   int running_ = 0, code_ = 0;
-  int sent_ = 0;                  // the signal that all have got
   std::optional<Moment> failed_;  // the first
   // Time in which ranks learn that one of them has failed, or has been asked to stop, and end.
   const ControlClock::duration patience_;

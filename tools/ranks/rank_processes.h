@@ -23,7 +23,8 @@ struct RanksEnd {
 // program starts threads.
 //
 // If one fails, the others have `patience` seconds to end by themselves, then they get SIGTERM, and
-// after the same time SIGKILL. They are killed if this process is. SIGINT, SIGTERM and SIGHUP to
+// at most a second later SIGKILL; a stopped process, which cannot end, gets that at once. They are
+// killed if this process is. SIGINT, SIGTERM and SIGHUP to
 // this process only are forwarded to rank 0, which tells the others; those from a terminal reach
 // all of them.
 RanksEnd run_ranks(const std::vector<std::vector<std::string>>& commands, double patience = 5);

@@ -16,7 +16,7 @@ constexpr auto pause_after_look = std::chrono::milliseconds(20);
 }  // namespace
 
 void SweepRuns::run() {
-  Signals signals({Action::stop, Action::stop, Action::stop}, [] {});
+  Signals signals({Action::stop, Action::stop, Action::stop}, [](int, Action) {});
   save();
   for (const size_t index : chosen_) {
     if (record_.runs[index].state == SweepRun::State::done) continue;

@@ -4,6 +4,7 @@
 #include <iostream>
 
 #include "base/visible.h"
+#include "device/memory_account.h"
 #include "net/graph/filter.h"
 #include "net/graph/graph_builder.h"
 #include "net/plan/plan.h"
@@ -104,6 +105,7 @@ int print_memory(const VerbCall& call, const SummaryFlags& flags, NetInput& inpu
   const std::unique_ptr<Context> context =
       make_context(call.log, DeviceFlags::without<"implementation", "deterministic">(flags));
   context->set_log(silent_log());
+  const size_t of_streams = context->memory()->taken();
   input.options.precision = precision_of_flag(*context, flags.precision);
   Net net(*context, input.net, input.options);
 
@@ -131,7 +133,15 @@ int print_memory(const VerbCall& call, const SummaryFlags& flags, NetInput& inpu
   std::cout << "\nBlobs and gradients that are not needed at the same time share memory:\n\n";
   std::vector<std::vector<std::string>> parts;
   for (const auto& [name, bytes] : parts_of(kinds)) parts.push_back({name, size_text(bytes)});
-  parts.push_back({"in all", size_text(kinds.total())});
+  size_t total = kinds.total();
+  const auto add = [&](const char* name, size_t bytes) {
+    total += bytes;
+    if (bytes > 0) parts.push_back({name, size_text(bytes)});
+  };
+  add("streams and cuBLAS's workspace", of_streams);
+  // So far: kernels are loaded with their first use.
+  add("CUDA's context and libraries", process_memory(*context).libraries);
+  parts.push_back({"in all", size_text(total)});
   print_table(parts, 1);
   print_peak(net.memory_peak());
   if (net.training() && kinds.parameters > 0)

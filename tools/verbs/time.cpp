@@ -179,6 +179,7 @@ int run_time(const VerbCall& call, const TimeFlags& flags) {
   } else {
     time_layers(call.log, flags, net);
   }
+  log_process_memory(call.log, *context);
   return 0;
 }
 

@@ -1,5 +1,6 @@
 // `crema train -solver SOLVER.prototxt`: trains a net, from its initial values, from weights or
 // from a snapshot.
+#include <csignal>
 #include <filesystem>
 #include <iostream>
 #include <optional>
@@ -132,10 +133,16 @@ Signals::Effects effects_of_flags(const TrainFlags& flags) {
           .terminate = action_named("sigterm_effect", flags.sigterm_effect)};
 }
 
-std::string on_interrupt_text(Action effect) {
-  const std::string what = effect == Action::none       ? "-sigint_effect none: training continues"
+std::string on_arrival_text(int signal, Action effect) {
+  const char* const flag = signal == SIGINT    ? "-sigint_effect none"
+                           : signal == SIGTERM ? "-sigterm_effect none"
+                                               : "-sighup_effect none";
+  const std::string what = effect == Action::none       ? cat(flag, ": training continues")
                            : effect == Action::snapshot ? "a snapshot follows this iteration"
-                                                        : "stopping after this iteration";
+                           : effect == Action::stop
+                               ? "stopping after this iteration"
+                               : "stopping after this iteration, with a snapshot";
+  if (signal != SIGINT) return cat(signal == SIGTERM ? "SIGTERM: " : "SIGHUP: ", what);
   return cat("Interrupted: ", what, ". Ctrl-C again before that ends the program at once.");
 }
 
@@ -282,6 +289,7 @@ int train(const VerbCall& call, const TrainFlags& flags, FlagValues values, Solv
   if (run) run->begin(given, flags, solver);
   log.info("Starting Optimization");
   solver.solve();
+  if (first) log_process_memory(log, *context);
   log.info("Optimization Done.");
   return 0;
 }
@@ -300,7 +308,9 @@ int run_train(const VerbCall& call, const TrainFlags& flags) {
   check_resume_flags(flags);
   const std::optional<Launch> launch = launch_of_environment();
   const Signals::Effects effects = effects_of_flags(flags);
-  const auto tell = [&log, &effects] { log.info(on_interrupt_text(effects.interrupt)); };
+  const auto tell = [&log](int signal, Action effect) {
+    log.info(on_arrival_text(signal, effect));
+  };
   const auto read = [&] {
     SolverFile file = read_solver_file(solver, std::make_shared<Settings>(flags.set));
     take_model_flag(flags.model, &file);

@@ -254,8 +254,8 @@ const std::vector<std::string>& dialect_names() {
   return names;
 }
 
-const Dialect& find_dialect(const std::string& name, const std::string& setting) {
-  const auto found = all_dialects().find(name);
+const Dialect& find_dialect(std::string_view name, std::string_view setting) {
+  const auto found = all_dialects().find(std::string(name));
   require(found != all_dialects().end(), setting, " ", name, ": there is no such dialect",
           did_you_mean(name, dialect_names()), "; it takes ", join(dialect_names(), ", "));
   return found->second;

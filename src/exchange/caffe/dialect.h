@@ -14,6 +14,7 @@
 
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "proto/layer.pb.h"
@@ -54,7 +55,7 @@ class Dialect {
 };
 
 // Error, which lists the names, for an unknown one. `setting`: the flag that gave it.
-const Dialect& find_dialect(const std::string& name, const std::string& setting);
+const Dialect& find_dialect(std::string_view name, std::string_view setting);
 const std::vector<std::string>& dialect_names();
 
 // The files, by name. Generated.

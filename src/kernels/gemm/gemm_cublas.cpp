@@ -32,7 +32,7 @@ template <typename T, typename C>
 void gemm_cublas(Context& context, const Gemm& g, const T* a, const T* b, C* c) {
   const auto alpha = static_cast<Compute<T>>(g.alpha), beta = static_cast<Compute<T>>(g.beta);
   check_cublas(cublasGemmStridedBatchedEx_64(
-                   context.gpu().cublas, operation(g.transpose_b), operation(g.transpose_a), g.n,
+                   context.gpu().cublas(), operation(g.transpose_b), operation(g.transpose_a), g.n,
                    g.m, g.k, &alpha, b, kCudaType<T>, g.ldb, g.batch_stride_b, a, kCudaType<T>,
                    g.lda, g.batch_stride_a, &beta, c, kCudaType<C>, g.ldc, g.batch_stride_c,
                    g.batch, compute_type<T>(g), CUBLAS_GEMM_DEFAULT),
@@ -43,7 +43,7 @@ template <typename T, typename C>
 void gemm_pointers_cublas(Context& context, const Gemm& g, int64_t count, const T* const* a,
                           const T* const* b, C* const* c) {
   const auto alpha = static_cast<Compute<T>>(g.alpha), beta = static_cast<Compute<T>>(g.beta);
-  check_cublas(cublasGemmBatchedEx_64(context.gpu().cublas, operation(g.transpose_b),
+  check_cublas(cublasGemmBatchedEx_64(context.gpu().cublas(), operation(g.transpose_b),
                                       operation(g.transpose_a), g.n, g.m, g.k, &alpha,
                                       reinterpret_cast<const void* const*>(b), kCudaType<T>, g.ldb,
                                       reinterpret_cast<const void* const*>(a), kCudaType<T>, g.lda,

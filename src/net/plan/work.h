@@ -1,4 +1,6 @@
-// The minimum work of a step of a plan: its operations, and each of its tensors moved once.
+// The minimum work of a step of a plan: its operations, and each tensor that it reads or writes
+// moved once. Tensors that it is given but does not touch do not count: a batch normalization that
+// gets sums and passes on scale and shift reads no blob.
 #pragma once
 
 #include "layers/layer.h"

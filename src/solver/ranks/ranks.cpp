@@ -7,8 +7,8 @@
 #include "base/error.h"
 #include "base/system.h"
 #include "kernels/optim/iteration.h"
+#include "kernels/optim/weights_hash.h"
 #include "net/graph/graph.h"
-#include "net/weights/weights.h"
 #include "solver/events/checksum.h"
 #include "solver/events/run_identity.h"
 #include "solver/ranks/gradient_exchange.h"
@@ -26,6 +26,12 @@ std::string data_of(const Net& net) {
                 hex_of(source.hash_of_first()));
   }
   return text;
+}
+
+std::vector<uint64_t> hashes_of_parameters(const Net& net) {
+  std::vector<Tensor> tensors;
+  for (const Parameter& parameter : net.graph().parameters) tensors.push_back(parameter.data);
+  return weights_hashes(net.context(), tensors);
 }
 
 }  // namespace
@@ -88,13 +94,7 @@ void average_statistics(Net& net) {
 void compare_weights(Net& net, int64_t iteration) {
   Communicator* const world = net.context().world();
   if (!world) return;
-  const WeightsContent content = weights_content(net);
-  std::vector<uint64_t> hashes;
-  for (const WeightsContent::Values& parameter : content.parameters) {
-    WeightsContent one;
-    one.parameters.push_back(parameter);
-    hashes.push_back(weights_checksum(net.context(), one));
-  }
+  const std::vector<uint64_t> hashes = hashes_of_parameters(net);
   const std::string mine(reinterpret_cast<const char*>(hashes.data()),
                          hashes.size() * sizeof(uint64_t));
   const std::vector<std::string> all = world->gather(mine);
@@ -103,8 +103,8 @@ void compare_weights(Net& net, int64_t iteration) {
     const auto [a, b] =
         std::mismatch(all[0].begin(), all[0].end(), all[rank].begin(), all[rank].end());
     const size_t number = static_cast<size_t>(a - all[0].begin()) / sizeof(uint64_t);
-    const WeightsContent::Values& first =
-        content.parameters[std::min(number, content.parameters.size() - 1)];
+    const std::vector<Parameter>& parameters = net.graph().parameters;
+    const Parameter& first = parameters[std::min(number, parameters.size() - 1)];
     fail_together(
         *world, cat("after iteration ", iteration, " rank ", rank,
                     " has other weights than rank 0; the first that differ are parameter ",
@@ -134,14 +134,11 @@ void compare_facts(Communicator& world, const std::vector<RankFact>& facts) {
 
 Agreement::Wish Agreement::exchange(int64_t iteration, const Wish& mine) {
   constexpr double kSeconds = 0.25;
-  constexpr int64_t kMost = 1000;
-  const Clock::time_point now = Clock::now();
-  const double span = std::chrono::duration<double>(now - last_at_).count();
+  constexpr double kMost = 1000;
   // Rank 0's clock decides when the next exchange is.
   int64_t pause = 1;
-  if (last_ >= 0 && iteration > last_ && span > 0) {
-    const double rate = static_cast<double>(iteration - last_) / span;
-    pause = std::clamp<int64_t>(std::llround(kSeconds * rate), 1, kMost);
+  if (rate_ > 0) {
+    pause = std::llround(std::clamp<double>(kSeconds * rate_, 1, kMost));
     // A first look at the speed may be far off.
     pause = std::min(pause, 8 * (iteration - last_));
   }
@@ -151,6 +148,12 @@ Agreement::Wish Agreement::exchange(int64_t iteration, const Wish& mine) {
                    static_cast<double>(decides && mine.timed_snapshot),
                    decides ? static_cast<double>(pause) : 0.0};
   world_.sum(sums);
+  if (settle_) settle_();
+  const Clock::time_point now = Clock::now();
+  if (last_ >= 0 && iteration > last_) {
+    const double span = std::chrono::duration<double>(now - last_at_).count();
+    rate_ = static_cast<double>(iteration - last_) / std::max(span, 1e-9);
+  }
   last_ = iteration;
   last_at_ = now;
   next_ = iteration + static_cast<int64_t>(sums[4]);
@@ -161,7 +164,7 @@ Ranks::Ranks(Net& net, const ExchangeOptions& options) {
   Communicator* const world = net.context().world();
   if (!world) return;
   exchange_ = std::make_unique<GradientExchange>(net, *world, options);
-  agreement_.emplace(*world);
+  agreement_.emplace(*world, [&context = net.context()] { context.synchronize(); });
 }
 
 Ranks::~Ranks() = default;
@@ -182,8 +185,10 @@ void Ranks::join(Net& net, int64_t iteration, const std::vector<RankFact>& of_so
          parameter.shape.str(),
          "it depends on the rank's part of the batch; train with -batch_mode per_gpu"});
   }
-  facts.push_back(
-      {"first weights", hash_of_weights(net), "give all ranks the same -weights or -snapshot"});
+  const std::vector<uint64_t> hashes = hashes_of_parameters(net);
+  facts.push_back({"first weights",
+                   hex_of(Checksum().add(hashes.data(), hashes.size() * sizeof(uint64_t)).value()),
+                   "give all ranks the same -weights or -snapshot"});
   compare_facts(world, facts);
   net.context().log().info(
       cat("Training with ", world.ranks, " ranks through ", world.engine(),

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -77,7 +78,11 @@ class Agreement {
     bool timed_snapshot = false;  // rank 0's clock says that one is due
   };
 
-  explicit Agreement(Communicator& world) : world_(world) {}
+  // settle: waits until the device has done all that is queued. A GPU may be a hundred iterations
+  // behind the host: without that, the host's speed would be taken for that of the training, and the
+  // next exchange would come many seconds later.
+  explicit Agreement(Communicator& world, std::function<void()> settle = {})
+      : world_(world), settle_(std::move(settle)) {}
 
   // The iteration of the next exchange.
   int64_t next() const { return next_; }
@@ -87,8 +92,10 @@ class Agreement {
  private:
   using Clock = std::chrono::steady_clock;
   Communicator& world_;
+  std::function<void()> settle_;
   int64_t next_ = 0, last_ = -1;
   Clock::time_point last_at_;
+  double rate_ = 0;  // iterations per second between the last two exchanges; 0: not known yet
 };
 
 // What the ranks of one run share. Without a world there is one, and nothing in it.
