@@ -34,7 +34,8 @@ struct NetOptions {
   bool row_major = false;
   // Passes, each of which can be switched off for debugging; see PlanOptions.
   bool fuse = true, format = true, reuse_memory = true, overlap = true;
-  // On a GPU, forward() of a plan without gradients is recorded as a CUDA graph and replayed.
+  // On a GPU, forward passes of plans without gradients, and a solver's iterations, are recorded as CUDA
+  // graphs and replayed.
   bool capture = true;
   // cheap becomes all if the net would not fit otherwise.
   Recompute recompute = Recompute::cheap;

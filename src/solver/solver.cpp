@@ -294,7 +294,7 @@ void Solver::make_parts() {
   };
   iterations_ =
       make_iteration(std::move(parts), std::max<int64_t>(kMaxLosses, file_.solver.average_loss()),
-                     options_.capture && !file_.solver.debug_info());
+                     net_->options().capture && !file_.solver.debug_info());
 }
 
 void Solver::load_start_weights(Net& net) {

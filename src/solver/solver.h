@@ -67,8 +67,6 @@ struct SolverOptions {
   bool rgb = false;  // their three planes are red, green and blue; else blue, green and red
   // Every how many iterations to send histograms of parameters and gradients; 0: never.
   int histograms = 0;
-  // On a GPU: record an iteration as a CUDA graph and replay it.
-  bool capture = true;
   // How gradients travel between ranks.
   ExchangeOptions exchange;
   // The ranks divide the optimizer's state among them.

@@ -79,7 +79,7 @@ Trained train(const std::string& solver_text, bool capture, Precision precision,
   if (!repeatable) context.tune(TuneMode::quick);
   Losses losses;
   SolverOptions options;
-  options.capture = capture;
+  options.net.capture = capture;
   options.net.precision = precision;
   options.readers = {&losses};
   Solver solver(context, solver_file(cat("display: 1 random_seed: 3 ", solver_text), net), options);
@@ -152,7 +152,7 @@ TEST(GpuIteration, SeveralInOneGraphAreTheSame) {
   const auto weights = [](bool capture, int64_t at_once) {
     Context context(Device::gpu);
     SolverOptions options;
-    options.capture = capture;
+    options.net.capture = capture;
     options.net.precision = Precision::fp16;
     // The rate changes every third iteration, within a graph.
     Solver solver(context, solver_file("display: 0 random_seed: 3"), options);

@@ -99,7 +99,7 @@ std::vector<double> losses_of(const Where& where, const Off& off) {
   Losses losses;
   SolverOptions options;
   options.readers = {&losses};
-  options.capture = !off.capture;
+  options.net.capture = !off.capture;
   options.net.precision = where.precision;
   options.net.fuse = !off.fuse;
   // 16 bits exist channels-last only.

@@ -35,7 +35,7 @@ Trained train(Device device, const std::string& text, bool capture, int64_t at_o
   Context context(device);
   Losses losses;
   SolverOptions options;
-  options.capture = capture;
+  options.net.capture = capture;
   options.readers = {&losses};
   const std::string policy =
       text.find("lr_policy") == std::string::npos ? "lr_policy: \"fixed\" " : "";

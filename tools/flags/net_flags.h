@@ -36,7 +36,7 @@ struct Switches {
   // Passes: see src/README.md.
   bool fuse = true, format = true, memory = true, overlap = true, recompute = true;
   bool resident = true;  // databases that fit are kept in GPU memory
-  bool capture = true;   // training iterations are replayed as CUDA graphs
+  bool capture = true;   // iterations and passes are replayed as CUDA graphs
 };
 // Error with the nearest name for an unknown one.
 Switches switches_of_flag(const std::string& off);

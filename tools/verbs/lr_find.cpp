@@ -153,7 +153,6 @@ int run_lr_find(const VerbCall& call, const LrFindFlags& flags) {
   options.stages = split(flags.stage, ',');
   set_passes(PassFlags::without<"recompute">(flags), &options.net);
   options.net.precision = precision_of_flag(*context, flags.precision, file.solver.precision());
-  options.capture = switches_of_flag(flags.off).capture;
   log_device(log, flags, *context, options.net.precision);
 
   RateSearch search;

@@ -246,7 +246,6 @@ int train(const VerbCall& call, const TrainFlags& flags, FlagValues values, Solv
   options.net.precision = precision_of_flag(*context, flags.precision, file.solver.precision());
   log_device(log, flags, *context, options.net.precision);
   if (world) world->connect(*context);
-  options.capture = switches_of_flag(flags.off).capture;
   const auto fill = [&flags](Solver& solver) { fill_inputs(flags.assume, solver); };
   options.fills_inputs = !flags.assume.empty();
   options.exchange = exchange_of_flags(flags);

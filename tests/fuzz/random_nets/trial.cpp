@@ -108,7 +108,7 @@ void add_outputs(Net& net, const std::string& when, Outcome* outcome) {
 
 SolverOptions options_for(const Way& way) {
   SolverOptions options;
-  options.capture = way.capture;
+  options.net.capture = way.capture;
   options.shard = way.shard;
   options.snapshot = way.snapshot;
   options.net.dtype = way.dtype;
