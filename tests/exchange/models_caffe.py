@@ -1,6 +1,6 @@
 """Writes the nets of models/ for a reader of Caffe's files and verifies them: models_caffe.py TOOLS PYTHON DIALECT [NAME ...]
 
-As models_onnx.py; PYTHON is one that has OpenCV 4 (pip install opencv-python-headless==4.12.0.88).
+As models_onnx.py; PYTHON is one that has OpenCV 4 (pip install opencv-python-headless==4.12.0.88), or ncnn with caffe2ncnn in PATH.
 """
 import pathlib
 import sys

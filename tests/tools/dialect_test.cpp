@@ -182,21 +182,22 @@ TEST_F(Dialects, GivesTwoLayersOfOneNameTwo) {
   EXPECT_EQ(layer(net, "conv").type(), "Convolution");
 }
 
-// A Python that computes other results, in place of one with OpenCV.
+// A Python that computes other results, in place of one with OpenCV or ncnn.
 TEST_F(Dialects, FailsIfItsReaderDisagrees) {
-  folder_.write("python",
-                "#!/bin/sh\n"
-                "head -c 100000 /dev/zero >\"$2/fake\"\n"
-                "printf 'Fake\\tfake\\t4\\t\\n'\n");
   const std::string command =
       "chmod +x python && \"$TOOLS\"/crema export -model net.prototxt -weights a_iter_2.caffemodel "
       "-to caffe -output out.prototxt -output_weights out.caffemodel -python ./python -dialect ";
-  const Outcome opencv = run_shell(folder_, command + "opencv4");
-  EXPECT_EQ(opencv.code, 1) << opencv.err;
-  expect_part(opencv.err, "Fake computes other results than Crema");
-  const Outcome caffe = run_shell(folder_, command + "bvlc");
-  EXPECT_EQ(caffe.code, 0) << caffe.err;
-  expect_part(caffe.err, "Fake computes other results; write for it with -dialect opencv4");
+  for (const auto& [runtime, dialect] : {std::pair{"OpenCV", "opencv4"}, {"ncnn", "ncnn"}}) {
+    folder_.write("python", cat("#!/bin/sh\nhead -c 100000 /dev/zero >\"$2/fake\"\nprintf '",
+                                runtime, "\\tfake\\t4\\t\\n'\n"));
+    const Outcome reader = run_shell(folder_, command + dialect);
+    EXPECT_EQ(reader.code, 1) << reader.err;
+    expect_part(reader.err, cat(runtime, " computes other results than Crema"));
+    const Outcome caffe = run_shell(folder_, command + "bvlc");
+    EXPECT_EQ(caffe.code, 0) << caffe.err;
+    expect_part(caffe.err,
+                cat(runtime, " computes other results; write for it with -dialect ", dialect));
+  }
 }
 
 TEST_F(Dialects, HelpAndCompletionNameThemAll) {

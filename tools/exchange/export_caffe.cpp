@@ -34,11 +34,11 @@ void verify_files(Net& net, const CaffeModel& model, const CaffeExportFlags& fla
   compared.path = std::filesystem::absolute(flags.output).string();
   compared.weights = std::filesystem::absolute(flags.output_weights).string();
   for (const auto& [id, top] : model.values) {
-    if (top.index > 0) continue;  // OpenCV gives the first top of a layer
+    if (top.index > 0) continue;  // OpenCV and ncnn give the first top of a layer
     compared.values[id] = top.blob;
     compared.makers[id] = top.layer;
   }
-  report_caffe_verification(net, again, compared, flags, flags.dialect == "opencv4", log);
+  report_caffe_verification(net, again, compared, flags, flags.dialect, log);
 }
 
 }  // namespace
