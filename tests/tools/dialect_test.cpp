@@ -219,7 +219,7 @@ TEST_F(Dialects, CheckListsWhatATargetDoesNotTake) {
                            "layer[bn].batch_norm_param.scale_bias=false");
   EXPECT_EQ(fine.code, 0) << fine.err;
   expect_part(fine.out,
-              "net.prototxt:9:1: note: layer \"pool\" (Pooling): opencv4 does not read "
+              "net.prototxt:10:44: note: layer \"pool\" (Pooling): opencv4 does not read "
               "pooling_param.round_mode; it becomes Pooling\n");
   folder_.write("plain.prototxt",
                 "layer { name: \"data\" type: \"Input\" top: \"data\" input_param { shape { dim: 1 "
@@ -245,6 +245,15 @@ TEST_F(Dialects, CheckListsWhatATargetDoesNotTake) {
             "gelu.prototxt:4:1: note: layer \"flip\" (Reverse): bvlc has no layer of type Reverse; "
             "it becomes Slice, Concat, Reshape\n"
             "2 notes, 1 error\n");
+  // Of a field that is the reason, its own position.
+  folder_.write("dilated.prototxt",
+                "layer { name: \"data\" type: \"Input\" top: \"data\" input_param { shape { dim: 1 "
+                "dim: 3 dim: 8 dim: 8 } } }\n"
+                "layer { name: \"pool\" type: \"Pooling\" bottom: \"data\" top: \"a\"\n"
+                "  pooling_param { kernel_size: 3\n"
+                "    dilation: 2 } }\n");
+  expect_part(run(folder_, "crema check -model dilated.prototxt -target bvlc").out,
+              "dilated.prototxt:4:5: error: layer \"pool\" (Pooling): ");
 }
 
 }  // namespace dialect_test

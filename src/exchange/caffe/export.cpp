@@ -29,12 +29,14 @@ class DialectWriter {
     for (const Node& node : net_.graph().nodes) {
       first_ = graph_.layers.size();
       why_.clear();
+      field_.clear();
       try {
         at_layer(node.place, [&] { add(layer_of(node), 0, {}); });
         note_change(node);
       } catch (const Error& error) {
         if (!go_on) throw;
-        changes.push_back({node.place.where, name_of(node), reason_of(node, error.what()), true});
+        changes.push_back(
+            {node.place.where, field_, name_of(node), reason_of(node, error.what()), true});
         graph_.layers.resize(first_);
       }
     }
@@ -126,7 +128,7 @@ class DialectWriter {
       placed.add_top(std::to_string(id));
       tops.push_back(graph_.values[id].shape);
     }
-    const std::vector<std::string> misfits = dialect_.misfits(placed, shapes, tops);
+    const std::vector<Misfit> misfits = dialect_.misfits(placed, shapes, tops);
     if (clean.message.type() == "Power" && clean.message.power_param().scale() == 0) {
       const PowerParameter& p = clean.message.power_param();
       constants_[clean.tops[0]] = std::pow(p.shift(), p.power());
@@ -136,10 +138,12 @@ class DialectWriter {
       graph_.layers.push_back(std::move(clean));
       return;
     }
-    if (why_.empty()) why_ = join(misfits, "; ");
+    if (why_.empty()) why_ = text_of(misfits);
+    for (const Misfit& misfit : misfits)
+      if (depth == 0 && field_.empty()) field_ = misfit.field;
     const std::string now = placed.SerializeAsString();
     const LayerRewriter* const rewriter = LayerRewriterRegistry::find(layer.message.type());
-    require(rewriter != nullptr && depth < kDeepest && now != before, join(misfits, "; "),
+    require(rewriter != nullptr && depth < kDeepest && now != before, text_of(misfits),
             rewriter ? "" : ", and no other layers express it",
             "; use another layer, end the net before it (-cut), or choose another dialect");
     LayerRewrite rewrite(net_.context(), dialect_, graph_, layer, misfits);
@@ -204,7 +208,7 @@ class DialectWriter {
     std::vector<std::string> types;
     for (size_t i = first_; i < graph_.layers.size(); ++i)
       types.push_back(graph_.layers[i].message.type());
-    changes.push_back({node.place.where, name_of(node),
+    changes.push_back({node.place.where, field_, name_of(node),
                        types.empty() ? "it changes nothing in inference, and is left out"
                                      : cat(why_, "; it becomes ", join(types, ", ")),
                        false});
@@ -215,7 +219,7 @@ class DialectWriter {
   CaffeGraph graph_;
   std::set<std::string> names_;      // names of the layers so far
   size_t first_ = 0;                 // the first layer of the current node
-  std::string why_;                  // the current node cannot stay
+  std::string why_, field_;          // the current node cannot stay
   std::map<int, double> constants_;  // values that are one number, whatever the net reads
 };
 

@@ -19,6 +19,8 @@ struct CaffeOptions {
 // What becomes of a layer that the dialect does not take as it is.
 struct CaffeChange {
   std::string where;  // "net.prototxt:12:1"
+  std::string
+      field;  // the field of the layer that is the reason, "pooling_param.round_mode"; "": none
   std::string layer;  // its name and type, for people
   std::string text;   // why, and what it becomes or would need
   bool refused = false;
