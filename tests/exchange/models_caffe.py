@@ -13,7 +13,7 @@ def main():
     tools, python = pathlib.Path(tools).resolve(), str(pathlib.Path(python).absolute())
     return for_each_net(tools, names, lambda flags, path: exported(
         tools, flags, "-to", "caffe", "-dialect", dialect, "-output", f"{path}.prototxt", "-output_weights",
-        f"{path}_out.caffemodel", "-python", python, "-tolerance", TOLERANCE))
+        f"{path}_out.caffemodel", "-python", python, "-tolerance", TOLERANCE), {})
 
 
 if __name__ == "__main__":

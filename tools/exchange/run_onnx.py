@@ -175,9 +175,10 @@ def with_ncnn(job):
     done = subprocess.run([pnnx_program(), folder / source.name, f"inputshape={shapes}", "fp16=0",
                            *(f"{key}={path}" for key, path in files.items())], capture_output=True, text=True)
     if done.returncode or not files["ncnnparam"].exists():
-        lines = (done.stderr + done.stdout).split("\n")
-        said = [line for line in lines if re.search("error|fail|unsupported|unknown", line, re.I)] or lines
-        raise RuntimeError(f"pnnx ended with {done.returncode}: {said[-1].strip()}")
+        end = f"crashes with signal {-done.returncode}" if done.returncode < 0 else f"ends with {done.returncode}"
+        said = [line.strip() for line in (done.stderr + done.stdout).splitlines()
+                if re.search(r"\b(error|failed)\b", line, re.I)]
+        raise RuntimeError(": ".join([f"pnnx {end}", *said[-1:]]))
     net = loaded_by_ncnn(files["ncnnparam"], files["ncnnbin"])
     # pnnx numbers inputs and outputs, and decides which axis is the batch.
     example = files["ncnnpy"].read_text()
@@ -201,7 +202,7 @@ def caffe_with_ncnn(job):
     param, weights = job.folder / "caffe.param", job.folder / "caffe.bin"
     done = subprocess.run(["caffe2ncnn", job.model, job.weights, param, weights], capture_output=True, text=True)
     if done.returncode or not param.exists():
-        raise RuntimeError(f"caffe2ncnn ended with {done.returncode}: {(done.stderr.splitlines() or [''])[-1]}")
+        raise RuntimeError(f"caffe2ncnn ends with {done.returncode}: {(done.stderr.splitlines() or [''])[-1]}")
     net = loaded_by_ncnn(param, weights)
     tops = {}  # the first of each layer: blobs that layers change in place have other names there
     for line in param.read_text().splitlines()[2:]:
