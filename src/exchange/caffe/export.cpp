@@ -9,6 +9,8 @@
 #include "exchange/caffe/layer_rewrite.h"
 #include "net/graph/graph_builder.h"
 #include "net/plan/plan.h"
+#include "net/prototxt/upgrade_strip.h"
+#include "net/weights/weights.h"
 #include "proto/params/pointwise.pb.h"
 #include "proto/params/shape.pb.h"
 
@@ -87,12 +89,7 @@ class DialectWriter {
     layer.bottoms = node.bottoms;
     layer.tops = node.tops;
     layer.place = node.place;
-    for (const int id : node.parameters) {
-      const Parameter& parameter = net_.graph().parameters[id];
-      const float* const values = parameter.data.data<float>();
-      layer.blobs.emplace_back(parameter.shape,
-                               std::vector<float>(values, values + parameter.data.count()));
-    }
+    for (const int id : node.parameters) layer.blobs.emplace_back(net_.graph().parameters[id]);
     if (layer.message.type() == "Input") {
       layer.message.mutable_input_param()->clear_shape();
       for (const int id : node.tops) {
@@ -237,20 +234,23 @@ std::vector<CaffeChange> check_caffe(Net& net, const Dialect& dialect) {
   return writer.changes;
 }
 
-void set_caffe_weights(const CaffeModel& model, Net* net) {
-  std::map<std::string, const std::vector<CaffeBlob>*> weights;
-  for (int i = 0; i < model.net.layer_size(); ++i)
-    weights[model.net.layer(i).name()] = &model.weights[i];
-  for (Parameter& parameter : net->parameters()) {
-    const std::vector<CaffeBlob>& blobs = *weights.at(parameter.layer);
-    require(
-        parameter.index < static_cast<int>(blobs.size()) &&
-            blobs[parameter.index].values->size() == static_cast<size_t>(parameter.shape.count()),
-        "layer \"", parameter.layer, "\": blob ", parameter.index, " has shape ",
-        parameter.shape.brief(), ", which is not that of the rewritten layer; please report this");
-    from_floats(net->context(), blobs[parameter.index].values->data(), parameter.data);
+void write_caffe_weights(Context& context, const CaffeModel& model, const std::string& path) {
+  WeightsContent content;
+  content.net = model.net;
+  for (int i = 0; i < model.net.layer_size(); ++i) {
+    LayerParameter& layer = *content.net.mutable_layer(i);
+    layer.set_phase(TEST);
+    strip_fork_fields(&layer);
+    std::vector<int>& parameters = content.parameters_of_layer.emplace_back();
+    for (const CaffeBlob& blob : model.weights[i]) {
+      const int index = static_cast<int>(parameters.size());
+      parameters.push_back(static_cast<int>(content.parameters.size()));
+      auto* const values = const_cast<float*>(blob.values.data());  // only read
+      content.parameters.push_back(
+          {layer.name(), index, Tensor::wrap(values, blob.shape, DType::f32), {}});
+    }
   }
-  net->parameters_changed();
+  write_caffemodel(context, content, path);
 }
 
 }  // namespace crema

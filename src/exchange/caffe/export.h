@@ -33,8 +33,9 @@ struct CaffeTop {
 };
 
 struct CaffeModel {
-  NetParameter net;                             // the deploy net
-  std::vector<std::vector<CaffeBlob>> weights;  // of each of its layers
+  NetParameter net;  // the deploy net
+  // Of each of its layers. Unchanged ones are those of the exported net, which must outlive them.
+  std::vector<std::vector<CaffeBlob>> weights;
   std::vector<CaffeChange> changes;
   // Values of the given net's graph (by index) that the model has, too.
   std::map<int, CaffeTop> values;
@@ -48,7 +49,7 @@ CaffeModel export_caffe(Net& net, const Dialect& dialect, const CaffeOptions& op
 // What export_caffe() would change or refuse, in the order of the net.
 std::vector<CaffeChange> check_caffe(Net& net, const Dialect& dialect);
 
-// Gives a net that was made of `model.net` its weights.
-void set_caffe_weights(const CaffeModel& model, Net* net);
+// Writes the .caffemodel of `model.net`.
+void write_caffe_weights(Context& context, const CaffeModel& model, const std::string& path);
 
 }  // namespace crema

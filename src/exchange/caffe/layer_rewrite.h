@@ -35,7 +35,7 @@ class LayerRewrite {
   Shape bottom_shape(int i = 0) const { return shape_of(bottom(i)); }
   Shape top_shape(int i = 0) const { return shape_of(from_.tops[i]); }
   const std::vector<CaffeBlob>& blobs() const { return from_.blobs; }
-  const std::vector<float>& blob_values(int i) const { return *from_.blobs[i].values; }
+  std::vector<float> blob_values(int i) const { return from_.blobs[i].copy(); }
   // The layer, set up.
   std::unique_ptr<Layer> itself() const;
 
