@@ -41,6 +41,9 @@ name, arguments, size, folder, exporter = sys.argv[1:]
 torch.manual_seed(1)
 build = getattr(torchvision.models, name, None) or getattr(torchvision.models.segmentation, name)
 net = build(weights=None, **eval(f"dict({arguments})"))
+for parameter in net.parameters():  # some start as zeros, and with them the results
+    if not parameter.any():
+        torch.nn.init.normal_(parameter, std=0.02)
 net(torch.randn(2, 3, int(size), int(size)))  # gives BatchNorm statistics
 net.eval()
 
