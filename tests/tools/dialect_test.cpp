@@ -200,6 +200,29 @@ TEST_F(Dialects, FailsIfItsReaderDisagrees) {
   }
 }
 
+// ncnn's global poolings lose the axes of the image.
+TEST_F(Dialects, WritesGlobalPoolingsForNcnnAsWindows) {
+  folder_.write("global.prototxt",
+                "layer { name: \"data\" type: \"Input\" top: \"data\" input_param { shape { dim: 1 "
+                "dim: 3 dim: 6 dim: 4 } } }\n"
+                "layer { name: \"all\" type: \"Pooling\" bottom: \"data\" top: \"all\" "
+                "pooling_param { pool: AVE global_pooling: true } }\n"
+                "layer { name: \"wide\" type: \"Pooling\" bottom: \"data\" top: \"wide\" "
+                "pooling_param { pool: MAX kernel_h: 6 kernel_w: 4 stride: 2 } }\n");
+  for (const char* dialect : {"ncnn", "bvlc"}) {
+    ASSERT_EQ(
+        exported(cat("-model global.prototxt -weights_mode match -python false -dialect ", dialect))
+            .code,
+        0);
+    const NetParameter net = written();
+    EXPECT_EQ(types(net), "Input Pooling Pooling ");
+    const bool windows = std::string(dialect) == "ncnn";
+    EXPECT_EQ(layer(net, "all").pooling_param().global_pooling(), !windows);
+    EXPECT_EQ(layer(net, "all").pooling_param().kernel_h(), windows ? 6u : 0u);
+    EXPECT_EQ(layer(net, "wide").pooling_param().kernel_w(), 4u);
+  }
+}
+
 TEST_F(Dialects, HelpAndCompletionNameThemAll) {
   const std::string error = exported("-dialect none").err;
   const size_t from = error.find("it takes ") + 9;

@@ -276,6 +276,23 @@ TEST_F(ExportVerb, SaysWhenNoRuntimeIsThere) {
   expect_part(outcome.err, "Not verified: false");
 }
 
+// Modules in place of runtimes: one ends the process, one cannot load the model.
+TEST_F(ExportVerb, GoesOnAfterARuntimeThatCrashes) {
+  folder_.write("modules/onnxruntime.py",
+                "import os, signal\n__version__ = '1'\nos.kill(os.getpid(), signal.SIGKILL)\n");
+  folder_.write("modules/numpy.py", "");
+  folder_.write("modules/openvino.py", "__version__ = '2'\n");
+  folder_.write("modules/cv2.py", "raise ImportError\n");
+  folder_.write("modules/ncnn.py", "raise ImportError\n");
+  const Outcome outcome = run_shell(
+      folder_,
+      "PYTHONPATH=modules \"$TOOLS\"/crema export -model net.prototxt -weights a_iter_2.caffemodel "
+      "-output a.onnx -python python3");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  expect_part(outcome.err, "ONNX Runtime cannot run the model: it crashes with signal 9");
+  expect_part(outcome.err, "OpenVINO 2 cannot run the model: AttributeError");
+}
+
 // A runtime whose results differ: a program in place of Python.
 TEST_F(ExportVerb, FailsWhenARuntimeDisagrees) {
   folder_.write("python",

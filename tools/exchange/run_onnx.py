@@ -9,6 +9,7 @@ RUNTIME, MODULE, VERSION, and why it failed or "".
 """
 import importlib
 import importlib.util
+import os
 import pathlib
 import re
 import shutil
@@ -223,28 +224,44 @@ RUNTIMES = [("ONNX Runtime", "onnxruntime", with_onnxruntime, None), ("OpenVINO"
             ("OpenCV", "cv2", with_opencv, None), ("ncnn", "ncnn", with_ncnn, pnnx_program)]
 
 
+def run_in(job, module, start):
+    """Writes what a runtime computes; returns why it cannot, or ""."""
+    try:
+        run = start(job)
+        with open(job.folder / module, "wb") as out:
+            for inputs in job.inputs():
+                for result in run(inputs):
+                    out.write(numpy.int64(result.size).tobytes())
+                    out.write(numpy.ascontiguousarray(result, numpy.float32).tobytes())
+    except Exception as error:  # whatever a runtime throws is its answer
+        return " ".join(f"{type(error).__name__}: {error}".split())[:500]
+    return ""
+
+
+def answer(job, title, module, start, needed):
+    """Prints the line of a runtime, if it is there."""
+    try:
+        version = importlib.import_module(module).__version__.split("-")[0]
+    except ImportError:
+        return
+    # OpenCV 5 does not read Caffe's files.
+    if (needed and not needed()) or (job.weights and module == "cv2" and version.split(".")[0] != "4"):
+        return
+    print(title, module, version, run_in(job, module, start), sep="\t", flush=True)
+
+
 def main():
     job = Job(pathlib.Path(sys.argv[1]))
-    for title, module, start, needed in CAFFE_RUNTIMES if job.weights else RUNTIMES:
-        try:
-            version = importlib.import_module(module).__version__.split("-")[0]
-        except ImportError:
-            continue
-        if needed and not needed():
-            continue
-        if job.weights and module == "cv2" and version.split(".")[0] != "4":  # OpenCV 5 does not read Caffe's files
-            continue
-        problem = ""
-        try:
-            run = start(job)
-            with open(job.folder / module, "wb") as out:
-                for inputs in job.inputs():
-                    for result in run(inputs):
-                        out.write(numpy.int64(result.size).tobytes())
-                        out.write(numpy.ascontiguousarray(result, numpy.float32).tobytes())
-        except Exception as error:  # whatever a runtime throws is its answer
-            problem = " ".join(f"{type(error).__name__}: {error}".split())[:500]
-        print(title, module, version, problem, sep="\t", flush=True)
+    for runtime in CAFFE_RUNTIMES if job.weights else RUNTIMES:
+        child = os.fork()  # one that crashes does not end the others
+        if child == 0:
+            try:
+                answer(job, *runtime)
+            finally:
+                os._exit(0)
+        _, status = os.waitpid(child, 0)
+        if os.WIFSIGNALED(status):
+            print(*runtime[:2], "", f"it crashes with signal {os.WTERMSIG(status)}", sep="\t", flush=True)
 
 
 main()

@@ -44,7 +44,7 @@ std::vector<bool> shown_blobs(const std::vector<VerifiedBlob>& blobs, double tol
 
 // Prints a table of blobs; returns whether the results agree.
 bool print_verification(const Verification& one, double tolerance, ProgramLog& log) {
-  const std::string runtime = cat(one.runtime, " ", one.version);
+  const std::string runtime(trim(cat(one.runtime, " ", one.version)));
   if (!one.problem.empty()) {
     log.warning(cat(runtime, " cannot run the model: ", one.problem));
     return true;
