@@ -205,14 +205,17 @@ def caffe_with_ncnn(job):
     if done.returncode or not param.exists():
         raise RuntimeError(f"caffe2ncnn ends with {done.returncode}: {(done.stderr.splitlines() or [''])[-1]}")
     net = loaded_by_ncnn(param, weights)
-    tops = {}  # the first of each layer: blobs that layers change in place have other names there
+    types, tops = {}, {}  # the first top of each layer: blobs that layers change in place have other names there
     for line in param.read_text().splitlines()[2:]:
-        _, layer, bottoms, _, *blobs = line.split()
-        tops[layer] = "".join(blobs[int(bottoms):][:1])
+        kind, layer, bottoms, _, *blobs = line.split()
+        types[layer], tops[layer] = kind, "".join(blobs[int(bottoms):][:1])
 
     def run(inputs):
         given = [(name, values, 0) for name, values in inputs.items() if name in net.input_names()]
-        return run_by_ncnn(net, given, [(tops[layer], 0) for layer in job.makers])
+        results = run_by_ncnn(net, given, [(tops[layer], 0) for layer in job.makers])
+        # Its detections do not name their image; a batch has one.
+        return [numpy.insert(result, 0, 0, -1) if types[layer] == "DetectionOutput" else result
+                for layer, result in zip(job.makers, results)]
 
     return run
 
