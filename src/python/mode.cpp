@@ -13,6 +13,7 @@
 #include "base/random.h"
 #include "comm/nccl_engine.h"
 #include "device/device.h"
+#include "layers/layer_facts.h"
 #include "layers/layer_types.h"
 #include "python/bindings.h"
 #ifdef _OPENMP
@@ -166,6 +167,15 @@ void bind_mode(py::module_& module) {
              "Sets the number of CPU threads for all later calls; 0: one per processor.");
   module.def("get_threads", &get_threads, "The number of threads that compute on the CPU.");
   module.def("layer_type_list", &layer_types, "The names of all layer types.");
+  module.def(
+      "_loss_types",
+      [] {
+        std::vector<std::string> types = layer_types();
+        std::erase_if(types,
+                      [](const auto& type) { return facts_of(type).kind != LayerKind::loss; });
+        return types;
+      },
+      "The names of the layer types that compute a loss.");
   module.def("has_nccl", &has_nccl, "Whether several GPUs can train together through NCCL.");
 }
 

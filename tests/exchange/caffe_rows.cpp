@@ -57,8 +57,8 @@ bool is_new(const Row& row, const CaffeModel& model) {
   std::string key = row.id() + net_text(model.net);
   for (const std::vector<CaffeBlob>& blobs : model.weights)
     for (const CaffeBlob& blob : blobs)
-      key.append(reinterpret_cast<const char*>(blob.values->data()),
-                 blob.values->size() * sizeof(float));
+      key.append(reinterpret_cast<const char*>(blob.values.data()),
+                 blob.values.size() * sizeof(float));
   return compared.insert(std::move(key)).second;
 }
 
@@ -135,13 +135,7 @@ class CaffeRows {
     if (!is_new(row, model)) return count(model);
     const std::string path = folder_ + "/" + row.id();
     write_file_atomically(path + ".prototxt", net_text(model.net));
-    NetOptions options;
-    options.state.set_phase(TEST);
-    {
-      Net written(net.context(), model.net, options);
-      set_caffe_weights(model, &written);
-      save_caffemodel(written, path + ".caffemodel");
-    }
+    write_caffe_weights(net.context(), model, path + ".caffemodel");
     const std::string unknown = field_outside(dialect_.name, path + ".caffemodel");
     if (!unknown.empty()) return complain(row, unknown);
     NetInput input = read_net_input(path + ".prototxt", TEST, {}, net.context().log());

@@ -42,7 +42,15 @@ std::vector<Model> models() {
     for (const std::string& cell : split(line, '|')) cells.emplace_back(trim(cell));
     require(cells.size() == 9, "models.rows: expected 9 cells: ", line);
     const std::vector<std::string> pace = split(cells[8], ' ');  // base_lr, iterations
-    Model model{cells[0], cells[1], "", cells[3], cells[4], cells[5], cells[6], cells[7], pace[0]};
+    Model model;
+    model.name = cells[0];
+    model.solver = cells[1];
+    model.shapes = cells[3];
+    model.learned = cells[4];
+    model.multiply_adds = cells[5];
+    model.outputs = cells[6];
+    model.batch = cells[7];
+    model.rate = pace[0];
     if (pace.size() > 1) model.iterations = std::stoul(pace[1]);
     for (size_t i = 2; i < pace.size(); ++i) model.smaller += " -set '" + pace[i] + "'";
     for (const std::string& word : split(cells[2], ' '))

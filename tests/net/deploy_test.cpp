@@ -133,6 +133,9 @@ const Row kRows[] = {
      "ip InnerProduct x > ip\nother InnerProduct ip > other\nq Silence other label\n"
      "cut Slice ip > c d\nq2 Silence d\nloss SoftmaxWithLoss c label > loss",
      "ip InnerProduct x > ip\ncut Slice ip > c d\nq2 Silence d\nprob Softmax c > prob\n"},
+    {"a layer with a top that Silence reads, and one that is a result",
+     "ip InnerProduct x > ip\ncut Slice ip > c d\nq Silence c\n",
+     "ip InnerProduct x > ip\ncut Slice ip > c d\nq Silence c\n"},
     {"a margin on the labelled class",
      "ip InnerProduct x > ip\nm LabelSpecificAdd ip label > m\nscale Power m > scaled\n"
      "loss SoftmaxWithLoss scaled label > loss",

@@ -241,6 +241,13 @@ def test_an_interrupted_fit_keeps_what_it_learned(monkeypatch):
     assert model.score(x, y) > 0.9
 
 
+@pytest.mark.parametrize("loss", ["MAE", "SoftmaxWithLossOHEM", "HingeLoss"])
+def test_a_loss_of_any_name_is_the_nets(loss):
+    assert loss in crema._crema._loss_types() and "InnerProduct" not in crema._crema._loss_types()
+    net = learn_nets.for_arrays(learn_nets.read_message(NET % loss), (2,), 4, (), "SoftmaxWithLoss")
+    assert '"SoftmaxWithLoss"' not in net.text
+
+
 def test_other_losses():
     x, y = blobs_of_points()
     model = quick(net=NET % "HingeLoss").fit(x, y)

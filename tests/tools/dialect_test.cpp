@@ -182,21 +182,45 @@ TEST_F(Dialects, GivesTwoLayersOfOneNameTwo) {
   EXPECT_EQ(layer(net, "conv").type(), "Convolution");
 }
 
-// A Python that computes other results, in place of one with OpenCV.
+// A Python that computes other results, in place of one with OpenCV or ncnn.
 TEST_F(Dialects, FailsIfItsReaderDisagrees) {
-  folder_.write("python",
-                "#!/bin/sh\n"
-                "head -c 100000 /dev/zero >\"$2/fake\"\n"
-                "printf 'Fake\\tfake\\t4\\t\\n'\n");
   const std::string command =
       "chmod +x python && \"$TOOLS\"/crema export -model net.prototxt -weights a_iter_2.caffemodel "
       "-to caffe -output out.prototxt -output_weights out.caffemodel -python ./python -dialect ";
-  const Outcome opencv = run_shell(folder_, command + "opencv4");
-  EXPECT_EQ(opencv.code, 1) << opencv.err;
-  expect_part(opencv.err, "Fake computes other results than Crema");
-  const Outcome caffe = run_shell(folder_, command + "bvlc");
-  EXPECT_EQ(caffe.code, 0) << caffe.err;
-  expect_part(caffe.err, "Fake computes other results; write for it with -dialect opencv4");
+  for (const auto& [runtime, dialect] : {std::pair{"OpenCV", "opencv4"}, {"ncnn", "ncnn"}}) {
+    folder_.write("python", cat("#!/bin/sh\nhead -c 100000 /dev/zero >\"$2/fake\"\nprintf '",
+                                runtime, "\\tfake\\t4\\t\\n'\n"));
+    const Outcome reader = run_shell(folder_, command + dialect);
+    EXPECT_EQ(reader.code, 1) << reader.err;
+    expect_part(reader.err, cat(runtime, " computes other results than Crema"));
+    const Outcome caffe = run_shell(folder_, command + "bvlc");
+    EXPECT_EQ(caffe.code, 0) << caffe.err;
+    expect_part(caffe.err,
+                cat(runtime, " computes other results; write for it with -dialect ", dialect));
+  }
+}
+
+// ncnn's global poolings lose the axes of the image.
+TEST_F(Dialects, WritesGlobalPoolingsForNcnnAsWindows) {
+  folder_.write("global.prototxt",
+                "layer { name: \"data\" type: \"Input\" top: \"data\" input_param { shape { dim: 1 "
+                "dim: 3 dim: 6 dim: 4 } } }\n"
+                "layer { name: \"all\" type: \"Pooling\" bottom: \"data\" top: \"all\" "
+                "pooling_param { pool: AVE global_pooling: true } }\n"
+                "layer { name: \"wide\" type: \"Pooling\" bottom: \"data\" top: \"wide\" "
+                "pooling_param { pool: MAX kernel_h: 6 kernel_w: 4 stride: 2 } }\n");
+  for (const char* dialect : {"ncnn", "bvlc"}) {
+    ASSERT_EQ(
+        exported(cat("-model global.prototxt -weights_mode match -python false -dialect ", dialect))
+            .code,
+        0);
+    const NetParameter net = written();
+    EXPECT_EQ(types(net), "Input Pooling Pooling ");
+    const bool windows = std::string(dialect) == "ncnn";
+    EXPECT_EQ(layer(net, "all").pooling_param().global_pooling(), !windows);
+    EXPECT_EQ(layer(net, "all").pooling_param().kernel_h(), windows ? 6u : 0u);
+    EXPECT_EQ(layer(net, "wide").pooling_param().kernel_w(), 4u);
+  }
 }
 
 TEST_F(Dialects, HelpAndCompletionNameThemAll) {
@@ -218,7 +242,7 @@ TEST_F(Dialects, CheckListsWhatATargetDoesNotTake) {
                            "layer[bn].batch_norm_param.scale_bias=false");
   EXPECT_EQ(fine.code, 0) << fine.err;
   expect_part(fine.out,
-              "net.prototxt:9:1: note: layer \"pool\" (Pooling): opencv4 does not read "
+              "net.prototxt:10:44: note: layer \"pool\" (Pooling): opencv4 does not read "
               "pooling_param.round_mode; it becomes Pooling\n");
   folder_.write("plain.prototxt",
                 "layer { name: \"data\" type: \"Input\" top: \"data\" input_param { shape { dim: 1 "
@@ -244,6 +268,15 @@ TEST_F(Dialects, CheckListsWhatATargetDoesNotTake) {
             "gelu.prototxt:4:1: note: layer \"flip\" (Reverse): bvlc has no layer of type Reverse; "
             "it becomes Slice, Concat, Reshape\n"
             "2 notes, 1 error\n");
+  // Of a field that is the reason, its own position.
+  folder_.write("dilated.prototxt",
+                "layer { name: \"data\" type: \"Input\" top: \"data\" input_param { shape { dim: 1 "
+                "dim: 3 dim: 8 dim: 8 } } }\n"
+                "layer { name: \"pool\" type: \"Pooling\" bottom: \"data\" top: \"a\"\n"
+                "  pooling_param { kernel_size: 3\n"
+                "    dilation: 2 } }\n");
+  expect_part(run(folder_, "crema check -model dilated.prototxt -target bvlc").out,
+              "dilated.prototxt:4:5: error: layer \"pool\" (Pooling): ");
 }
 
 }  // namespace dialect_test

@@ -1,6 +1,8 @@
 // `crema export`: the file, what it says of mistakes, and its verification by a runtime.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstring>
 #include <map>
 
 #include "base/files.h"
@@ -221,7 +223,8 @@ TEST_F(ExportVerb, ComparesAModelWithANet) {
   expect_part(outcome.err, "Fake computes other results than Crema");
   const std::string both = run_shell(folder_, compare + "-weights a_iter_2.caffemodel 2>&1").out;
   EXPECT_LT(both.find("largest difference"), both.find("in the table above")) << both;
-  for (const char* line : {"input\tdata\t1,1,6,6\n", "output\tconv\n", "output\tprob\n"})
+  for (const char* line : {"input\tdata\t1,1,6,6\n", "output\tconv\n", "output\tprob\n",
+                           "model_input\tdata\t1\nmodel_output\tprob\nmodel_output\tconv"})
     expect_part(folder_.read("job.tsv"), line);
   expect_part(run_shell(folder_, compare + "-weights a_iter_2.caffemodel -batch -1").err,
               "-batch -1: expected a positive number");
@@ -273,6 +276,23 @@ TEST_F(ExportVerb, SaysWhenNoRuntimeIsThere) {
   expect_part(outcome.err, "Not verified: false");
 }
 
+// Modules in place of runtimes: one ends the process, one cannot load the model.
+TEST_F(ExportVerb, GoesOnAfterARuntimeThatCrashes) {
+  folder_.write("modules/onnxruntime.py",
+                "import os, signal\n__version__ = '1'\nos.kill(os.getpid(), signal.SIGKILL)\n");
+  folder_.write("modules/numpy.py", "");
+  folder_.write("modules/openvino.py", "__version__ = '2'\n");
+  folder_.write("modules/cv2.py", "raise ImportError\n");
+  folder_.write("modules/ncnn.py", "raise ImportError\n");
+  const Outcome outcome = run_shell(
+      folder_,
+      "PYTHONPATH=modules \"$TOOLS\"/crema export -model net.prototxt -weights a_iter_2.caffemodel "
+      "-output a.onnx -python python3");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  expect_part(outcome.err, "ONNX Runtime cannot run the model: it crashes with signal 9");
+  expect_part(outcome.err, "OpenVINO 2 cannot run the model: AttributeError");
+}
+
 // A runtime whose results differ: a program in place of Python.
 TEST_F(ExportVerb, FailsWhenARuntimeDisagrees) {
   folder_.write("python",
@@ -286,6 +306,76 @@ TEST_F(ExportVerb, FailsWhenARuntimeDisagrees) {
   EXPECT_EQ(outcome.code, 1) << outcome.err;
   expect_part(outcome.err, "Fake computes other results than Crema");
   expect_part(outcome.out, "prob");
+}
+
+// A runtime that gives the same detections in another order agrees; with another box it does not.
+TEST_F(ExportVerb, ComparesDetectionsInAnyOrder) {
+  folder_.write("boxes.prototxt",
+                "layer { name: \"in\" type: \"Input\" top: \"loc\" top: \"conf\" top: \"prior\" "
+                "input_param { shape { dim: 1 dim: 32 } shape { dim: 1 dim: 24 } shape { dim: 1 "
+                "dim: 2 dim: 32 } } }\n"
+                "layer { name: \"found\" type: \"DetectionOutput\" bottom: \"loc\" bottom: "
+                "\"conf\" bottom: \"prior\" top: \"found\" detection_output_param { "
+                "num_classes: 3 nms_param { nms_threshold: 0.9 } } }\n");
+  folder_.write("python", "#!/bin/sh\ncat answer >\"$2/fake\"\nprintf 'Fake\\tfake\\t1\\t\\n'\n");
+  folder_.write("answer", "");
+  const std::string command =
+      "chmod +x python && \"$TOOLS\"/crema export -model boxes.prototxt -weights "
+      "a_iter_2.caffemodel -weights_mode match -output a.onnx -python ./python -proof proof";
+  EXPECT_EQ(run_shell(folder_, command).code, 1);
+  for (const float moved : {0.f, 1.f}) {
+    std::string answer;
+    for (const int draw : {0, 1, 2}) {
+      onnx::TensorProto found;
+      ASSERT_TRUE(
+          found.ParseFromString(folder_.read(cat("proof/test_data_set_", draw, "/output_0.pb"))));
+      std::vector<float> values(found.raw_data().size() / sizeof(float));
+      std::memcpy(values.data(), found.raw_data().data(), found.raw_data().size());
+      ASSERT_GE(values.size(), 14u);
+      std::swap_ranges(values.begin(), values.begin() + 7, values.end() - 7);
+      values.back() += moved;
+      const auto count = static_cast<int64_t>(values.size());
+      answer.append(reinterpret_cast<const char*>(&count), sizeof count);
+      answer.append(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
+    }
+    folder_.write("answer", answer);
+    const Outcome outcome = run_shell(folder_, command);
+    EXPECT_EQ(outcome.code, moved == 0 ? 0 : 1) << outcome.out << outcome.err;
+  }
+}
+
+struct PoolingRow {
+  int size;
+  const char* fields;
+  int64_t before, behind;
+};
+
+// Equal padding is what every program reads.
+TEST_F(ExportVerb, PadsPoolingsEquallyWhereItCan) {
+  for (const PoolingRow& row :
+       {PoolingRow{8, "kernel_size: 3 stride: 2 pad: 1 round_mode: FLOOR", 1, 1},
+        {8, "kernel_size: 3 stride: 2 pad: 1", 1, 2},
+        {8, "kernel_size: 3 stride: 2", 0, 1},
+        {9, "kernel_size: 3 stride: 2", 0, 0},
+        {9, "kernel_size: 3 stride: 2 pad: 1", 1, 1},
+        {8, "kernel_size: 3 stride: 2 round_mode: FLOOR", 0, 0},
+        {10, "kernel_size: 3 stride: 3 pad: 1", 1, 1}}) {
+    folder_.write(
+        "pool.prototxt",
+        cat("layer { name: \"in\" type: \"Input\" top: \"x\" input_param { shape { dim: 1 ",
+            "dim: 2 dim: ", row.size, " dim: ", row.size, " } } }\n",
+            "layer { name: \"pool\" type: \"Pooling\" bottom: \"x\" top: \"y\" ",
+            "pooling_param { pool: MAX ", row.fields, " } }\n"));
+    ASSERT_EQ(
+        exported("-model pool.prototxt -weights_mode match -output a.onnx -verify=false").code, 0);
+    const onnx::ModelProto made = model("a.onnx");
+    ASSERT_EQ(operators(made), Names{"MaxPool"}) << row.fields;
+    for (const onnx::AttributeProto& attribute : made.graph().node(0).attribute())
+      if (attribute.name() == "pads") {
+        EXPECT_EQ(attribute.ints(0), row.before) << row.fields;
+        EXPECT_EQ(attribute.ints(2), row.behind) << row.fields;
+      }
+  }
 }
 
 }  // namespace export_verb_test

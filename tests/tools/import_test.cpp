@@ -105,6 +105,34 @@ TEST_F(ImportVerb, CopiesResultsThatArePartsOfALayersTops) {
   EXPECT_EQ(again.code, 0) << again.err;
 }
 
+// Two inputs: a product of matrices, whatever operator says so; what is added may be a blob.
+TEST_F(ImportVerb, MultipliesComputedMatrices) {
+  for (const char* type : {"MatMul", "Gemm"}) {
+    onnx::ModelProto model = small_model();
+    onnx::GraphProto* const graph = model.mutable_graph();
+    graph->clear_node();
+    graph->clear_initializer();
+    *graph->mutable_input(0) = value("a", {2, 3});
+    *graph->add_input() = value("b", {3, 3});
+    *graph->mutable_output(0) = value("y", {2, 3});
+    onnx::NodeProto* const product = add_node(&model, type, "a", "y");
+    product->add_input("b");
+    if (std::string(type) == "Gemm") {
+      product->add_input("a");
+      onnx::AttributeProto* const turned = product->add_attribute();
+      turned->set_name("transB");
+      turned->set_type(onnx::AttributeProto::INT);
+      turned->set_i(1);
+    }
+    const Outcome outcome = imported(model.SerializeAsString());
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    const std::string net = folder_.read("net.prototxt");
+    expect_part(net, "type: \"MatMul\"");
+    EXPECT_EQ(net.find("InnerProduct"), std::string::npos) << net;
+    EXPECT_EQ(net.find("Eltwise") == std::string::npos, std::string(type) == "MatMul") << net;
+  }
+}
+
 TEST_F(ImportVerb, WritesTheNetForTraining) {
   onnx::ModelProto model = small_model();
   add_node(&model, "Softmax", "y", "prob");

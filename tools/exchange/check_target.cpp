@@ -13,17 +13,21 @@ Findings findings_of_target(ProgramLog& log, const TargetFlags& flags) {
   NetInput input = read_net(log, flags, TEST);
   const DeployedNet deployed = deploy_model(
       log, DeployFlags::without<"labels", "resize", "mean", "scale", "rgb">(flags), input, 0);
-  input.options.where = [&deployed, where = input.options.where](int i) {
-    return where(deployed.origins[i]);
+  NetOptions options = input.options;
+  options.where = [&](int i) { return input.options.where(deployed.origins[i]); };
+  options.keep_blobs = options.row_major = true;
+  options.fuse = false;
+  const auto position_of = [&](const CaffeChange& change) {
+    for (const int layer : deployed.origins)
+      if (input.options.where(layer) == change.where) return input.where_field(layer, change.field);
+    return change.where;
   };
-  input.options.keep_blobs = input.options.row_major = true;
-  input.options.fuse = false;
-  Net net(context, deployed.net, input.options);
+  Net net(context, deployed.net, options);
   Findings findings;
   for (const CaffeChange& change : check_caffe(net, dialect)) {
+    std::string where = change.field.empty() ? change.where : position_of(change);
     // Notes are many: without the files that include this one.
-    const std::string where =
-        change.refused ? change.where : change.where.substr(0, change.where.find(" ("));
+    if (!change.refused) where = where.substr(0, where.find(" ("));
     add(&findings, change.refused ? Severity::error : Severity::info, where, change.layer, ": ",
         change.text);
   }

@@ -14,14 +14,6 @@ namespace crema {
 
 namespace {
 
-void write_weights(Net& net, const CaffeModel& model, const std::string& path) {
-  NetOptions options;
-  options.state.set_phase(TEST);
-  Net written(net.context(), model.net, options);
-  set_caffe_weights(model, &written);
-  save_caffemodel(written, path);
-}
-
 // The files as anyone reads them.
 void verify_files(Net& net, const CaffeModel& model, const CaffeExportFlags& flags,
                   ProgramLog& log) {
@@ -34,11 +26,11 @@ void verify_files(Net& net, const CaffeModel& model, const CaffeExportFlags& fla
   compared.path = std::filesystem::absolute(flags.output).string();
   compared.weights = std::filesystem::absolute(flags.output_weights).string();
   for (const auto& [id, top] : model.values) {
-    if (top.index > 0) continue;  // OpenCV gives the first top of a layer
+    if (top.index > 0) continue;  // OpenCV and ncnn give the first top of a layer
     compared.values[id] = top.blob;
     compared.makers[id] = top.layer;
   }
-  report_caffe_verification(net, again, compared, flags, flags.dialect == "opencv4", log);
+  report_caffe_verification(net, again, compared, flags, flags.dialect, log);
 }
 
 }  // namespace
@@ -62,7 +54,7 @@ bool is_caffe_export(const CaffeExportFlags& flags) {
 int export_caffe_files(Net& net, const DeployedNet& deployed, const CaffeExportFlags& flags,
                        ProgramLog& log) {
   const Dialect& dialect = find_dialect(flags.dialect, "-dialect");
-  const CaffeModel model = export_caffe(net, dialect, {.fold = flags.fold});
+  CaffeModel model = export_caffe(net, dialect, {.fold = flags.fold});
   for (const CaffeChange& change : model.changes)
     log.info(cat(change.where, ": ", change.layer, ": ", change.text));
   DeployedNet written = deployed;
@@ -70,10 +62,11 @@ int export_caffe_files(Net& net, const DeployedNet& deployed, const CaffeExportF
   write_with_weights(flags.output,
                      cat("# For ", dialect.about, ", written by crema export.\n",
                          text_of(written, folder_of(flags.output))),
-                     [&] { write_weights(net, model, flags.output_weights); });
+                     [&] { write_caffe_weights(net.context(), model, flags.output_weights); });
   log.info(cat("Wrote ", visible(flags.output), ": ", model.net.layer_size(), " layers for ",
                dialect.about));
   log.info(cat("Wrote ", visible(flags.output_weights)));
+  model.weights.clear();  // what folding changed
   if (flags.verify) verify_files(net, model, flags, log);
   return 0;
 }

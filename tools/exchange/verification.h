@@ -7,16 +7,9 @@
 #include <vector>
 
 #include "exchange/onnx/export.h"
+#include "tools/exchange/blob_differences.h"
 
 namespace crema {
-
-struct VerifiedBlob {
-  std::string where;  // of the layer that makes it
-  std::string blob, shape;
-  bool output = false;  // a result of the net
-  double largest = 0;   // of the absolute differences
-  double relative = 0;  // that, of the blob's largest value; nan where one is nan
-};
 
 // What one runtime computed.
 struct Verification {
@@ -37,9 +30,6 @@ struct ComparedModel {
   std::set<std::string> bytes_of;             // inputs of whole numbers from 0 to 255
   std::map<int, std::string> makers;          // of a Caffe net's values: the layers that make them
 };
-
-// A name as a field of a file whose columns are separated by tabs: \\, \t, \n and \r are escaped.
-std::string field_text(const std::string& name);
 
 struct VerificationOptions {
   std::string python;  // the program in which runtimes are looked for

@@ -14,6 +14,7 @@
 #include "base/visible.h"
 #include "tools/console/table.h"
 #include "tools/console/terminal.h"
+#include "tools/exchange/runtime_job.h"
 #include "tools/tune/differences.h"
 
 namespace crema {
@@ -43,7 +44,7 @@ std::vector<bool> shown_blobs(const std::vector<VerifiedBlob>& blobs, double tol
 
 // Prints a table of blobs; returns whether the results agree.
 bool print_verification(const Verification& one, double tolerance, ProgramLog& log) {
-  const std::string runtime = cat(one.runtime, " ", one.version);
+  const std::string runtime(trim(cat(one.runtime, " ", one.version)));
   if (!one.problem.empty()) {
     log.warning(cat(runtime, " cannot run the model: ", one.problem));
     return true;
@@ -117,7 +118,8 @@ void check_verification_flags(const VerificationFlags& flags) {
 }
 
 void report_caffe_verification(Net& net, Net& again, const ComparedModel& compared,
-                               const VerificationFlags& flags, bool by_opencv, ProgramLog& log) {
+                               const VerificationFlags& flags, const std::string& dialect,
+                               ProgramLog& log) {
   const Verification own = verify_net(net, again, compared, kDraws);
   require(print_verification(own, flags.tolerance, log),
           "the written files compute other results: results in the table above are beyond "
@@ -126,19 +128,21 @@ void report_caffe_verification(Net& net, Net& again, const ComparedModel& compar
   std::string problem;
   const VerificationOptions options = options_of(flags);
   std::vector<Verification> all = verify_model(net, compared, options, &problem);
-  if (all.empty() && by_opencv) {
+  if (all.empty() && dialect == "opencv4") {
     log.warning(cat("Not verified in OpenCV: ", options.python,
                     problem.empty() ? " has no OpenCV 4" : ": " + problem,
                     ". `pip install opencv-python-headless==4.12.0.88`, or -python PROGRAM for a "
                     "Python that has it"));
   }
   for (const Verification& one : all) {
+    const std::string its_dialect = one.runtime == "ncnn" ? "ncnn" : "opencv4";
     const bool agrees = print_verification(one, flags.tolerance, log);
-    require(agrees || !by_opencv, one.runtime,
+    require(agrees || dialect != its_dialect, one.runtime,
             " computes other results than Crema: results in the table above are beyond -tolerance ",
             flags.tolerance, ". The files were written");
     if (!agrees)
-      log.warning(cat(one.runtime, " computes other results; write for it with -dialect opencv4"));
+      log.warning(
+          cat(one.runtime, " computes other results; write for it with -dialect ", its_dialect));
   }
   all.insert(all.begin(), own);
   keep_proof(all, flags, log);

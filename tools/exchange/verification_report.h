@@ -17,9 +17,10 @@ void check_verification_flags(const VerificationFlags& flags);
 int report_verification(Net& net, const ComparedModel& compared, const VerificationFlags& flags,
                         const std::string& consequence, ProgramLog& log);
 
-// The same of Caffe's files, which `again` was read from: first in Crema itself, then in OpenCV 4 if
-// the Python has it. Only a reader that the files are for must agree: by_opencv.
+// The same of Caffe's files, which `again` was read from: first in Crema itself, then in OpenCV 4 and
+// ncnn if they are there. Only the reader that the files are for must agree.
 void report_caffe_verification(Net& net, Net& again, const ComparedModel& compared,
-                               const VerificationFlags& flags, bool by_opencv, ProgramLog& log);
+                               const VerificationFlags& flags, const std::string& dialect,
+                               ProgramLog& log);
 
 }  // namespace crema

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -11,13 +12,24 @@
 
 namespace crema {
 
+// Values of the exported net, which must outlive them, or new ones.
 struct CaffeBlob {
   Shape shape;
-  std::shared_ptr<const std::vector<float>> values;
+  std::span<const float> values;
 
   CaffeBlob() = default;
   CaffeBlob(Shape s, std::vector<float> v)
-      : shape(std::move(s)), values(std::make_shared<const std::vector<float>>(std::move(v))) {}
+      : shape(std::move(s)), owned_(std::make_shared<const std::vector<float>>(std::move(v))) {
+    values = *owned_;
+  }
+  explicit CaffeBlob(const Parameter& parameter)
+      : shape(parameter.shape),
+        values(parameter.data.data<float>(), static_cast<size_t>(parameter.data.count())) {}
+
+  std::vector<float> copy() const { return {values.begin(), values.end()}; }
+
+ private:
+  std::shared_ptr<const std::vector<float>> owned_;
 };
 
 struct CaffeLayer {

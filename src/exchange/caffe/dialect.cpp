@@ -129,12 +129,13 @@ class FormCheck {
   FormCheck(const std::string& name, const DialectLayer& form, const LayerParameter& layer)
       : name_(name), form_(form), layer_(layer) {}
 
-  std::vector<std::string> run(const std::vector<Shape>& bottoms, const std::vector<Shape>& tops) {
+  std::vector<Misfit> run(const std::vector<Shape>& bottoms, const std::vector<Shape>& tops) {
     if (form_.bottoms > 0 && layer_.bottom_size() > form_.bottoms)
       add(cat(name_, " takes ", form_.bottoms == 1 ? "one bottom" : cat(form_.bottoms, " bottoms"),
-              ", not ", layer_.bottom_size()));
+              ", not ", layer_.bottom_size()),
+          cat("bottom[", form_.bottoms, "]"));
     if (form_.tops > 0 && layer_.top_size() > form_.tops)
-      add(cat(name_, " takes one top, not ", layer_.top_size()));
+      add(cat(name_, " takes one top, not ", layer_.top_size()), cat("top[", form_.tops, "]"));
     for (const Shape& bottom : bottoms) {
       if ((form_.axes == 0 || bottom.axes() <= form_.axes) && bottom.axes() >= form_.least_axes)
         continue;
@@ -165,7 +166,12 @@ class FormCheck {
   }
 
  private:
-  void add(const std::string& misfit) { misfits_.push_back(misfit); }
+  void add(const std::string& text, const std::string& field = "") {
+    misfits_.push_back({text, field});
+  }
+  static std::string path_of(const FieldDescriptor* block, const FieldDescriptor* field) {
+    return cat(block->name(), ".", field->name());
+  }
 
   // The fields of a block that are given.
   void check_block(const FieldDescriptor* block) {
@@ -180,15 +186,16 @@ class FormCheck {
             return one.block == block->name() && one.name == field->name();
           });
       if (known == form_.fields.end()) {
-        add(cat(name_, " does not read ", block->name(), ".", field->name()));
+        add(cat(name_, " does not read ", path_of(block, field)), path_of(block, field));
         continue;
       }
       const auto* partner = message.GetDescriptor()->FindFieldByName(known->partner);
       if (partner && !message.GetReflection()->HasField(message, partner))
-        add(cat(name_, " reads ", field->name(), " only together with ", known->partner));
+        add(cat(name_, " reads ", field->name(), " only together with ", known->partner),
+            path_of(block, field));
       if (known->most > 0 && field->is_repeated() &&
           message.GetReflection()->FieldSize(message, field) > known->most)
-        add(cat(name_, " reads ", field->name(), " once only"));
+        add(cat(name_, " reads ", field->name(), " once only"), path_of(block, field));
     }
   }
 
@@ -202,16 +209,23 @@ class FormCheck {
     if (!message.GetReflection()->HasField(message, one) && !one->has_default_value()) return;
     const std::string value = value_text(message, one, -1);
     if (std::find(field.values.begin(), field.values.end(), value) == field.values.end())
-      add(cat(name_, " takes ", field.name, ": ", join(field.values, " or "), ", not ", value));
+      add(cat(name_, " takes ", field.name, ": ", join(field.values, " or "), ", not ", value),
+          path_of(block, one));
   }
 
   const std::string& name_;  // the dialect's name
   const DialectLayer& form_;
   const LayerParameter& layer_;
-  std::vector<std::string> misfits_;
+  std::vector<Misfit> misfits_;
 };
 
 }  // namespace
+
+std::string text_of(const std::vector<Misfit>& misfits) {
+  std::vector<std::string> texts;
+  for (const Misfit& misfit : misfits) texts.push_back(misfit.text);
+  return join(texts, "; ");
+}
 
 bool Dialect::has_field(const std::string& type, const std::string& block,
                         const std::string& field) const {
@@ -231,15 +245,13 @@ std::vector<DialectField> Dialect::always(const std::string& type) const {
   return fields;
 }
 
-std::vector<std::string> Dialect::misfits(const LayerParameter& layer,
-                                          const std::vector<Shape>& bottoms,
-                                          const std::vector<Shape>& tops) const {
+std::vector<Misfit> Dialect::misfits(const LayerParameter& layer, const std::vector<Shape>& bottoms,
+                                     const std::vector<Shape>& tops) const {
   const auto found = layers.find(layer.type());
-  if (found == layers.end()) return {cat(name, " has no layer of type ", layer.type())};
-  std::vector<std::string> least;
+  if (found == layers.end()) return {{cat(name, " has no layer of type ", layer.type()), ""}};
+  std::vector<Misfit> least;
   for (size_t i = 0; i < found->second.size(); ++i) {
-    const std::vector<std::string> here =
-        FormCheck(name, found->second[i], layer).run(bottoms, tops);
+    const std::vector<Misfit> here = FormCheck(name, found->second[i], layer).run(bottoms, tops);
     if (i == 0 || here.size() < least.size()) least = here;
   }
   return least;

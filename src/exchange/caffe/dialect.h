@@ -39,6 +39,15 @@ struct DialectLayer {
   bool keeps_batch = false;  // bottoms and tops have the same first extent
 };
 
+// What keeps a reader from taking a layer.
+struct Misfit {
+  std::string text;  // for people
+  std::string
+      field;  // the field of the layer that is the reason, "pooling_param.round_mode"; "": none
+};
+
+std::string text_of(const std::vector<Misfit>& misfits);
+
 class Dialect {
  public:
   std::string name, about;
@@ -49,9 +58,9 @@ class Dialect {
   bool has_field(const std::string& type, const std::string& block, const std::string& field) const;
   // The fields of the type that are written even if they have their default.
   std::vector<DialectField> always(const std::string& type) const;
-  // What keeps the reader from taking the layer, for people; empty: nothing does.
-  std::vector<std::string> misfits(const LayerParameter& layer, const std::vector<Shape>& bottoms,
-                                   const std::vector<Shape>& tops) const;
+  // Empty: the reader takes the layer.
+  std::vector<Misfit> misfits(const LayerParameter& layer, const std::vector<Shape>& bottoms,
+                              const std::vector<Shape>& tops) const;
 };
 
 // Error, which lists the names, for an unknown one. `setting`: the flag that gave it.

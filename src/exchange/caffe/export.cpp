@@ -9,6 +9,8 @@
 #include "exchange/caffe/layer_rewrite.h"
 #include "net/graph/graph_builder.h"
 #include "net/plan/plan.h"
+#include "net/prototxt/upgrade_strip.h"
+#include "net/weights/weights.h"
 #include "proto/params/pointwise.pb.h"
 #include "proto/params/shape.pb.h"
 
@@ -29,12 +31,14 @@ class DialectWriter {
     for (const Node& node : net_.graph().nodes) {
       first_ = graph_.layers.size();
       why_.clear();
+      field_.clear();
       try {
         at_layer(node.place, [&] { add(layer_of(node), 0, {}); });
         note_change(node);
       } catch (const Error& error) {
         if (!go_on) throw;
-        changes.push_back({node.place.where, name_of(node), reason_of(node, error.what()), true});
+        changes.push_back(
+            {node.place.where, field_, name_of(node), reason_of(node, error.what()), true});
         graph_.layers.resize(first_);
       }
     }
@@ -85,12 +89,7 @@ class DialectWriter {
     layer.bottoms = node.bottoms;
     layer.tops = node.tops;
     layer.place = node.place;
-    for (const int id : node.parameters) {
-      const Parameter& parameter = net_.graph().parameters[id];
-      const float* const values = parameter.data.data<float>();
-      layer.blobs.emplace_back(parameter.shape,
-                               std::vector<float>(values, values + parameter.data.count()));
-    }
+    for (const int id : node.parameters) layer.blobs.emplace_back(net_.graph().parameters[id]);
     if (layer.message.type() == "Input") {
       layer.message.mutable_input_param()->clear_shape();
       for (const int id : node.tops) {
@@ -126,7 +125,7 @@ class DialectWriter {
       placed.add_top(std::to_string(id));
       tops.push_back(graph_.values[id].shape);
     }
-    const std::vector<std::string> misfits = dialect_.misfits(placed, shapes, tops);
+    const std::vector<Misfit> misfits = dialect_.misfits(placed, shapes, tops);
     if (clean.message.type() == "Power" && clean.message.power_param().scale() == 0) {
       const PowerParameter& p = clean.message.power_param();
       constants_[clean.tops[0]] = std::pow(p.shift(), p.power());
@@ -136,10 +135,12 @@ class DialectWriter {
       graph_.layers.push_back(std::move(clean));
       return;
     }
-    if (why_.empty()) why_ = join(misfits, "; ");
+    if (why_.empty()) why_ = text_of(misfits);
+    for (const Misfit& misfit : misfits)
+      if (depth == 0 && field_.empty()) field_ = misfit.field;
     const std::string now = placed.SerializeAsString();
     const LayerRewriter* const rewriter = LayerRewriterRegistry::find(layer.message.type());
-    require(rewriter != nullptr && depth < kDeepest && now != before, join(misfits, "; "),
+    require(rewriter != nullptr && depth < kDeepest && now != before, text_of(misfits),
             rewriter ? "" : ", and no other layers express it",
             "; use another layer, end the net before it (-cut), or choose another dialect");
     LayerRewrite rewrite(net_.context(), dialect_, graph_, layer, misfits);
@@ -204,7 +205,7 @@ class DialectWriter {
     std::vector<std::string> types;
     for (size_t i = first_; i < graph_.layers.size(); ++i)
       types.push_back(graph_.layers[i].message.type());
-    changes.push_back({node.place.where, name_of(node),
+    changes.push_back({node.place.where, field_, name_of(node),
                        types.empty() ? "it changes nothing in inference, and is left out"
                                      : cat(why_, "; it becomes ", join(types, ", ")),
                        false});
@@ -215,7 +216,7 @@ class DialectWriter {
   CaffeGraph graph_;
   std::set<std::string> names_;      // names of the layers so far
   size_t first_ = 0;                 // the first layer of the current node
-  std::string why_;                  // the current node cannot stay
+  std::string why_, field_;          // the current node cannot stay
   std::map<int, double> constants_;  // values that are one number, whatever the net reads
 };
 
@@ -233,20 +234,23 @@ std::vector<CaffeChange> check_caffe(Net& net, const Dialect& dialect) {
   return writer.changes;
 }
 
-void set_caffe_weights(const CaffeModel& model, Net* net) {
-  std::map<std::string, const std::vector<CaffeBlob>*> weights;
-  for (int i = 0; i < model.net.layer_size(); ++i)
-    weights[model.net.layer(i).name()] = &model.weights[i];
-  for (Parameter& parameter : net->parameters()) {
-    const std::vector<CaffeBlob>& blobs = *weights.at(parameter.layer);
-    require(
-        parameter.index < static_cast<int>(blobs.size()) &&
-            blobs[parameter.index].values->size() == static_cast<size_t>(parameter.shape.count()),
-        "layer \"", parameter.layer, "\": blob ", parameter.index, " has shape ",
-        parameter.shape.brief(), ", which is not that of the rewritten layer; please report this");
-    from_floats(net->context(), blobs[parameter.index].values->data(), parameter.data);
+void write_caffe_weights(Context& context, const CaffeModel& model, const std::string& path) {
+  WeightsContent content;
+  content.net = model.net;
+  for (int i = 0; i < model.net.layer_size(); ++i) {
+    LayerParameter& layer = *content.net.mutable_layer(i);
+    layer.set_phase(TEST);
+    strip_fork_fields(&layer);
+    std::vector<int>& parameters = content.parameters_of_layer.emplace_back();
+    for (const CaffeBlob& blob : model.weights[i]) {
+      const int index = static_cast<int>(parameters.size());
+      parameters.push_back(static_cast<int>(content.parameters.size()));
+      auto* const values = const_cast<float*>(blob.values.data());  // only read
+      content.parameters.push_back(
+          {layer.name(), index, Tensor::wrap(values, blob.shape, DType::f32), {}});
+    }
   }
-  net->parameters_changed();
+  write_caffemodel(context, content, path);
 }
 
 }  // namespace crema

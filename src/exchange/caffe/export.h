@@ -19,6 +19,8 @@ struct CaffeOptions {
 // What becomes of a layer that the dialect does not take as it is.
 struct CaffeChange {
   std::string where;  // "net.prototxt:12:1"
+  std::string
+      field;  // the field of the layer that is the reason, "pooling_param.round_mode"; "": none
   std::string layer;  // its name and type, for people
   std::string text;   // why, and what it becomes or would need
   bool refused = false;
@@ -31,8 +33,9 @@ struct CaffeTop {
 };
 
 struct CaffeModel {
-  NetParameter net;                             // the deploy net
-  std::vector<std::vector<CaffeBlob>> weights;  // of each of its layers
+  NetParameter net;  // the deploy net
+  // Of each of its layers. Unchanged ones are those of the exported net, which must outlive them.
+  std::vector<std::vector<CaffeBlob>> weights;
   std::vector<CaffeChange> changes;
   // Values of the given net's graph (by index) that the model has, too.
   std::map<int, CaffeTop> values;
@@ -46,7 +49,7 @@ CaffeModel export_caffe(Net& net, const Dialect& dialect, const CaffeOptions& op
 // What export_caffe() would change or refuse, in the order of the net.
 std::vector<CaffeChange> check_caffe(Net& net, const Dialect& dialect);
 
-// Gives a net that was made of `model.net` its weights.
-void set_caffe_weights(const CaffeModel& model, Net* net);
+// Writes the .caffemodel of `model.net`.
+void write_caffe_weights(Context& context, const CaffeModel& model, const std::string& path);
 
 }  // namespace crema

@@ -28,16 +28,16 @@ bool read_line(const CaffeLayer& layer, const Shape& x, Line* line) {
   if (message.type() == "BatchNorm") {
     const BatchNormParameter& p = message.batch_norm_param();
     if (x.axes() < 2 || (p.has_use_global_stats() && !p.use_global_stats())) return false;
-    const std::vector<float>&mean = *layer.blobs[0].values, &variance = *layer.blobs[1].values;
-    const float number = (*layer.blobs[2].values)[0];
+    const std::span<const float> mean = layer.blobs[0].values, variance = layer.blobs[1].values;
+    const float number = layer.blobs[2].values[0];
     const double by = number == 0 ? 0 : 1 / static_cast<double>(number);
     for (size_t c = 0; c < mean.size(); ++c) {
       double factor = 1 / std::sqrt(variance[c] * by + p.eps()), shift = -mean[c] * by * factor;
       if (layer.blobs.size() > 3) {
-        factor *= (*layer.blobs[3].values)[c];
-        shift *= (*layer.blobs[3].values)[c];
+        factor *= layer.blobs[3].values[c];
+        shift *= layer.blobs[3].values[c];
       }
-      if (layer.blobs.size() > 4) shift += (*layer.blobs[4].values)[c];
+      if (layer.blobs.size() > 4) shift += layer.blobs[4].values[c];
       line->factor.push_back(factor);
       line->shift.push_back(shift);
     }
@@ -45,14 +45,14 @@ bool read_line(const CaffeLayer& layer, const Shape& x, Line* line) {
   }
   if (message.type() == "Scale" &&
       is_along_channels(layer.blobs, message.scale_param().axis(), x)) {
-    line->factor.assign(layer.blobs[0].values->begin(), layer.blobs[0].values->end());
+    line->factor.assign(layer.blobs[0].values.begin(), layer.blobs[0].values.end());
     line->shift.assign(line->factor.size(), 0);
     if (layer.blobs.size() > 1)
-      line->shift.assign(layer.blobs[1].values->begin(), layer.blobs[1].values->end());
+      line->shift.assign(layer.blobs[1].values.begin(), layer.blobs[1].values.end());
     return true;
   }
   if (message.type() == "Bias" && is_along_channels(layer.blobs, message.bias_param().axis(), x)) {
-    line->shift.assign(layer.blobs[0].values->begin(), layer.blobs[0].values->end());
+    line->shift.assign(layer.blobs[0].values.begin(), layer.blobs[0].values.end());
     line->factor.assign(line->shift.size(), 1);
     return true;
   }
@@ -107,11 +107,11 @@ class Product {
 };
 
 void fold_line(const Line& line, const Product& product, CaffeLayer* layer) {
-  std::vector<float> weights = *layer->blobs[0].values;
+  std::vector<float> weights = layer->blobs[0].copy();
   product.multiply(line.factor, &weights);
   layer->blobs[0] = {layer->blobs[0].shape, std::move(weights)};
   std::vector<float> bias(line.shift.size());
-  if (layer->blobs.size() > 1) bias = *layer->blobs[1].values;
+  if (layer->blobs.size() > 1) bias = layer->blobs[1].copy();
   for (size_t c = 0; c < bias.size(); ++c)
     bias[c] = static_cast<float>(bias[c] * line.factor[c] + line.shift[c]);
   layer->blobs.resize(1);

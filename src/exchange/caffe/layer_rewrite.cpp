@@ -120,7 +120,7 @@ void LayerRewrite::pass_on(int value, int top) {
 }
 
 void LayerRewrite::refuse(const std::string& why, const std::string& help) const {
-  fail(join(misfits_, "; "), ", and ", why, "; ", help);
+  fail(text_of(misfits_), ", and ", why, "; ", help);
 }
 
 }  // namespace crema

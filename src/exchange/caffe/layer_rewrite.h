@@ -20,7 +20,7 @@ using FillCaffeLayer = std::function<void(LayerParameter* layer)>;
 class LayerRewrite {
  public:
   LayerRewrite(Context& context, const Dialect& dialect, CaffeGraph& graph, const CaffeLayer& from,
-               const std::vector<std::string>& misfits)
+               const std::vector<Misfit>& misfits)
       : context_(context), dialect_(dialect), graph_(graph), from_(from), misfits_(misfits) {}
 
   const LayerParameter& message() const { return from_.message; }
@@ -35,7 +35,7 @@ class LayerRewrite {
   Shape bottom_shape(int i = 0) const { return shape_of(bottom(i)); }
   Shape top_shape(int i = 0) const { return shape_of(from_.tops[i]); }
   const std::vector<CaffeBlob>& blobs() const { return from_.blobs; }
-  const std::vector<float>& blob_values(int i) const { return *from_.blobs[i].values; }
+  std::vector<float> blob_values(int i) const { return from_.blobs[i].copy(); }
   // The layer, set up.
   std::unique_ptr<Layer> itself() const;
 
@@ -76,7 +76,7 @@ class LayerRewrite {
   const Dialect& dialect_;
   CaffeGraph& graph_;
   const CaffeLayer& from_;
-  const std::vector<std::string> misfits_;
+  const std::vector<Misfit> misfits_;
   bool name_given_ = false;
 };
 

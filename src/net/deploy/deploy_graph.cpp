@@ -162,6 +162,7 @@ std::vector<bool> DeployGraph::find_useful() const {
     bool any = learns[i], unread = true, learned = false;
     for (const int top : tops[i]) {
       any = any || useful[top];
+      if (is_silenced(top)) continue;
       unread &= std::all_of(blobs[top].readers.begin(), blobs[top].readers.end(), [&](int reader) {
         return net.layer(reader).type() == "DetectionEvaluate";
       });
@@ -183,6 +184,13 @@ void DeployGraph::find_gone(const std::vector<bool>& useful) {
       blobs[tops[i][j]].gone = source ? !useful[tops[i][j]] : goes(i);
     }
   }
+}
+
+bool DeployGraph::is_silenced(int blob) const {
+  const std::vector<int>& readers = blobs[blob].readers;
+  return !readers.empty() && std::all_of(readers.begin(), readers.end(), [&](int reader) {
+    return roles[reader] == DeployRole::silence;
+  });
 }
 
 bool DeployGraph::goes(int layer) const {

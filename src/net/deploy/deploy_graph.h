@@ -35,7 +35,8 @@ struct DeployGraph {
 
   // For each blob: it is one of these, or layers without parameters lead from one of them to it.
   std::vector<bool> followers(const std::vector<int>& from) const;
-  bool goes(int layer) const;  // the layer is removed
+  bool goes(int layer) const;        // the layer is removed
+  bool is_silenced(int blob) const;  // only Silence reads it
 
   const NetParameter& net;
   std::vector<DeployRole> roles;

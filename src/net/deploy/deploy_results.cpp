@@ -136,6 +136,7 @@ class ResultFinder {
     std::vector<int> tops;
     for (const int top : graph_.tops[layer]) {
       if (graph_.net.layer(layer).type() == "RBM" && graph_.blobs[top].top == 0) continue;
+      if (graph_.is_silenced(top)) continue;
       if (!graph_.blobs[top].readers.empty() || !graph_.blobs[top].learned) return {};
       tops.push_back(top);
     }

@@ -20,6 +20,9 @@ NetInput read_net_input(const std::string& path, Phase phase, const NetState& ou
   input.options.folder = folder_of(path);
   input.preparation = file->preparation;
   input.options.where = [file, kept](int layer) { return file->where(kept[layer]); };
+  input.where_field = [file, kept](int layer, const std::string& field) {
+    return file->where(kept[layer], field);
+  };
   return input;
 }
 

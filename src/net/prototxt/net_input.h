@@ -1,6 +1,7 @@
 // From a net file to the arguments of a Net.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "net/net.h"
@@ -10,8 +11,10 @@
 namespace crema {
 
 struct NetInput {
-  NetParameter net;            // without the layers that options.state excludes
-  NetOptions options;          // state, folder and positions are set
+  NetParameter net;    // without the layers that options.state excludes
+  NetOptions options;  // state, folder and positions are set
+  // The position of a field of a layer, such as "pooling_param.stride"; as NetFile::where.
+  std::function<std::string(int layer, const std::string& field)> where_field;
   NetPreparation preparation;  // of the inputs of a net for use, as its file says
 };
 

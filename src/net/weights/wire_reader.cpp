@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <memory>
 #include <optional>
 
 #include "base/error.h"
@@ -244,34 +243,64 @@ void name_clip_types(StoredNet* net) {
   }
 }
 
-}  // namespace
-
-StoredNet parse_caffemodel(const void* bytes, size_t size, const std::string& name) {
-  check_kind({static_cast<const char*>(bytes), size}, name);
+// The fields of a net, of which `bytes` are those from `offset` on.
+void read_fields(const void* bytes, size_t size, uint64_t offset, const std::string& name,
+                 StoredNet* net) {
   constexpr uint32_t kName = 1, kLayersV1 = 2, kLayersV2 = 100;
-  StoredNet net;
-  for (WireCursor in(name, ".caffemodel", bytes, size); !in.done();) {
+  for (WireCursor in(name, ".caffemodel", bytes, size, offset); !in.done();) {
     const Tag tag = in.tag();
     if (tag.kind != WireCursor::kBytes) {
       in.skip(tag);
     } else if (tag.field == kName) {
-      net.name = in.part().rest();
+      net->name = in.part().rest();
     } else if (tag.field == kLayersV2 || tag.field == kLayersV1) {
-      read_layer(in.part(), tag.field == kLayersV2 ? kV2 : kV1, name, &net.layers.emplace_back());
+      read_layer(in.part(), tag.field == kLayersV2 ? kV2 : kV1, name, &net->layers.emplace_back());
     } else {
       in.skip(tag);
     }
   }
+}
+
+// The end of the field at `offset`, if it is a whole part; otherwise that of the file.
+uint64_t end_of_field(const RandomAccessFile& file, uint64_t offset) {
+  constexpr size_t kLongest = 20;  // a tag and a length
+  char header[kLongest];
+  const size_t size = file.read(offset, header, kLongest);
+  WireCursor in(file.path(), ".caffemodel", header, size);
+  try {
+    if (in.tag().kind != WireCursor::kBytes) return file.size();
+    const uint64_t length = in.varint(), begin = offset + size - in.left();
+    return length <= file.size() - begin ? begin + length : file.size();
+  } catch (const Error&) {
+    return file.size();  // read_fields() reports what is wrong
+  }
+}
+
+}  // namespace
+
+StoredNet parse_caffemodel(const void* bytes, size_t size, const std::string& name) {
+  check_kind({static_cast<const char*>(bytes), size}, name);
+  StoredNet net;
+  read_fields(bytes, size, 0, name, &net);
   name_clip_types(&net);
   return net;
 }
 
 StoredNet read_caffemodel(const std::string& path) {
   const RandomAccessFile file(path);
-  const auto bytes = std::make_unique_for_overwrite<char[]>(file.size());
-  require(file.read(0, bytes.get(), file.size()) == file.size(), path,
-          ": was cut short while it was read");
-  return parse_caffemodel(bytes.get(), file.size(), path);
+  StoredNet net;
+  std::vector<char> bytes(std::min<uint64_t>(file.size(), 64));
+  file.read(0, bytes.data(), bytes.size());
+  check_kind({bytes.data(), bytes.size()}, path);
+  // Field by field, because a layer's bytes are not needed once it is read.
+  for (uint64_t offset = 0; offset < file.size(); offset += bytes.size()) {
+    bytes.resize(end_of_field(file, offset) - offset);
+    require(file.read(offset, bytes.data(), bytes.size()) == bytes.size(), path,
+            ": was cut short while it was read");
+    read_fields(bytes.data(), bytes.size(), offset, path, &net);
+  }
+  name_clip_types(&net);
+  return net;
 }
 
 }  // namespace crema

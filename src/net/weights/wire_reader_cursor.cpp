@@ -6,23 +6,26 @@
 
 namespace crema {
 
-WireCursor::WireCursor(const std::string& file, const char* kind, const void* begin, size_t size)
+WireCursor::WireCursor(const std::string& file, const char* kind, const void* begin, size_t size,
+                       uint64_t offset)
     : file_(&file),
       kind_(kind),
       begin_(static_cast<const uint8_t*>(begin)),
       here_(begin_),
-      end_(begin_ + size) {}
+      end_(begin_ + size),
+      offset_(offset) {}
 
 WireCursor::WireCursor(const WireCursor& outer, size_t size)
     : file_(outer.file_),
       kind_(outer.kind_),
       begin_(outer.begin_),
       here_(outer.here_),
-      end_(outer.here_ + size) {}
+      end_(outer.here_ + size),
+      offset_(outer.offset_) {}
 
 void WireCursor::corrupt(std::string_view what) const {
-  fail(*file_, ": byte ", here_ - begin_, ": ", what, "; the file is damaged or no ", kind_,
-       " (was it copied or downloaded completely?)");
+  fail(*file_, ": byte ", offset_ + static_cast<uint64_t>(here_ - begin_), ": ", what,
+       "; the file is damaged or no ", kind_, " (was it copied or downloaded completely?)");
 }
 
 const uint8_t* WireCursor::take(size_t size) {

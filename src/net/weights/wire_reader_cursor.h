@@ -17,9 +17,10 @@ class WireCursor {
     Kind kind;
   };
 
-  // `file` must outlive the cursor. Offsets in errors count from `begin`, and `kind` says what the
-  // file should be, such as ".caffemodel".
-  WireCursor(const std::string& file, const char* kind, const void* begin, size_t size);
+  // `file` must outlive the cursor. Offsets in errors count from `begin`, which is the byte `offset`
+  // of the file; `kind` says what the file should be, such as ".caffemodel".
+  WireCursor(const std::string& file, const char* kind, const void* begin, size_t size,
+             uint64_t offset = 0);
 
   const std::string& file() const { return *file_; }
   bool done() const { return here_ == end_; }
@@ -51,6 +52,7 @@ class WireCursor {
   const std::string* file_;
   const char* kind_;
   const uint8_t *begin_, *here_, *end_;
+  uint64_t offset_;
 };
 
 }  // namespace crema

@@ -183,7 +183,8 @@ def for_arrays(message, sample, batch, label_shape, loss):
     for layer in kept:
         net.layer.add().CopyFrom(layer)
 
-    losses = [l for l in kept if l.type.endswith("Loss") and label in l.bottom]
+    types = set(_crema._loss_types())
+    losses = [l for l in kept if (l.type in types or any(l.loss_weight)) and label in l.bottom]
     softmax = next((l for l in reversed(kept) if l.type == "Softmax"), None)
     if losses:
         scores, loss = losses[-1].bottom[0], losses[-1].type

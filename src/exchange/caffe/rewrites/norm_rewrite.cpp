@@ -103,7 +103,7 @@ void rewrite_scale(LayerRewrite& layer) {
   const ScaleParameter& p = layer.message().scale_param();
   std::vector<CaffeBlob> blobs = layer.blobs();
   if (!blobs.empty() && (p.has_min_value() || p.has_max_value())) {
-    std::vector<float> values = *blobs[0].values;
+    std::vector<float> values = blobs[0].copy();
     for (float& value : values) {
       if (p.has_min_value()) value = std::max(value, p.min_value());
       if (p.has_max_value()) value = std::min(value, p.max_value());
@@ -135,7 +135,7 @@ void rewrite_bias(LayerRewrite& layer) {
                 scale.set_num_axes(p.num_axes());
                 scale.set_bias_term(true);
               },
-              {{bias.shape, std::vector<float>(bias.values->size(), 1)}, bias});
+              {{bias.shape, std::vector<float>(bias.values.size(), 1)}, bias});
 }
 REWRITE_LAYER(Bias, rewrite_bias);
 

@@ -66,6 +66,7 @@ void rewrite_mish(LayerRewrite& layer) {
 }
 REWRITE_LAYER(Mish, rewrite_mish);
 
+// The exact form has the error function, which is no combination of exponentials, powers and products.
 void rewrite_gelu(LayerRewrite& layer) {
   if (!layer.message().gelu_param().approximate())
     layer.refuse("none of its layers computes the error function",

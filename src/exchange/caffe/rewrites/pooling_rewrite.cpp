@@ -114,7 +114,8 @@ void rewrite_pooling(LayerRewrite& layer) {
     layer.refuse("its mask counts positions in another way", "export it without the mask");
   const bool counts = p.avg_include_pad() || p.pool() != PoolingParameter::AVE ||
                       (w.window.pad[0] == 0 && w.window.pad[1] == 0);
-  const bool whole = w.is_whole(x);
+  const bool whole =
+      w.is_whole(x) && layer.dialect().has_field("Pooling", "pooling_param", "global_pooling");
   const bool has_ceil_mode = layer.dialect().has_field("Pooling", "pooling_param", "ceil_mode");
   const bool rounds_down = !whole && (w.rounded_up(x, 0) != y[2] || w.rounded_up(x, 1) != y[3]);
   const FillCaffeLayer fields = [&](LayerParameter* to) {

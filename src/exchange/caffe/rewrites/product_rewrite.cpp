@@ -68,11 +68,11 @@ void rewrite_inner_product(LayerRewrite& layer) {
                  "give it weights of its own; products of two computed blobs are not in the files");
   const auto outputs = static_cast<int64_t>(p.num_output());
   std::vector<CaffeBlob> blobs = layer.blobs();
-  if (p.normalize()) blobs[0] = {blobs[0].shape, unit_rows(*blobs[0].values, outputs)};
+  if (p.normalize()) blobs[0] = {blobs[0].shape, unit_rows(blobs[0].copy(), outputs)};
   const int64_t inputs = blobs[0].shape.count() / outputs;
   const bool turns = p.transpose() &&
                      !layer.dialect().has_field("InnerProduct", "inner_product_param", "transpose");
-  if (turns) blobs[0] = {{outputs, inputs}, turned(*blobs[0].values, inputs)};
+  if (turns) blobs[0] = {{outputs, inputs}, turned(blobs[0].copy(), inputs)};
   const auto change = [&](LayerParameter* to) {
     to->mutable_inner_product_param()->clear_normalize();
     if (turns) to->mutable_inner_product_param()->clear_transpose();

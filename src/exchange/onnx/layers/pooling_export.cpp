@@ -1,5 +1,7 @@
-// Poolings. ONNX counts windows in other ways than Caffe, so every window is written with explicit
-// padding: as much behind the image as its last window reaches.
+// Poolings. ONNX counts windows in other ways than Caffe, so padding is written explicitly: the same
+// on both sides where that gives as many windows, because ncnn's pnnx and tools for chips read no
+// other, or else as much behind the image as the last window reaches.
+#include <algorithm>
 #include <limits>
 
 #include "exchange/onnx/layers/axis_matrices.h"
@@ -15,8 +17,13 @@ struct AxisWindows {
   int64_t extent, kernel, stride, pad, dilation, count;
 
   int64_t span() const { return (kernel - 1) * dilation + 1; }
-  // Beyond the image, up to the end of the last window; negative: values that no window reads.
-  int64_t behind() const { return (count - 1) * stride + span() - extent - pad; }
+  // Beyond the image. Windows that would reach further do not count, so values may be left unread.
+  int64_t behind() const {
+    const int64_t way = extent + 2 * pad - span();
+    if (way >= 0 && way / stride + 1 == count) return pad;
+    return std::max<int64_t>((count - 1) * stride + span() - extent - pad, 0);
+  }
+  bool rounds_up() const { return (extent + 2 * pad - span() + stride - 1) / stride + 1 == count; }
 };
 
 struct Windows {
@@ -33,16 +40,6 @@ struct Windows {
     return true;
   }
 };
-
-// Cuts off what no window reads: padding cannot be negative.
-std::string without_rest(LayerExport& layer, std::string x, const Windows& windows) {
-  for (size_t i = 0; i < windows.axes.size(); ++i) {
-    const AxisWindows& axis = windows.axes[i];
-    if (axis.behind() < 0)
-      x = layer.slice(x, static_cast<int>(i) + 2, 0, axis.extent + axis.behind());
-  }
-  return x;
-}
 
 OnnxAttributes settings_of(const Windows& windows, const std::vector<int64_t>& front,
                            const std::vector<int64_t>& behind) {
@@ -72,12 +69,12 @@ Operator max_pool(LayerExport& layer, const std::string& x, const Windows& windo
   bool wide = false;
   for (size_t i = 0; i < spatial; ++i) {
     front[i] = windows.axes[i].pad;
-    behind[i] = std::max<int64_t>(windows.axes[i].behind(), 0);
+    behind[i] = windows.axes[i].behind();
     around[2 + i] = front[i];
     around[spatial + 4 + i] = behind[i];
     wide = wide || std::max(front[i], behind[i]) >= windows.axes[i].kernel;
   }
-  std::string image = without_rest(layer, x, windows);
+  std::string image = x;
   if (wide) {  // as no operator takes it
     image = layer.pad(image, around, -std::numeric_limits<float>::max());
     front.assign(spatial, 0);
@@ -100,7 +97,7 @@ Operator average_pool(LayerExport& layer, const std::string& x, const Windows& w
     beyond = beyond || axis.behind() > axis.pad || axis.pad >= axis.kernel;
     padded = padded || axis.pad > 0;
     front.push_back(axis.pad);
-    behind.push_back(std::max<int64_t>(axis.behind(), 0));
+    behind.push_back(axis.behind());
     inner[2 + i] = axis.pad;
     inner[windows.axes.size() + 4 + i] = std::min(behind.back(), axis.pad);
   }
@@ -114,12 +111,18 @@ Operator average_pool(LayerExport& layer, const std::string& x, const Windows& w
     layer.refuse("an average over a window with dilation is in ONNX from opset 19 on",
                  "export with -opset 21");
   }
-  const std::string image = without_rest(layer, x, windows);
+  const bool rounds_up = std::all_of(windows.axes.begin(), windows.axes.end(),
+                                     [](const AxisWindows& axis) { return axis.rounds_up(); });
+  if (!padded && beyond && rounds_up) {  // pnnx takes no unequal padding of averages
+    OnnxAttributes settings = settings_of(windows, front, front);
+    settings.push_back({"ceil_mode", int64_t{1}});
+    return {"AveragePool", {x}, settings};
+  }
   if (!padded || !count_padding || !beyond) {  // the padding of an operator
     OnnxAttributes settings = settings_of(windows, front, behind);
     // Without padding in front, Caffe does not count what windows reach behind the image.
     settings.push_back({"count_include_pad", int64_t{count_padding && padded}});
-    return {"AveragePool", {image}, settings};
+    return {"AveragePool", {x}, settings};
   }
   for (size_t i = 0; i < windows.axes.size(); ++i) {
     behind[i] -= inner[windows.axes.size() + 4 + i];
@@ -127,7 +130,7 @@ Operator average_pool(LayerExport& layer, const std::string& x, const Windows& w
   }
   OnnxAttributes settings = settings_of(windows, front, behind);
   settings.push_back({"count_include_pad", int64_t{0}});
-  return {"AveragePool", {layer.pad(image, inner, 0)}, settings};
+  return {"AveragePool", {layer.pad(x, inner, 0)}, settings};
 }
 
 // In inference the mean of the values, weighted by themselves.
@@ -167,13 +170,9 @@ void write_pooling(LayerExport& layer) {
     case PoolingParameter::MAX: {
       const Operator op = max_pool(layer, layer.bottom(), windows);
       if (layer.tops() == 1) return write_operator(layer, op);
-      const bool cut = op.inputs[0] != layer.bottom();
-      if (cut) {
-        layer.refuse(
-            "its mask would count positions of an image without the last rows, which no "
-            "window reads",
-            "export without the mask, or crop the image to whole windows");
-      }
+      if (op.inputs[0] != layer.bottom())
+        layer.refuse("its mask would count positions of a padded image",
+                     "export without the mask, or use padding below the size of the kernel");
       return write_max_with_mask(layer,
                                  op.name == "MaxPool"
                                      ? op

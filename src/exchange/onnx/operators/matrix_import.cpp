@@ -37,15 +37,29 @@ std::string dense(OperatorImport& op, const std::string& x, int64_t outputs, int
       std::move(blobs));
 }
 
-std::string product_of_blobs(OperatorImport& op, const std::string& a, const std::string& b,
-                             bool transposed) {
-  return op.layer("InnerProduct", {a, b}, [&](LayerParameter* layer) {
-    InnerProductParameter* const p = layer->mutable_inner_product_param();
-    const Shape w = op.blob_shape(b);
-    p->set_num_output(static_cast<uint32_t>(transposed ? w[0] : w[1]));
-    p->set_bias_term(false);
-    if (!transposed) p->set_transpose(true);
-  });
+// Whether C is a constant that every row of the product gets.
+bool is_row(const OperatorImport& op, int64_t outputs) {
+  if (!op.is_constant(2) || (op.axes(2) > 1 && op.shape(2)[0] != 1)) return false;
+  return op.shape(2).count() == 1 || op.shape(2).count() == outputs;
+}
+
+std::vector<float> row_of(OperatorImport& op, int64_t outputs, float beta) {
+  std::vector<float> row = op.constant(2, "C").as_floats();
+  row.resize(outputs, row[0]);
+  for (float& value : row) value *= beta;
+  return row;
+}
+
+// y + beta * C
+std::string sum_with(OperatorImport& op, const std::string& y, float beta) {
+  const int64_t outputs = op.blob_shape(y)[1];
+  if (is_row(op, outputs))
+    return op.layer("Bias", {y}, [](LayerParameter* layer) { layer->mutable_bias_param(); },
+                    {{Shape{outputs}, row_of(op, outputs, beta)}});
+  const std::string c = op.power(op.blob(2), 1, beta, 0);
+  require(op.blob_shape(c) == op.blob_shape(y), "C is ", op.blob_shape(c).brief(),
+          ", not like the product, ", op.blob_shape(y).brief());
+  return op.layer("Eltwise", {y, c});
 }
 
 // alpha * A B + beta * C
@@ -59,41 +73,21 @@ void read_gemm(OperatorImport& op) {
   const int64_t inputs = turn_b ? w[1] : w[0], outputs = turn_b ? w[0] : w[1];
   require(of_x[1] == inputs, "a matrix of ", of_x.brief(), " does not fit one of ", inputs, " by ",
           outputs);
+  const bool adds = op.has(2) && beta != 0;
   if (!op.is_constant(1)) {
-    std::string y = op.power(product_of_blobs(op, x, op.blob(1), turn_b), 1, alpha, 0);
-    require(!op.has(2) || beta == 0 ||
-                (op.is_constant(2) && (op.shape(2).count() == 1 || op.shape(2).count() == outputs)),
-            "the sum of a product of blobs and a blob has no layer");
-    if (op.has(2) && beta != 0) {
-      std::vector<float> bias = op.constant(2, "C").as_floats();
-      bias.resize(outputs, bias[0]);
-      for (float& value : bias) value *= beta;
-      y = op.layer("Bias", {y}, [](LayerParameter* layer) { layer->mutable_bias_param(); },
-                   {{Shape{outputs}, bias}});
-    }
+    const std::string b = turn_b ? op.permute(op.blob(1), {1, 0}) : op.blob(1);
+    std::string y = op.power(op.layer("MatMul", {x, b}), 1, alpha, 0);
+    if (adds) y = sum_with(op, y, beta);
     return op.give(y);
   }
   std::vector<float> weights = op.constant(1, "B").as_floats();
   if (!turn_b) weights = turned_matrix(weights, inputs, outputs);
   for (float& value : weights) value *= alpha;
+  const bool row = adds && is_row(op, outputs);
   std::vector<float> bias;
-  const bool adds = op.has(2) && beta != 0;
-  const bool row = adds && op.is_constant(2) && (op.axes(2) < 2 || op.shape(2)[0] == 1);
-  if (row) {
-    bias = op.constant(2, "C").as_floats();
-    require(op.shape(2).count() == 1 || op.shape(2).count() == outputs, "C has ",
-            op.shape(2).brief(), " values for ", outputs, " outputs");
-    bias.resize(outputs, bias[0]);
-    for (float& value : bias) value *= beta;
-  }
+  if (row) bias = row_of(op, outputs, beta);
   std::string y = dense(op, x, outputs, inputs, std::move(weights), std::move(bias));
-  if (adds && !row) {
-    const std::string c = op.power(op.blob(2), 1, beta, 0);
-    require(op.blob_shape(c) == op.blob_shape(y), "C is ", op.blob_shape(c).brief(),
-            ", not like the product, ", op.blob_shape(y).brief());
-    y = op.layer("Eltwise", {y, c});
-  }
-  op.give(y);
+  op.give(adds && !row ? sum_with(op, y, beta) : y);
 }
 IMPORT_OPERATOR(Gemm, read_gemm);
 
@@ -142,7 +136,6 @@ std::string with_front(OperatorImport& op, std::string x, const Shape& wanted) {
 // MatMul layers have equal axes in front. The pattern of attention may take them.
 std::string product_of_matrices(OperatorImport& op, const std::string& a, const std::string& b) {
   const Shape of_a = op.blob_shape(a), of_b = op.blob_shape(b);
-  if (of_a.axes() == 2 && of_b.axes() == 2) return product_of_blobs(op, a, b, false);
   const Shape wanted = product_shape(of_a, of_b);
   return op.layer("MatMul", {with_front(op, a, wanted), with_front(op, b, wanted)});
 }
