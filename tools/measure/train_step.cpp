@@ -6,9 +6,7 @@
 #include "net/records.h"
 #include "solver/iteration/iteration.h"
 #include "solver/iteration/optimizer.h"
-#include "tools/flags/net_flags.h"
 #include "tools/measure/memory_use.h"
-#include "tools/measure/repeated.h"
 
 namespace crema {
 
@@ -44,10 +42,10 @@ SolverParameter at_small_rate(SolverParameter recipe) {
 
 class TrainStep {
  public:
-  TrainStep(const TrainStepFlags& flags, Net& net, const SolverParameter& recipe)
+  TrainStep(Net& net, const SolverParameter& recipe)
       : net_(net), recipe_(at_small_rate(recipe)), optimizer_(recipe_, net) {
     if (net.context().device() == Device::cpu) return;
-    gpu_ = make_iteration({net, optimizer_, rates_}, 1, switches_of_flag(flags.off).capture);
+    gpu_ = make_iteration({net, optimizer_, rates_}, 1, net.options().capture);
   }
 
   // Seconds per step, measured over `steps` of them.
@@ -98,9 +96,9 @@ size_t peak_memory(Net& net) {
 
 }  // namespace
 
-TrainStepSeconds measure_train_step(const TrainStepFlags& flags, Net& net,
+TrainStepSeconds measure_train_step(const RepeatFlags& flags, Net& net,
                                     const SolverParameter& solver) {
-  TrainStep step(flags, net, solver);
+  TrainStep step(net, solver);
   step.run(warm_up);
   TrainStepSeconds result;
   result.step = median(time_steps(flags, [&](int steps) { return step.run(steps); }));
@@ -111,8 +109,8 @@ TrainStepSeconds measure_train_step(const TrainStepFlags& flags, Net& net,
   return result;
 }
 
-void time_train_step(ProgramLog& log, const TrainStepFlags& flags, Net& net) {
-  TrainStep step(flags, net, plain_recipe());
+void time_train_step(ProgramLog& log, const RepeatFlags& flags, Net& net) {
+  TrainStep step(net, plain_recipe());
   log.info(cat("Train step: loss before: ", step.loss()));
   step.run(warm_up);
   const std::vector<double> times = time_steps(flags, [&](int steps) { return step.run(steps); });

@@ -4,7 +4,7 @@
 #include "net/net.h"
 #include "proto/solver.pb.h"
 #include "tools/console/program_log.h"
-#include "tools/flags/flags_of.h"
+#include "tools/measure/repeated.h"
 
 namespace crema {
 
@@ -14,14 +14,13 @@ struct TrainStepSeconds {
 };
 // With the solver's update rule, at a small learning rate. Takes about three seconds, or
 // -iterations steps when that flag is given. Changes the net's parameters.
-using TrainStepFlags = FlagsOf<"iterations", "off">;
-TrainStepSeconds measure_train_step(const TrainStepFlags& flags, Net& net,
+TrainStepSeconds measure_train_step(const RepeatFlags& flags, Net& net,
                                     const SolverParameter& solver);
 
 // SGD with momentum 0.9 and weight decay 5e-4. After a warm-up, steps are timed as time_steps()
 // (repeated.h) says. Logs the median, samples
 // per second, peak memory (CPU: growth of the resident set since the program began; GPU: bytes
 // reserved), and the loss before and after.
-void time_train_step(ProgramLog& log, const TrainStepFlags& flags, Net& net);
+void time_train_step(ProgramLog& log, const RepeatFlags& flags, Net& net);
 
 }  // namespace crema

@@ -30,7 +30,7 @@ void measure_steps(Net& net, StepProfile* profile) {
 
 }  // namespace
 
-StepProfile measure_profile(const TrainStepFlags& flags, Net& net, const SolverParameter& solver,
+StepProfile measure_profile(const RepeatFlags& flags, Net& net, const SolverParameter& solver,
                             const std::string& device) {
   StepProfile profile;
   profile.net = net.name();

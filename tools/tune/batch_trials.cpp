@@ -93,7 +93,6 @@ void BatchTrials::run_iterations(int64_t batch, bool timed, BatchTrial* trial) {
   options.fills_inputs = true;
   set_passes(flags, &options.net);
   options.net.precision = precision_of_flag(context_, flags.precision, file.solver.precision());
-  options.capture = switches_of_flag(flags.off).capture;
   Solver solver(context_, file, options);
   fill_random_inputs(solver.net());
   trial->memory = solver.memory();
