@@ -4,6 +4,7 @@
 // the plan has folded copies, and renews them when the weights have changed.
 #include <algorithm>
 
+#include "device/aligned.h"
 #include "kernels/move/reorder.h"
 #include "kernels/norm/fold_channels.h"
 #include "net/plan/plan.h"
@@ -95,24 +96,38 @@ class Folder {
   std::vector<bool> dead_;
 };
 
-// Computes folded weights in row-major order, whatever the order of both ends. Holds the memory for
-// the largest of them.
+// Computes folded weights in row-major order, whatever the order of both ends.
 class Writer {
  public:
-  Writer(Context& context, const Plan& plan, const std::vector<Parameter>& parameters)
-      : context_(context), parameters_(parameters), dtype_(plan.options.dtype) {
-    int64_t weights = 0, channels = 0;
-    for (const Folding& folding : plan.foldings) {
-      weights = std::max(weights, folding.weights.shape.count());
-      channels = std::max(channels, folding.bias.shape.count());
+  // The memory that write() needs, for the largest of the plan's foldings: offsets in bytes.
+  struct Layout {
+    size_t factors = 0, shifts = 0, bytes = 0;  // rows of weights come first
+    explicit Layout(const Plan& plan) {
+      int64_t weights = 0, channels = 0;
+      for (const Folding& folding : plan.foldings) {
+        weights = std::max(weights, folding.weights.shape.count());
+        channels = std::max(channels, folding.bias.shape.count());
+      }
+      const auto bytes_of = [&](int64_t count) {
+        return aligned(static_cast<size_t>(count) * size_of(plan.options.dtype));
+      };
+      factors = bytes_of(weights);
+      shifts = factors + bytes_of(channels);
+      bytes = shifts + bytes_of(channels);
     }
-    rows_ = Tensor(context, Shape{weights}, dtype_);
-    factors_ = Tensor(context, Shape{channels}, dtype_);
-    shifts_ = Tensor(context, Shape{channels}, dtype_);
-  }
+  };
+
+  Writer(Context& context, const Plan& plan, const Tensor& memory,
+         const std::vector<Parameter>& parameters)
+      : context_(context),
+        parameters_(parameters),
+        memory_(memory),
+        layout_(plan),
+        dtype_(plan.options.dtype) {}
 
   void write(const Folding& folding, const Tensor& weights, const Tensor& bias) {
-    const Tensor factors = part(factors_, bias.shape()), shifts = part(shifts_, bias.shape());
+    const Tensor factors = part_of(memory_, layout_.factors, bias.shape(), dtype_),
+                 shifts = part_of(memory_, layout_.shifts, bias.shape(), dtype_);
     begin_channel_map(context_, of(folding.parameters, folding.parameters.size() > 1 ? 1 : -1),
                       factors, shifts);
     for (const auto& [map, ids] : folding.maps) {
@@ -121,7 +136,7 @@ class Writer {
                           of(ids, map.scale), of(ids, map.shift), map.eps},
                          factors, shifts);
     }
-    const Tensor rows = part(rows_, weights.shape());
+    const Tensor rows = part_of(memory_, 0, weights.shape(), dtype_);
     reorder(context_, of(folding.parameters, 0), rows);
     scale_rows(context_, factors, rows);
     reorder(context_, rows, weights);
@@ -135,8 +150,9 @@ class Writer {
 
   Context& context_;
   const std::vector<Parameter>& parameters_;
+  Tensor memory_;  // u8
+  Layout layout_;
   DType dtype_;
-  Tensor rows_, factors_, shifts_;
 };
 
 }  // namespace
@@ -145,15 +161,17 @@ void fold_layers(Context& context, Plan& plan, const std::vector<Parameter>& par
   Folder(context, plan, parameters).run();
 }
 
+size_t Plan::folding_bytes() const { return foldings.empty() ? 0 : Writer::Layout(*this).bytes; }
+
 void Plan::write_folded(Context& context, const std::vector<Parameter>& parameters) {
   if (foldings.empty()) return;
-  Writer writer(context, *this, parameters);
+  const Tensor memory(arena_, 0, {static_cast<int64_t>(folding_bytes())}, DType::u8);
+  Writer writer(context, *this, memory, parameters);
   for (const PlanNode& node : nodes) {
     if (node.folding < 0) continue;
     const std::vector<Tensor>& folded = node.arguments.forward.parameters;
     writer.write(foldings[node.folding], folded[0], folded[1]);
   }
-  context.synchronize();  // the writer's memory ends here
 }
 
 }  // namespace crema

@@ -302,7 +302,7 @@ class MemoryPlanner {
       pieces.push_back({storage.bytes, storage.first, storage.last, 0});
       ids.push_back(s);
     }
-    plan_.arena_bytes = assign_offsets(pieces);
+    plan_.arena_bytes = std::max(assign_offsets(pieces), plan_.folding_bytes());
     for (size_t k = 0; k < pieces.size(); ++k) plan_.storages[ids[k]].offset = pieces[k].offset;
   }
 

@@ -222,7 +222,9 @@ class Plan {
   // Sets host_nodes: nodes up to the last one that works on the host.
   void count_host_nodes();
 
-  // Computes the folded weights from the net's, when these are new.
+  // Computes the folded weights from the net's, when these are new. Before a pass: it uses that many
+  // bytes of the arena.
+  size_t folding_bytes() const;
   void write_folded(Context& context, const std::vector<Parameter>& parameters);
   uint64_t folded_version = 0;  // of the net's weights when that was done last
 
