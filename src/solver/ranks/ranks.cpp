@@ -164,7 +164,10 @@ Ranks::Ranks(Net& net, const ExchangeOptions& options) {
   Communicator* const world = net.context().world();
   if (!world) return;
   exchange_ = std::make_unique<GradientExchange>(net, *world, options);
-  agreement_.emplace(*world, [&context = net.context()] { context.synchronize(); });
+  agreement_.emplace(*world, [&context = net.context()] {
+    const RankPause pause(context);  // many iterations may be queued
+    context.synchronize();
+  });
 }
 
 Ranks::~Ranks() = default;
