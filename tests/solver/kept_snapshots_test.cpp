@@ -98,6 +98,33 @@ TEST(KeptSnapshots, RestartsGoOnCounting) {
   }
 }
 
+// A run that was killed before it removed what is too old, and that has nothing more to write than its
+// last snapshot, writes what an undisturbed run does.
+TEST(KeptSnapshots, ARestartRemovesWhatTheRunBeforeCouldNot) {
+  Context context(Device::cpu);
+  const std::string fields = "snapshot: 2 keep_last: 2";
+  const Folder undisturbed, folder;
+  Solver(context, kept_file(undisturbed, fields)).step(8);
+  {
+    Solver first(context, kept_file(folder, fields));
+    first.step(4);
+  }
+  const std::string oldest = folder.read("net_iter_2.caffemodel");
+  SolverOptions options;
+  options.snapshot = folder.file("net_iter_4.solverstate");
+  Solver(context, kept_file(folder, fields), options).step(2);
+  folder.write("net_iter_2.caffemodel", oldest);
+  options.snapshot = folder.file("net_iter_6.solverstate");
+  Solver(context, kept_file(folder, fields), options).step(2);
+  EXPECT_EQ(folder.names(), undisturbed.names());
+  const auto kept = [](const Folder& of) {
+    SolverState state;
+    EXPECT_TRUE(state.ParseFromString(of.read("net_iter_8.solverstate")));
+    return std::vector<int64_t>(state.kept_snapshots().begin(), state.kept_snapshots().end());
+  };
+  EXPECT_EQ(kept(folder), kept(undisturbed));
+}
+
 TEST(KeptSnapshots, TheNewestWholeOne) {
   const Folder folder;
   Context context(Device::cpu);

@@ -183,14 +183,15 @@ void Snapshots::report(const WrittenSnapshot& written) {
   }
   run_.send(event::SnapshotDone{written.iteration, written.files.weights, written.files.state,
                                 written.hash, written.hash_of_average});
-  if (run_.context.rank() == 0) remove_old(written.iteration, written.files);
+  if (run_.context.rank() > 0) return;
+  if (run_.file.solver.keep_last() > 0) kept_.emplace_back(written.iteration, written.files);
+  remove_old();
 }
 
 // Only what this run has written. Files that are gone already do no harm.
-void Snapshots::remove_old(int64_t iteration, const SnapshotFiles& newest) {
+void Snapshots::remove_old() {
   const SolverParameter& solver = run_.file.solver;
   if (solver.keep_last() == 0) return;
-  kept_.emplace_back(iteration, newest);
   const auto first_of_last =
       kept_.end() - std::min<std::ptrdiff_t>(std::ssize(kept_), solver.keep_last());
   const auto goes = std::stable_partition(kept_.begin(), first_of_last, [&](const auto& entry) {
@@ -205,9 +206,11 @@ void Snapshots::remove_old(int64_t iteration, const SnapshotFiles& newest) {
     };
     if (std::any_of(kept_.begin(), kept_.end(), same)) continue;
     // The state first: a state on disk always has its weights.
+    bool removed = false;
     for (const std::string& path : {files.state, files.weights, files.average}) {
-      if (!path.empty()) unlink(path.c_str());
+      if (!path.empty()) removed = unlink(path.c_str()) == 0 || removed;
     }
+    if (!removed) continue;
     run_.send(event::Debug{cat("Removed the snapshot of iteration ", number,
                                " (keep_last: ", solver.keep_last(), ")")});
   }
@@ -223,6 +226,8 @@ void Snapshots::resumed_from(const SolverState& state, const std::string& path) 
   if (!file_exists(here) || !std::filesystem::equivalent(path, here)) return;
   for (const int64_t iteration : state.kept_snapshots())
     kept_.emplace_back(iteration, snapshot_files(run_.file.solver, iteration));
+  // As after that snapshot was written: the run may have been killed just before.
+  remove_old();
 }
 
 std::string Snapshots::resume_hint() const {

@@ -87,7 +87,7 @@ class Snapshots {
   void copy(const TrainingCopy::Parts& parts);
   void check_room(uint64_t bytes);
   void report(const WrittenSnapshot& written);
-  void remove_old(int64_t iteration, const SnapshotFiles& newest);
+  void remove_old();
 
   Run run_;
   SnapshotWriter writer_;
