@@ -212,6 +212,8 @@ class Net {
     halves_stale_ = true;
     ++weights_version_;
   }
+  // Their tensors are others now.
+  void parameters_moved();
   // The solver's update has written them, and the copies in 16 bits.
   void parameters_updated() { ++weights_version_; }
   // All parameters' memory and all diffs' memory: one arena each with the same layout, element type
@@ -263,6 +265,7 @@ class Net {
   size_t bytes_of_blobs() const;
   bool replays();
   void make_plan();
+  void make_plan_that_fits();
   void plan_with(const PlanOptions& options);
   bool ranks_choose_alike();
   bool fits();

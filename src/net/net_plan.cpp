@@ -39,6 +39,15 @@ size_t Net::bytes_of_blobs() const {
 }
 
 void Net::make_plan() {
+  try {
+    make_plan_that_fits();
+  } catch (...) {
+    plan_.reset();  // one that does not fit must not be kept
+    throw;
+  }
+}
+
+void Net::make_plan_that_fits() {
   PlanOptions p;
   p.dtype = options_.dtype;
   p.precision = options_.precision;
@@ -158,11 +167,20 @@ bool Net::take_earlier_plan() {
   shapes_ = found->shapes;
   plan_ = std::move(found->plan);
   earlier_plans_.erase(found);
+  options_.arena->reserve(plan_->arena_bytes);
   ++generation_;
   diffs_are_clear_ = false;
   if (live_pass_) set_live_pass(live_pass_);
   clear_carried();
   return true;
+}
+
+void Net::parameters_moved() {
+  parameters_changed();
+  earlier_plans_.clear();
+  ++generation_;
+  if (plan_ && plan_->bound())
+    plan_->bind(context_, options_.arena->buffer(context_), graph_.parameters);
 }
 
 void Net::drop_plans() {

@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "device/memory_account.h"
 #include "net/net.h"
 #include "net/plan/plan.h"
 #include "support.h"
@@ -92,6 +93,12 @@ const FoldCase kCases[] = {
     {"factors_of_positions", R"(
       layer { name: "c" type: "Convolution" bottom: "x" top: "c" convolution_param { num_output: 16 kernel_size: 1 weight_filler { type: "xavier" } } }
       layer { name: "s" type: "Scale" bottom: "c" top: "y" scale_param { axis: 1 num_axes: -1 } })",
+     "Convolution = c;"},
+    // A pass may change these: the first Scale clips its factors.
+    {"shared_factors", R"(
+      layer { name: "s1" type: "Scale" bottom: "x" top: "x1" param { name: "s" } scale_param { max_value: 0.9 } }
+      layer { name: "c" type: "Convolution" bottom: "x1" top: "c" convolution_param { num_output: 16 kernel_size: 1 weight_filler { type: "xavier" } } }
+      layer { name: "s2" type: "Scale" bottom: "c" top: "y" param { name: "s" } })",
      "Convolution = c;"},
     {"deconvolution", R"(
       layer { name: "d" type: "Deconvolution" bottom: "x" top: "d" convolution_param { num_output: 8 kernel_size: 2 stride: 2 weight_filler { type: "xavier" } } }
@@ -248,6 +255,21 @@ TEST(EarlierPlans, ServeShapesThatComeBack) {
     EXPECT_NE(plans[0], plans[1]);
     for (const int at : {2, 3, 4, 8}) EXPECT_EQ(plans[at], plans[0]) << at;
     for (const int at : {5, 6, 7}) EXPECT_EQ(plans[at], plans[1]) << at;
+  }
+}
+
+// A plan that does not fit is refused every time, and the net goes on with the one before.
+TEST(EarlierPlans, AreNoneThatDidNotFit) {
+  Runs runs(Device::cpu);
+  const std::unique_ptr<Net> net = runs.open(cat(kInputs, kCases[0].text), {});
+  const Shape small{2, 16, 9, 8}, large{4000, 16, 90, 80};
+  runs.context.memory()->limit(runs.context.memory()->taken() + (size_t{8} << 20), "a test");
+  for (int i = 0; i < 3; ++i) {
+    net->reshape("x", large);
+    expect_part(error_of([&] { net->input("x"); }), "are allowed");
+    net->reshape("x", small);
+    runs.set_input(*net, 1);
+    EXPECT_EQ(runs.pass(*net, 0).size(), 2u * 16 * 7 * 6);
   }
 }
 

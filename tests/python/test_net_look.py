@@ -488,3 +488,87 @@ def test_gradients_through_a_python_layer(make, counting):
         each.backward()
         assert each.layer_dict['twice'].calls == 1
     same_gradients(net, kept)
+
+
+# --- BatchNorm and Scale that a planned net folds into the weights before them ---
+
+FOLDED = """name: "folded" {0}
+layer {{ name: "in" type: "Input" top: "data" input_param {{ shape {{ dim: 2 dim: 3 dim: 8 dim: 8 }} }} }}
+layer {{ name: "conv" type: "Convolution" bottom: "data" top: "conv" convolution_param {{ num_output: 8 kernel_size: 3
+  bias_term: false weight_filler {{ type: "msra" }} }} }}
+layer {{ name: "bn" type: "BatchNorm" bottom: "conv" top: "conv" }}
+layer {{ name: "scale" type: "Scale" bottom: "conv" top: "conv" scale_param {{ bias_term: true }} }}
+layer {{ name: "conv2" type: "Convolution" bottom: "conv" top: "conv2" convolution_param {{ num_output: 4 kernel_size: 3
+  weight_filler {{ type: "msra" }} }} }}
+layer {{ name: "bn2" type: "BatchNorm" bottom: "conv2" top: "out" }}
+"""
+
+
+def randomize(net, seed):
+    """As after training: a number, sums of it, positive variances."""
+    random = np.random.default_rng(seed)
+    for name, blobs in net.params.items():
+        for index, blob in enumerate(blobs):
+            values = 0.3 * random.normal(size=blob.data.shape)
+            blob.data[...] = [values, abs(values) + 0.5, 2.][index] if name.startswith('bn') else values
+
+
+@pytest.fixture
+def pair_of_folded(make):
+    """One net that folds, and one that keeps its blobs, alike."""
+    x = images(3, 2, 3, 8, 8)
+    planned, kept = make(text=FOLDED, planned=True), make(text=FOLDED)
+    kept.blobs['conv'].data  # looks inside
+    for net in planned, kept:
+        randomize(net, 1)
+        net.blobs['data'].data[...] = x
+    close(planned.forward()['out'], kept.forward()['out'])
+    return planned, kept
+
+
+def test_weights_written_after_a_pass_count_in_the_next(pair_of_folded):
+    arrays = [[blob.data for blobs in net.params.values() for blob in blobs] for net in pair_of_folded]
+    for ours, theirs in zip(*arrays):
+        for array in ours, theirs:
+            array[...] = 0.7 * array + 0.2
+        planned, kept = (net.forward()['out'].copy() for net in pair_of_folded)
+        close(planned, kept)
+
+
+def test_weights_shared_after_a_pass_count_in_the_next(pair_of_folded, make):
+    planned, kept = pair_of_folded
+    other = make(text=FOLDED, planned=True)
+    randomize(other, 2)
+    before = planned.forward()['out'].copy()
+    for net in planned, kept:
+        net.share_with(other)
+    close(planned.forward()['out'], kept.forward()['out'])
+    assert abs(planned.forward()['out'] - before).max() > 0.1
+    for blobs in other.params.values():
+        blobs[0].data[...] *= 0.5
+    close(planned.forward()['out'], kept.forward()['out'])
+
+
+def test_statistics_of_a_net_in_training_reach_one_that_shares_them(pair_of_folded, make):
+    planned, kept = pair_of_folded
+    training = make(text=FOLDED, phase=crema.TRAIN)
+    randomize(training, 2)
+    for net in planned, kept:
+        net.share_with(training)
+    for seed in range(3):
+        training.forward(data=images(seed, 2, 3, 8, 8))
+        close(planned.forward()['out'], kept.forward()['out'])
+
+
+def test_loading_and_then_looking_inside_keeps_the_loaded_weights(make, tmp_path):
+    path = str(tmp_path / 'other.caffemodel')
+    other, net = make(text=FOLDED), make(text=FOLDED)
+    randomize(other, 9)
+    other.save(path)
+    randomize(net, 1)
+    x = images(3, 2, 3, 8, 8)
+    expected = other.forward(data=x)['out'].copy()
+    net.forward(data=x)
+    net.copy_from(path)
+    net.blobs['conv2'].data  # of the last pass
+    close(net.forward()['out'], expected)

@@ -21,7 +21,12 @@ class Folder {
         plan_(plan),
         parameters_(parameters),
         readers_(readers_of(plan)),
-        dead_(plan.nodes.size(), false) {}
+        dead_(plan.nodes.size(), false),
+        holders_(parameters.size(), 0) {
+    for (const PlanNode& node : plan.nodes) {
+      for (const int id : node.parameters) ++holders_[id];
+    }
+  }
 
   void run() {
     for (size_t i = 0; i < plan_.nodes.size(); ++i) {
@@ -33,7 +38,8 @@ class Folder {
  private:
   void fold_from(int first) {
     const PlanNode& node = plan_.nodes[first];
-    if (node.stale || node.bottoms.size() != 1 || node.parameters.empty() || !has_own_shapes(node))
+    if (node.stale || node.bottoms.size() != 1 || node.parameters.empty() ||
+        !has_own_parameters(node))
       return;
     LayerParameter message = node.message;
     if (!node.layer->give_bias(&message)) return;
@@ -43,7 +49,7 @@ class Folder {
     for (int next = sole_reader(plan_, readers_, first); next >= 0;
          next = sole_reader(plan_, readers_, next)) {
       const PlanNode& map = plan_.nodes[next];
-      if (map.stale || map.bottoms.size() != 1 || !has_own_shapes(map)) break;
+      if (map.stale || map.bottoms.size() != 1 || !has_own_parameters(map)) break;
       const std::optional<ChannelMap> values = map.layer->channel_map();
       if (!values) break;
       folding.maps.push_back({*values, map.parameters});
@@ -53,11 +59,13 @@ class Folder {
     replace(members, message, std::move(folding));
   }
 
-  // Parameters that other layers own may have another shape of the same count.
-  bool has_own_shapes(const PlanNode& node) const {
+  // Layers that share parameters may see them in another shape, or change them in a pass, as a Scale
+  // that clips its factors does.
+  bool has_own_parameters(const PlanNode& node) const {
     const std::vector<ParameterSpec>& specs = node.layer->parameters();
     for (size_t k = 0; k < node.parameters.size(); ++k) {
-      if (k >= specs.size() || parameters_[node.parameters[k]].shape != specs[k].shape)
+      const int id = node.parameters[k];
+      if (k >= specs.size() || parameters_[id].shape != specs[k].shape || holders_[id] > 1)
         return false;
     }
     return true;
@@ -94,6 +102,7 @@ class Folder {
   const std::vector<Parameter>& parameters_;
   Readers readers_;
   std::vector<bool> dead_;
+  std::vector<int> holders_;  // how many nodes have each parameter
 };
 
 // Computes folded weights in row-major order, whatever the order of both ends.

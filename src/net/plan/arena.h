@@ -16,8 +16,14 @@ class ArenaPool {
   void reserve(size_t bytes) { wanted_ = std::max(wanted_, bytes); }
   const std::shared_ptr<Buffer>& buffer(Context& context) {
     if (!buffer_ || buffer_->bytes() < wanted_) {
+      const size_t before = held();
       buffer_.reset();  // before allocating the new one: both may not fit
-      buffer_ = std::make_shared<Buffer>(context, wanted_);
+      try {
+        buffer_ = std::make_shared<Buffer>(context, wanted_);
+      } catch (...) {
+        wanted_ = before;  // a plan that needs more asks again
+        throw;
+      }
     }
     return buffer_;
   }

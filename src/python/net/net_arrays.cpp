@@ -12,7 +12,10 @@ py::array NetObject::show(const Key& key, const Tensor& tensor) {
   const auto at = mirrors_.find(key);
   // Once the program has a copy, it keeps seeing that.
   const bool held = at != mirrors_.end() && !at->second.unseen();
-  if (is_plain(tensor) && !lazy_ && !held) return view_of(tensor);
+  if (is_plain(tensor) && !lazy_ && !held) {
+    weights_shown_ = weights_shown_ || key.first == kParameter;
+    return view_of(tensor);
+  }
   // Each run has refreshed it, and the program's changes to it wait for the next.
   if (lazy_ && at != mirrors_.end() && at->second.count() == tensor.count())
     return at->second.view(tensor.shape());
@@ -89,6 +92,8 @@ Tensor NetObject::lend(const Key& key) {
 void NetObject::write_back() {
   const NetLock::Hold hold(lock_);
   write_back_others();
+  if (weights_shown_) weights_changed();
+  if (lock_->nets.size() > 1) net_.parameters_updated();  // by the others' passes
   if (mirrors_.empty() && inputs_.empty() && !lent_) return;
   const DeviceScope scope = enter(net_.context());
   set_inputs();
@@ -101,6 +106,7 @@ void NetObject::write_back() {
 }
 
 void NetObject::write_back_weights() {
+  if (weights_shown_) weights_changed();
   if (mirrors_.empty() && !lent_) return;
   const DeviceScope scope = enter(net_.context());
   if (lent_) wait_for_gpu();

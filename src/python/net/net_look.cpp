@@ -126,6 +126,7 @@ void NetObject::repeat_last_pass() {
   keeps() ? net_.forward_layers(pass, 0, layers() - 1) : net_.forward(pass);
   swap_weights();
   for (const auto& [data, values] : statistics) from_floats(context, values.data(), data);
+  net_.parameters_changed();
 }
 
 // Exchanges the current values for those of the last pass, if they differ.
@@ -136,6 +137,7 @@ void NetObject::swap_weights() {
     from_floats(net_.context(), values.data(), data);
     values = std::move(now);
   }
+  net_.parameters_changed();
 }
 
 void NetObject::need_blob(int blob) {

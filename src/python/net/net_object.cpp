@@ -215,8 +215,8 @@ void NetObject::share_with(const std::shared_ptr<NetObject>& other) {
     });
   }
   take();
-  Plan& bound = plan();
-  bound.bind(net_.context(), net_.options().arena->buffer(net_.context()), net_.parameters());
+  plan();
+  net_.parameters_moved();
 }
 
 void NetObject::set_input_arrays(const py::handle& data, const py::handle& labels,

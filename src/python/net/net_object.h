@@ -185,6 +185,8 @@ class NetObject : public std::enable_shared_from_this<NetObject> {
   // The old values of parameters that changed since then.
   std::map<int, std::vector<float>> weights_of_last_pass_;
   bool running_ = false;
+  // The program has an array that is a parameter's own memory, and may write into it at any time.
+  bool weights_shown_ = false;
   // Other libraries may write into the net's GPU memory, on their own streams.
   bool lent_ = false, lent_weights_ = false;
   NetMap map_;
