@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "device/batch_stage.h"
+#include "device/staging.h"
 
 namespace crema {
 

@@ -5,7 +5,7 @@
 #include "base/log.h"
 #include "device/cudnn.h"
 #include "device/range.h"
-#include "device/upload.h"
+#include "device/staging.h"
 #include "net/forward_replay.h"
 #include "net/graph/engine_note.h"
 #include "net/graph/filter.h"

@@ -17,7 +17,7 @@ namespace crema {
 class ArenaPool;      // net/plan/arena.h
 class ForwardReplay;  // net/forward_replay.h
 class Plan;           // net/plan/plan.h
-class Upload;         // device/upload.h
+class Upload;         // device/staging.h
 struct PlanNode;
 struct PlanOptions;
 

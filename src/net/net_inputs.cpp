@@ -1,6 +1,6 @@
 // What a program sets in a net: values and shapes of the blobs that no layer computes.
 #include "device/memory.h"
-#include "device/upload.h"
+#include "device/staging.h"
 #include "kernels/move/reorder.h"
 #include "net/graph/graph_builder.h"
 #include "net/net.h"

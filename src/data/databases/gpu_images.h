@@ -15,8 +15,8 @@
 #include "data/databases/gpu_batch.h"
 #include "data/databases/records.h"
 #include "data/loader/loader.h"
-#include "device/batch_stage.h"
 #include "device/jpeg_decoder.h"
+#include "device/staging.h"
 
 namespace crema {
 

@@ -70,7 +70,9 @@ class OnednnConv final : public LinearKernel {
                                    dilation, c.pad, c.pad);
     };
     Forward::primitive_desc fprop;
-    if (c.sum) fprop = plan(onednn::attributes_with_sum(y, c.sum_relu));
+    if (c.sum)
+      fprop = plan(onednn::attributes_with_sum(
+          y, c.sum_relu.on ? std::optional(c.sum_relu.slope) : std::nullopt));
     sum_ = c.sum && is_good(fprop, reason);
     if (!sum_) {
       fprop = plan(c.relu.on ? onednn::attributes_with_relu(c.relu.slope) : onednn::attributes());

@@ -275,11 +275,11 @@ dnnl::primitive_attr attributes_with_relu(float slope) {
   return attributes;
 }
 
-dnnl::primitive_attr attributes_with_sum(const Desc& added, Relu relu) {
+dnnl::primitive_attr attributes_with_sum(const Desc& added, std::optional<float> slope) {
   dnnl::primitive_attr attributes = onednn::attributes();
   dnnl::post_ops after;
   after.append_binary(dnnl::algorithm::binary_add, added);
-  if (relu.on) append_relu(&after, relu.slope);
+  if (slope) append_relu(&after, *slope);
   attributes.set_post_ops(after);
   return attributes;
 }

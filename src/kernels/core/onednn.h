@@ -9,7 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/pointwise/bias.h"
 #include "tensor/tensor.h"
 
 namespace crema::onednn {
@@ -79,9 +78,9 @@ typename Operation::primitive_desc plan_backward(const Engine& on,
 dnnl::primitive_attr attributes();
 // ... and that ends with y = max(y, 0) + slope * min(y, 0).
 dnnl::primitive_attr attributes_with_relu(float slope);
-// ... and that adds a tensor (DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1), then ends with
-// that ReLU if there is one.
-dnnl::primitive_attr attributes_with_sum(const Desc& added, Relu relu);
+// ... and that adds a tensor (DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1), then ends as the one
+// before if there is a slope.
+dnnl::primitive_attr attributes_with_sum(const Desc& added, std::optional<float> slope);
 // Attributes of an operation that adds to what the output holds. Its scratch memory is oneDNN's own
 // (library mode), unlike that of the others: reorder_call() passes none.
 dnnl::primitive_attr attributes_that_add();

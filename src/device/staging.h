@@ -1,5 +1,5 @@
-// BatchStage: GPU memory for batches that are copied while the net computes. It has its own stream,
-// of low priority, and kSlots slots: one thread fills them, another lets the net read them.
+// Copies from CPU memory to a GPU that the net does not wait for: Upload, for values that a program
+// sets, and BatchStage, for batches of data.
 #pragma once
 
 #include <cstddef>
@@ -10,6 +10,26 @@ namespace crema {
 
 class Context;
 
+// Copies values through pinned memory, which is kept for the next copy.
+class Upload {
+ public:
+  // For a context on a GPU.
+  explicit Upload(Context& context);
+  ~Upload();
+  Upload(Upload&&) noexcept;
+  Upload& operator=(Upload&&) noexcept;
+
+  // Queues the copy on the context's stream. `from` may be changed when this returns; it only waits
+  // for the previous copy.
+  void copy(void* to, const void* from, size_t bytes);
+
+ private:
+  struct Pinned;
+  std::unique_ptr<Pinned> pinned_;
+};
+
+// GPU memory for batches that are copied while the net computes. It has its own stream, of low
+// priority, and kSlots slots: one thread fills them, another lets the net read them.
 class BatchStage {
  public:
   static constexpr int kSlots = 2;
