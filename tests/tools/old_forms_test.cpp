@@ -45,6 +45,8 @@ TEST(OldForms, RunAsTheyAre) {
       {"compute_image_mean -backend lmdb ip_lmdb mean.binaryproto lmdb", 1, "keep one of them"},
       {"caffe time --model=net.prototxt -iterations 1 --forward_only", 0, "Average Forward pass"},
       {"caffe time -model net.prototxt -forward_only -train_step", 1, "exclude each other"},
+      {"caffe time -model net.prototxt -forward -train_step", 1, "exclude each other"},
+      {"caffe time -model net.prototxt -forward -iterations 3", 0, "(median of 3 measurements)"},
       {"caffe test_detection -model net.prototxt -weights a_iter_2.caffemodel -iterations 1", 1,
        "DetectionEvaluate"},
       {"caffe collect -model net.prototxt", 1, "`crema extract_features` writes blobs"},

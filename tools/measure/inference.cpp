@@ -1,9 +1,7 @@
 #include "tools/measure/inference.h"
 
 #include <chrono>
-#include <cstdio>
 
-#include "net/records.h"
 #include "tools/measure/memory_use.h"
 
 namespace crema {
@@ -29,13 +27,7 @@ void time_inference(ProgramLog& log, const RepeatFlags& flags, Net& net) {
   run(kWarmUpPasses);
   net.check();
   const std::vector<double> times = time_steps(flags, run);
-  const double seconds = median(times);
-  const int64_t batch = batch_of(net);
-  char line[160];
-  std::snprintf(line, sizeof line, "Inference: batch %lld  %.3f ms/pass  %.0f img/s  %.0f MiB",
-                static_cast<long long>(batch), 1e3 * seconds, static_cast<double>(batch) / seconds,
-                static_cast<double>(memory_of_passes(net)) / (1 << 20));
-  log.info(cat(line, "  (median of ", times.size(), " measurements)"));
+  log_speed(log, "Inference", "pass", net, times, memory_of_passes(net));
 }
 
 }  // namespace crema

@@ -4,6 +4,8 @@
 #include <functional>
 #include <vector>
 
+#include "net/net.h"
+#include "tools/console/program_log.h"
 #include "tools/flags/flags_of.h"
 
 namespace crema {
@@ -16,5 +18,9 @@ using RepeatFlags = FlagsOf<"iterations">;
 std::vector<double> time_steps(const RepeatFlags& flags, const std::function<double(int)>& run);
 
 double median(std::vector<double> values);
+
+// Logs "WHAT: batch 64  1.234 ms/UNIT  51864 img/s  100 MiB  (median of 40 measurements)".
+void log_speed(ProgramLog& log, const char* what, const char* unit, Net& net,
+               const std::vector<double>& seconds, size_t memory_bytes);
 
 }  // namespace crema

@@ -1,9 +1,7 @@
 #include "tools/measure/train_step.h"
 
 #include <chrono>
-#include <cstdio>
 
-#include "net/records.h"
 #include "solver/iteration/iteration.h"
 #include "solver/iteration/optimizer.h"
 #include "tools/measure/memory_use.h"
@@ -114,13 +112,7 @@ void time_train_step(ProgramLog& log, const RepeatFlags& flags, Net& net) {
   log.info(cat("Train step: loss before: ", step.loss()));
   step.run(warm_up);
   const std::vector<double> times = time_steps(flags, [&](int steps) { return step.run(steps); });
-  const double seconds = median(times);
-  const int64_t batch = batch_of(net);
-  char line[160];
-  std::snprintf(line, sizeof line, "Train step: batch %lld  %.3f ms/step  %.0f img/s  %.0f MiB",
-                static_cast<long long>(batch), 1e3 * seconds, static_cast<double>(batch) / seconds,
-                static_cast<double>(peak_memory(net)) / (1 << 20));
-  log.info(cat(line, "  (median of ", times.size(), " measurements)"));
+  log_speed(log, "Train step", "step", net, times, peak_memory(net));
   log.info(cat("Train step: loss after: ", step.loss()));
 }
 
