@@ -131,7 +131,7 @@ double Tuning::time_repeated(Context& context, const std::function<void()>& work
   work();  // libraries load their kernels on the first call
   double shortest = time(context, work);
   if (is_hopeless(shortest, best)) return shortest;
-  constexpr double kLong = 0.3;  // milliseconds beside which a launch does not count
+  constexpr double kLong = 0.3;  // milliseconds; launch overhead is negligible above
   if (shortest > kLong) {
     for (int i = 0; i < 2; ++i) shortest = std::min(shortest, time(context, work));
     return shortest;

@@ -298,7 +298,7 @@ class Net {
   NetOptions options_;
   Graph graph_;
   std::unique_ptr<Plan> plan_;
-  std::vector<Shape> shapes_;  // of the sources' tops, which plan_ is for
+  std::vector<Shape> shapes_;  // the source shapes that plan_ was made for
   // Plans for earlier shapes, the one used last first.
   struct EarlierPlan {
     std::vector<Shape> shapes;

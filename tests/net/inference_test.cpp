@@ -15,7 +15,7 @@ namespace inference_test {
 
 struct FoldCase {
   const char *name, *text;
-  const char* step;  // of the plan
+  const char* step;  // a step that the plan must have
 };
 
 const char* kInputs =

@@ -121,7 +121,7 @@ struct Folding {
   std::vector<int> parameters;  // the layer's own: weights, and bias if it has one
   struct Map {
     ChannelMap map;
-    std::vector<int> parameters;  // of the layer with that map
+    std::vector<int> parameters;  // parameters of the layer that computes the map
   };
   std::vector<Map> maps;  // in the order of the layers
   PlanParameter weights, bias;
@@ -226,13 +226,13 @@ class Plan {
   // bytes of the arena.
   size_t folding_bytes() const;
   void write_folded(Context& context, const std::vector<Parameter>& parameters);
-  uint64_t folded_version = 0;  // of the net's weights when that was done last
+  uint64_t folded_version = 0;  // Net::weights_version() at the last write_folded()
 
   // Its forward pass as a CUDA graph (net/forward_replay.h).
   struct Recording {
     Capture graph;
     bool warm = false;        // a pass has run as it is
-    uint64_t generation = 0;  // of the plan at that time
+    uint64_t generation = 0;  // Plan::generation when it was recorded
   };
   Recording recording;
   // Changes when memory moves or kernels change, which invalidates the recording.

@@ -30,7 +30,7 @@ struct ProductTensors {
   // For a case with pooling, shaped like its y: which of the four positions of its pool window each
   // output is from (written by forward unless null), 255 where none gets a gradient.
   uint8_t* argmax = nullptr;
-  const void* added = nullptr;  // of a case with a sum: added before its ReLU; like y, in 16 bits
+  const void* added = nullptr;  // if the case has a sum: the tensor to add before its ReLU, like y
   DropoutMask dropout = {};     // after forward
   float gradient_factor = 1;    // of dy
 };
