@@ -86,6 +86,9 @@ class CudnnGraph {
   };
   bool find_plans(const CudnnTarget& target, Precision precision, std::string& reason);
   bool choose_plan(Context& context, const std::string& key, std::string& reason);
+  // Builds plans from `next` on, at most `wanted` of them, at the same time. Moves `next` behind
+  // them and returns those that can run.
+  std::vector<int64_t> build_some(int64_t& next, int wanted);
   bool use(int64_t plan);
   // Milliseconds of a plan; a very large value when it cannot run. best: of those before it.
   double time(Context& context, int64_t plan, const Scratch& memory, double best);

@@ -1,8 +1,10 @@
 #include <algorithm>
 #include <chrono>
+#include <future>
 
 #include "device/aligned.h"
 #include "device/cudnn.h"
+#include "device/device_scope.h"
 #include "device/tuning.h"
 #include "kernels/conv/cudnn_graph.h"
 
@@ -10,6 +12,7 @@ namespace crema {
 namespace {
 
 constexpr double kBuildSeconds = 0.3;  // for the candidates of one computation
+constexpr int64_t kBuildThreads = 8;
 
 using cudnn_frontend::DataType_t;
 using cudnn_frontend::NumericalNote_t;
@@ -129,27 +132,28 @@ bool CudnnGraph::choose_plan(Context& context, const std::string& key, std::stri
   std::optional<int64_t> best;
   double best_time = 1e30, building = 0;
   int made = 0, timed = 0;
-  for (int64_t i = 0; i < count && made < tuning.candidates(); ++i) {
+  bool full = false;  // too little memory to time any
+  for (int64_t next = 0; next < count && made < tuning.candidates() && !full;) {
     // Compiling some engines takes a second each: those that heuristics name last do not get it.
     if (made > 1 && building > kBuildSeconds && tuning.mode == TuneMode::quick) break;
     const auto begin = std::chrono::steady_clock::now();
-    const bool usable = use(i) && workspace_ <= kWorkspaceLimit;
+    const std::vector<int64_t> usable = build_some(next, tuning.candidates() - made);
     building += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    if (!usable) continue;
-    ++made;
-    if (tuning.candidates() == 1) {
-      best = i;
-      break;
+    for (int64_t i : usable) {
+      if (!use(i) || workspace_ > kWorkspaceLimit) continue;
+      ++made;
+      const std::optional<Scratch> memory =
+          tuning.candidates() == 1 ? std::nullopt : scratch(context);
+      if (!memory) {
+        full = true;
+        best = best.value_or(i);
+        break;
+      }
+      const double milliseconds = time(context, i, *memory, best_time);
+      ++timed;
+      if (milliseconds < kClearlyFaster * best_time) best = i, best_time = milliseconds;
+      if (!best) best = i;
     }
-    const std::optional<Scratch> memory = scratch(context);
-    if (!memory) {  // too little to time any
-      best = best.value_or(i);
-      break;
-    }
-    const double milliseconds = time(context, i, *memory, best_time);
-    ++timed;
-    if (milliseconds < kClearlyFaster * best_time) best = i, best_time = milliseconds;
-    if (!best) best = i;
   }
   tuning.spent.building += building;
   if (!best) {
@@ -164,6 +168,26 @@ bool CudnnGraph::choose_plan(Context& context, const std::string& key, std::stri
   if (timed > 0 && graph_.get_plan_name_at_index(plan_, name).is_good())
     take(tuning.remember(key, name));
   return true;
+}
+
+std::vector<int64_t> CudnnGraph::build_some(int64_t& next, int wanted) {
+  int gpu = -1;
+  check_cuda(cudaGetDevice(&gpu), "asking for the current GPU");
+  const int64_t begin = next, left = graph_.get_execution_plan_count() - begin;
+  next += std::min({left, int64_t{wanted}, kBuildThreads});
+  // Each is compiled on a thread of its own.
+  std::vector<std::future<bool>> builds;
+  for (int64_t i = begin; i < next; ++i) {
+    builds.push_back(std::async(std::launch::async, [this, gpu, i] {
+      const DeviceScope scope(gpu);
+      return graph_.build_plan_at_index(i).is_good();
+    }));
+  }
+  std::vector<int64_t> built;
+  for (int64_t i = begin; i < next; ++i) {
+    if (builds[static_cast<size_t>(i - begin)].get()) built.push_back(i);
+  }
+  return built;
 }
 
 bool CudnnGraph::use(int64_t plan) {
