@@ -3,14 +3,15 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 #include <utility>
 
 #include "base/system.h"
-#include "device/capture.h"
 #include "device/gpu.h"
 #include "device/memory.h"
 #include "device/tuning.h"
@@ -40,6 +41,32 @@ class FileLock {
 
  private:
   int descriptor_;
+};
+
+// Work that is queued on the stream after it starts only once it is open, or its time is over:
+// before, a full queue could keep the program from opening it.
+class Barrier {
+ public:
+  explicit Barrier(cudaStream_t stream) {
+    auto shared = std::make_unique<std::shared_ptr<std::atomic<bool>>>(open_);
+    check_cuda(cudaLaunchHostFunc(stream, &wait, shared.get()), "timing");
+    shared.release();  // wait() takes it
+  }
+  ~Barrier() { open(); }
+  Barrier(const Barrier&) = delete;
+  Barrier& operator=(const Barrier&) = delete;
+  void open() { open_->store(true, std::memory_order_release); }
+
+ private:
+  static void CUDART_CB wait(void* given) {
+    const std::unique_ptr<std::shared_ptr<std::atomic<bool>>> shared(
+        static_cast<std::shared_ptr<std::atomic<bool>>*>(given));
+    const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(5);
+    while (!(*shared)->load(std::memory_order_acquire) && std::chrono::steady_clock::now() < end)
+      std::this_thread::yield();
+  }
+
+  std::shared_ptr<std::atomic<bool>> open_ = std::make_shared<std::atomic<bool>>(false);
 };
 
 }  // namespace
@@ -127,6 +154,14 @@ double Tuning::time(Context& context, const std::function<void()>& work) {
   return milliseconds;
 }
 
+double Tuning::time_queued(Context& context, const std::function<void()>& work, int times) {
+  Barrier barrier(context.gpu().stream);
+  return time(context, [&] {
+    for (int i = 0; i < times; ++i) work();
+    barrier.open();
+  });
+}
+
 double Tuning::time_repeated(Context& context, const std::function<void()>& work, double best) {
   work();  // libraries load their kernels on the first call
   double shortest = time(context, work);
@@ -138,13 +173,9 @@ double Tuning::time_repeated(Context& context, const std::function<void()>& work
   }
   constexpr int kTimes = 8;
   constexpr double kSlower = 1.05;  // than the best: no luck would make up for that
-  Capture capture;
-  capture.record(context, [&] {
-    for (int i = 0; i < kTimes; ++i) work();
-  });
   shortest = 1e30;
   for (int i = 0; i < 4; ++i) {
-    shortest = std::min(shortest, time(context, [&] { capture.launch(context); }) / kTimes);
+    shortest = std::min(shortest, time_queued(context, work, kTimes) / kTimes);
     if (shortest > kSlower * best) break;
   }
   return shortest;

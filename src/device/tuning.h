@@ -56,8 +56,8 @@ class Tuning {
   void release();
   // Milliseconds that the work queued by `work` takes.
   double time(Context& context, const std::function<void()>& work);
-  // The same within a CUDA graph, where launches cost little. best: the shortest time so far;
-  // hopeless work runs twice only.
+  // The same for work that runs without gaps: it is queued several times before it starts. best:
+  // the shortest time so far; hopeless work runs twice only.
   double time_repeated(Context& context, const std::function<void()>& work, double best = 1e30);
 
   // Wall time since the last report.
@@ -85,6 +85,7 @@ class Tuning {
 
  private:
   void read_on();
+  double time_queued(Context& context, const std::function<void()>& work, int times);
 
   std::string path_;
   std::streamoff read_ = 0;                                       // bytes of the file read so far

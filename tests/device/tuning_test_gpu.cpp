@@ -1,32 +1,15 @@
-// The file of what tuning found, between processes. Needs no GPU: nothing is timed.
+// The file of what tuning found, between processes, which needs no GPU, and how work is timed.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-
+#include "cache_folder.h"
+#include "device/gpu.h"
+#include "device/memory.h"
 #include "device/tuning.h"
-#include "support.h"
 
 namespace crema {
 namespace tuning_test_gpu {
 
-// The user's cache folder, while it lives.
-class CacheFolder : public tests::Folder {
- public:
-  CacheFolder() {
-    if (const char* const before = std::getenv("XDG_CACHE_HOME")) before_ = before;
-    setenv("XDG_CACHE_HOME", path().c_str(), 1);
-  }
-  ~CacheFolder() {
-    if (before_) {
-      setenv("XDG_CACHE_HOME", before_->c_str(), 1);
-    } else {
-      unsetenv("XDG_CACHE_HOME");
-    }
-  }
-
- private:
-  std::optional<std::string> before_;
-};
+using tests::CacheFolder;
 
 TEST(Tuning, AnswersAreThereTheNextTime) {
   const CacheFolder folder;
@@ -80,6 +63,27 @@ TEST(Tuning, GoesOnWithoutAFile) {
   tuning.open("card");
   EXPECT_FALSE(tuning.remember("x", "a"));
   EXPECT_EQ(tuning.find("x"), "a");
+}
+
+TEST(Tuning, TimesWorkWithoutGaps) {
+  if (gpu_count() == 0) GTEST_SKIP() << "no GPU here";
+  Context context(Device::gpu);
+  const Buffer memory(context, size_t{32} << 20);
+  Tuning& tuning = context.gpu().tuning;
+  int runs = 0;
+  const auto work = [&] {
+    ++runs;
+    check_cuda(cudaMemsetAsync(memory.data(), 0, memory.bytes(), context.gpu().stream), "clearing");
+  };
+  const double once = tuning.time(context, work);
+  runs = 0;
+  EXPECT_GT(tuning.time_repeated(context, work, once / 1000), 0);
+  EXPECT_EQ(runs, 2);  // hopeless
+  runs = 0;
+  const double repeated = tuning.time_repeated(context, work);
+  EXPECT_GT(repeated, 0);
+  EXPECT_LT(repeated, 2 * once);
+  EXPECT_GT(runs, 3);
 }
 
 }  // namespace tuning_test_gpu

@@ -77,7 +77,7 @@ TEST(ConvProducts, DirectConvolutionDeclinesAStridedGradientOfTheData) {
   std::string reason;
   EXPECT_EQ(conv_kernels.make_named("direct_conv", context, c, reason), nullptr);
   EXPECT_NE(reason, "");
-  c.may_lack_calls = true;
+  c.is_candidate = true;
   const auto kernel = conv_kernels.make_named("direct_conv", context, c, reason);
   ASSERT_NE(kernel, nullptr);
   const ConvCalls calls = kernel->features().calls;

@@ -2,6 +2,7 @@
 // those of plain matrices, against the plain convolution in float64. Numbers are small multiples of 1/8, which are exact in 16 bits.
 #include <gtest/gtest.h>
 
+#include "cache_folder.h"
 #include "kernels/conv/implicit_gemm/direct_conv.h"
 #include "kernels/conv/implicit_gemm/implicit_gemm.h"
 #include "kernels/random_values.h"
@@ -287,6 +288,38 @@ TEST(ImplicitGemm, RefusesWhatItCannotServe) {
   c.order = Order::channels_last;
   EXPECT_FALSE(supports_products(c, reason));
   EXPECT_EQ(reason, "more than 2^31 elements");
+}
+
+// Twenty choices, of which number 12, not one of the sample, is fastest.
+struct Counted final : ConvProduct {
+  size_t choice_count() const override { return 20; }
+  std::string choice_name(size_t choice) const override { return cat(choice); }
+  void launch(Context&, const ProductTensors&, size_t choice) const override {
+    ran.push_back(choice);
+  }
+  mutable std::vector<size_t> ran;
+};
+
+TEST(ConvProduct, GivesUpWhereItIsHopeless) {
+  if (gpu_count() == 0) GTEST_SKIP() << "no GPU here";
+  const tests::CacheFolder folder;
+  Context context(Device::gpu);
+  // How many choices were timed, and the one taken, when each takes so long.
+  const auto tuned = [&](double milliseconds, double to_beat) {
+    Counted product;
+    product.take(3);
+    const auto time = [&](double) {
+      product.run(context, {});
+      return product.ran.back() == 12 ? milliseconds / 2 : milliseconds;
+    };
+    product.tune(context, cat("a product of ", milliseconds, " against ", to_beat), time, to_beat);
+    const size_t count = product.ran.size();
+    product.run(context, {});
+    return std::pair(count, product.ran.back());
+  };
+  EXPECT_EQ(tuned(1, 1e30), std::pair(size_t{20}, size_t{12}));
+  EXPECT_EQ(tuned(1, 0.9), std::pair(size_t{20}, size_t{12}));
+  EXPECT_EQ(tuned(4, 0.9), std::pair(size_t{6}, size_t{3}));
 }
 
 }  // namespace implicit_gemm_test_gpu

@@ -257,16 +257,19 @@ class AutotunedKernel final : public LinearKernel {
       const bool with_relu_and_bias = features.relu_and_bias_gradient();
       const double spared = with_relu_and_bias ? pass_time : 0;
       if (makes(ConvCall::fprop)) {
+        kernel.tune(context, benchmark, ConvCall::fprop, fprop.time);
         fprop.offer(number, benchmark.fprop(kernel, fprop.time) +
                                 (features.dropout ? 0 : dropout_time) +
                                 (features.forward_statistics ? 0 : statistics_time));
       }
       if (makes(ConvCall::dgrad)) {
+        kernel.tune(context, benchmark, ConvCall::dgrad, dgrad.time + spared);
         const double time = benchmark.dgrad(kernel, dgrad.time + spared);
         dgrad.offer(number, time);
         if (with_relu_and_bias) dgrad_relu.offer(number, time);
       }
       if (makes(ConvCall::wgrad)) {
+        kernel.tune(context, benchmark, ConvCall::wgrad, wgrad.time + spared);
         const double time = benchmark.wgrad(kernel, wgrad.time + spared);
         wgrad.offer(number, time);
         if (with_relu_and_bias) wgrad_relu.offer(number, time);
@@ -356,7 +359,7 @@ std::unique_ptr<LinearKernel> make_conv_autotuned(Context& context, const ConvCa
   if (depthwise) return autotuned(context, c, reason, conv_kernels, c, "depthwise");
   if (!supports_products(c, reason)) return nullptr;
   ConvCase parts = c;
-  parts.may_lack_calls = true;
+  parts.is_candidate = true;
   return autotuned(context, c, reason, conv_kernels, parts, has_cudnn() ? "cudnn" : "im2col");
 }
 
@@ -366,7 +369,9 @@ std::unique_ptr<LinearKernel> make_dense_autotuned(Context& context, const Dense
   if (c.transposed) {
     reason = "transposed weights";
   } else if (supports_products(conv, reason)) {
-    return autotuned(context, conv, reason, dense_kernels, c, "cublas");
+    DenseCase parts = c;
+    parts.is_candidate = true;
+    return autotuned(context, conv, reason, dense_kernels, parts, "cublas");
   }
   return nullptr;
 }

@@ -40,7 +40,9 @@ struct ConvCase {
   std::optional<Format> weights_format;  // fixed elsewhere; none: free
   // Which of the calls will be made.
   bool forward = true, backward_data = false, backward_weights = false;
-  bool may_lack_calls = false;  // the kernel may support only some (LinearKernelFeatures::calls)
+  // The autotuner compares the kernel with others: it may support only some of the calls
+  // (LinearKernelFeatures::calls), and LinearKernel::tune() follows.
+  bool is_candidate = false;
   DType dtype = DType::f32;  // of x, w, b and y; dw and db are float32 when that is a 16-bit type
   Precision precision = Precision::fp32;
 

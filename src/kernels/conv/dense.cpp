@@ -76,6 +76,7 @@ ConvCase conv_case_of(const DenseCase& c) {
   one.order = Order::channels_last;
   one.backward_data = c.backward_data;
   one.backward_weights = c.backward_weights;
+  one.is_candidate = c.is_candidate;
   one.dtype = c.dtype;
   one.precision = c.precision;
   return one;

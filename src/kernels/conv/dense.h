@@ -21,6 +21,7 @@ struct DenseCase {
   bool relu_gradient_applied = false;                    // as in ConvCase
   bool dropout = false;                                  // forward_with_dropout() will be called
   bool backward_data = false, backward_weights = false;  // calls that will be made
+  bool is_candidate = false;                             // as in ConvCase
   DType dtype = DType::f32;  // of x, w, b and y; dw and db are float32 when that is a 16-bit type
   Precision precision = Precision::fp32;
 };

@@ -24,6 +24,8 @@ struct OutputGradient {
   OutputGradient(const Tensor& gradient, const Tensor& output) : dy(gradient), y(&output) {}
 };
 
+class Benchmark;  // benchmark.h
+
 // What a kernel fuses: fixed once it is made.
 struct LinearKernelFeatures {
   // forward_with_statistics() is supported, and measured to cost less than a separate pass over y.
@@ -51,6 +53,10 @@ class LinearKernel {
   virtual Format weights_format() const { return Format::row_major(); }
   virtual size_t workspace() const { return 0; }
   virtual LinearKernelFeatures features() const { return {}; }
+  // For a case with `is_candidate`: chooses how to compute one of the calls that the kernel supports,
+  // by timing unless the tuning cache knows. to_beat: milliseconds of the fastest kernel so far;
+  // the choice ends early if this one is clearly slower.
+  virtual void tune(Context&, const Benchmark&, ConvCall, double /*to_beat*/) {}
   // b is empty without bias.
   virtual void forward(Context& context, const Tensor& x, const Tensor& w, const Tensor& b,
                        const Tensor& y, const Tensor& workspace) = 0;

@@ -59,8 +59,10 @@ class ConvProduct {
   // then it keeps the default.
   bool take_known(Context& context, const std::string& key);
   // Takes the choice for which time(best so far), in milliseconds, returns least, or another
-  // process's answer.
-  void tune(Context& context, const std::string& key, const std::function<double(double)>& time);
+  // process's answer. Ends early if some choices of all kinds are clearly slower than to_beat, in
+  // milliseconds.
+  void tune(Context& context, const std::string& key, const std::function<double(double)>& time,
+            double to_beat = 1e30);
 
  protected:
   virtual void launch(Context& context, const ProductTensors& tensors, size_t choice) const = 0;

@@ -23,16 +23,26 @@ bool ConvProduct::take_known(Context& context, const std::string& key) {
 }
 
 void ConvProduct::tune(Context& context, const std::string& key,
-                       const std::function<double(double)>& time) {
+                       const std::function<double(double)>& time, double to_beat) {
   const Tuning::Spending spending(context.gpu().tuning);
-  // The default first: next to a good one, most others are soon hopeless.
+  // The default first: next to a good one, most others are soon hopeless. Then some from the whole
+  // list, in which neighbors are alike: where these are all hopeless, so were the rest.
+  constexpr size_t kSamples = 6;
+  const size_t count = choice_count();
+  std::vector<size_t> order = {choice_};
+  for (size_t i = 0; i < kSamples; ++i) order.push_back(i * (count - 1) / (kSamples - 1));
+  const size_t samples = order.size();
+  for (size_t choice = 0; choice < count; ++choice) order.push_back(choice);
+  std::vector<bool> timed(count);
   size_t fastest = choice_;
-  double best = time(1e30);
-  for (size_t choice = 0; choice < choice_count(); ++choice) {
-    if (choice == fastest) continue;
-    choice_ = choice;
-    const double milliseconds = time(best);
-    if (milliseconds < best) best = milliseconds, fastest = choice;
+  double best = 1e30;
+  for (size_t i = 0; i < order.size(); ++i) {
+    if (i == samples && is_hopeless(best, to_beat)) break;
+    if (timed[order[i]]) continue;
+    timed[order[i]] = true;
+    choice_ = order[i];
+    const double milliseconds = time(std::min(best, to_beat));
+    if (milliseconds < best) best = milliseconds, fastest = choice_;
   }
   choice_ = fastest;
   take_named(context.gpu().tuning.remember(key, choice_name(fastest)));
@@ -43,9 +53,9 @@ namespace {
 // The calls of a case by products of one kind, those that this kind supports.
 class ProductKernel final : public LinearKernel {
  public:
-  // make(call): a product.
+  // make(call): a product. name: of the implementation.
   template <typename Make>
-  ProductKernel(const ConvCase& c, const Make& make) : c_(c) {
+  ProductKernel(const ConvCase& c, const char* name, const Make& make) : c_(c), name_(name) {
     for (ConvCall call : kCalls) {
       if (!c.calls().has(call)) continue;
       auto made = make(call);
@@ -56,30 +66,34 @@ class ProductKernel final : public LinearKernel {
   // Whether all of the case's calls are supported, or any if it allows that.
   bool suffices() const {
     const auto missing = [&](ConvCall call) { return c_.calls().has(call) && !has(call); };
-    return c_.may_lack_calls ? std::any_of(std::begin(kCalls), std::end(kCalls),
-                                           [&](ConvCall call) { return has(call); })
-                             : std::none_of(std::begin(kCalls), std::end(kCalls), missing);
+    return c_.is_candidate ? std::any_of(std::begin(kCalls), std::end(kCalls),
+                                         [&](ConvCall call) { return has(call); })
+                           : std::none_of(std::begin(kCalls), std::end(kCalls), missing);
   }
 
-  void tune(Context& context, const char* name) {
+  // Takes the choices that the tuning cache has, and times those of the other calls unless
+  // tune() follows.
+  void choose(Context& context) {
     std::optional<Benchmark> benchmark;
     for (ConvCall call : kCalls) {
-      if (!has(call)) continue;
-      ConvProduct& product = of(call);
-      const bool masks = call != ConvCall::fprop && c_.needs_relu_gradient();
-      const std::string key = cat(name, " ", name_of(call), masks ? " sign " : " ",
-                                  product.adds() ? "adds " : "", sizes_of(c_));
-      if (product.take_known(context, key)) continue;
+      if (!has(call) || of(call).take_known(context, key(call)) || c_.is_candidate) continue;
       if (!benchmark) {
         if (!Benchmark::fits(context, c_, 0)) return;
         benchmark.emplace(context, c_, weights_format(), 0);
       }
-      product.tune(context, key, [&](double best) {
-        return call == ConvCall::fprop   ? benchmark->fprop(*this, best)
-               : call == ConvCall::dgrad ? benchmark->dgrad(*this, best)
-                                         : benchmark->wgrad(*this, best);
-      });
+      tune(context, *benchmark, call, 1e30);
     }
+  }
+
+  void tune(Context& context, const Benchmark& benchmark, ConvCall call, double to_beat) override {
+    ConvProduct& product = of(call);
+    if (product.take_known(context, key(call))) return;
+    const auto time = [&](double best) {
+      return call == ConvCall::fprop   ? benchmark.fprop(*this, best)
+             : call == ConvCall::dgrad ? benchmark.dgrad(*this, best)
+                                       : benchmark.wgrad(*this, best);
+    };
+    product.tune(context, key(call), time, to_beat);
   }
 
   Format weights_format() const override { return {c_.order, nullptr, c_.x_channels}; }
@@ -131,10 +145,16 @@ class ProductKernel final : public LinearKernel {
   static ProductTensors gradient(const OutputGradient& g) {
     return {.dy = g.dy.raw(), .y = g.y ? g.y->raw() : nullptr, .gradient_factor = g.factor};
   }
+  std::string key(ConvCall call) const {
+    const bool masks = call != ConvCall::fprop && c_.needs_relu_gradient();
+    return cat(name_, " ", name_of(call), masks ? " sign " : " ", of(call).adds() ? "adds " : "",
+               sizes_of(c_));
+  }
   bool has(ConvCall call) const { return products_[static_cast<size_t>(call)] != nullptr; }
   ConvProduct& of(ConvCall call) const { return *products_[static_cast<size_t>(call)]; }
 
   ConvCase c_;
+  const char* name_;
   std::unique_ptr<ConvProduct> products_[std::size(kCalls)];
 };
 
@@ -144,12 +164,12 @@ std::unique_ptr<LinearKernel> made_of(Context& context, const ConvCase& c, const
                                       std::string& reason) {
   if (!supports_products(c, reason) || !has_async_mma(context, reason)) return nullptr;
   auto kernel = std::make_unique<ProductKernel>(
-      c, [&](ConvCall call) { return std::make_unique<Kind>(context, c, call); });
+      c, name, [&](ConvCall call) { return std::make_unique<Kind>(context, c, call); });
   if (!kernel->suffices()) {
     reason = "groups, few positions, strides of a data gradient, or too large for shared memory";
     return nullptr;
   }
-  kernel->tune(context, name);
+  kernel->choose(context);
   return kernel;
 }
 
