@@ -12,7 +12,7 @@
 #include "kernels/conv/benchmark.h"
 #include "kernels/conv/conv_assignment.h"
 #include "kernels/conv/dense.h"
-#include "kernels/conv/implicit_gemm/product.h"
+#include "kernels/conv/implicit_gemm/tf32_gemm.h"
 
 namespace crema {
 namespace {
@@ -357,7 +357,8 @@ std::unique_ptr<LinearKernel> make_conv_autotuned(Context& context, const ConvCa
   const bool depthwise = is_half(c.dtype) && c.order == Order::channels_last && c.x.axes() == 4 &&
                          c.groups > 1 && c.groups == c.x[1] && c.groups == c.y[1];
   if (depthwise) return autotuned(context, c, reason, conv_kernels, c, "depthwise");
-  if (!supports_products(c, reason)) return nullptr;
+  if (!Tf32Gemm::supports(c, reason) && (c.dtype == DType::f32 || !supports_products(c, reason)))
+    return nullptr;
   ConvCase parts = c;
   parts.is_candidate = true;
   return autotuned(context, c, reason, conv_kernels, parts, has_cudnn() ? "cudnn" : "im2col");

@@ -35,7 +35,7 @@ Benchmark::Benchmark(Context& context, const ConvCase& c, const Format& weights,
 bool Benchmark::fits(Context& context, const ConvCase& c, size_t workspace) {
   const auto count = static_cast<size_t>(c.x.count() / c.x[1] * std::max(c.x[1], c.x_channels) +
                                          2 * c.y.count() + 4 * c.w.count());
-  return free_memory(context) >= 2 * count + workspace + (size_t{16} << 20);
+  return free_memory(context) >= size_of(c.dtype) * count + workspace + (size_t{16} << 20);
 }
 
 double Benchmark::time(const std::function<void()>& work, double best) const {

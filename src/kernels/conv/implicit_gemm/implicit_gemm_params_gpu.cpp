@@ -1,14 +1,15 @@
-// Derives the parameters of implicit_gemm_gpu.cu from those of a convolution.
+// Derives the parameters of implicit_gemm_gpu.cu and tf32_gemm_gpu.cu from those of a convolution.
 #include <algorithm>
 
 #include "kernels/conv/implicit_gemm/implicit_gemm.cuh"
+#include "kernels/conv/implicit_gemm/tf32_gemm.h"
 
 namespace crema {
 namespace {
 
-// The largest of 8, 4 and 2 that divides all of them.
-int vector_of(std::initializer_list<int64_t> counts) {
-  int vector = 8;
+// The most elements, in 16 bytes, that divide all of them.
+int vector_of(DType dtype, std::initializer_list<int64_t> counts) {
+  int vector = 16 / static_cast<int>(size_of(dtype));
   for (int64_t count : counts) {
     while (count % vector != 0) vector /= 2;
   }
@@ -80,7 +81,7 @@ ImplicitGemmGeometry implicit_gemm_geometry(const ConvCase& c, ConvCall call, bo
     case ConvCall::fprop:
       g.rows = static_cast<int>(positions_y), g.columns = static_cast<int>(out);
       g.depth = static_cast<int>(taps * in);
-      g.a_vector = g.b_vector = vector_of({in});
+      g.a_vector = g.b_vector = vector_of(c.dtype, {in});
       g.out_pixel = static_cast<int>(y_pixel);
       g.a_group = static_cast<int>(in), g.b_group = static_cast<int>(out * g.w_output);
       g.out_group = g.bias_group = static_cast<int>(out);
@@ -88,7 +89,7 @@ ImplicitGemmGeometry implicit_gemm_geometry(const ConvCase& c, ConvCall call, bo
     case ConvCall::dgrad:
       g.rows = static_cast<int>(positions_x), g.columns = static_cast<int>(in);
       g.depth = static_cast<int>(taps * out);
-      g.a_vector = vector_of({out}), g.b_vector = vector_of({in});
+      g.a_vector = vector_of(c.dtype, {out}), g.b_vector = vector_of(c.dtype, {in});
       g.out_pixel = static_cast<int>(x_pixel);
       g.a_group = static_cast<int>(out), g.b_group = static_cast<int>(out * g.w_output);
       g.out_group = static_cast<int>(in);
@@ -96,7 +97,7 @@ ImplicitGemmGeometry implicit_gemm_geometry(const ConvCase& c, ConvCall call, bo
     case ConvCall::wgrad:
       g.rows = static_cast<int>(out), g.columns = g.w_output + bias_column;
       g.depth = static_cast<int>(positions_y);
-      g.a_vector = vector_of({out}), g.b_vector = vector_of({in});
+      g.a_vector = vector_of(c.dtype, {out}), g.b_vector = vector_of(c.dtype, {in});
       g.a_pixel = static_cast<int>(y_pixel), g.out_pixel = g.w_output;
       g.a_group = g.bias_group = static_cast<int>(out);
       g.b_group = static_cast<int>(in), g.out_group = static_cast<int>(out * g.w_output);
@@ -131,6 +132,19 @@ bool is_matrix_product(const ConvCase& c) {
   return true;
 }
 
+bool Tf32Gemm::supports(const ConvCase& c, std::string& reason) {
+  if (c.dtype != DType::f32 || c.precision != Precision::tf32) {
+    reason = "for tf32 only";
+  } else if (is_matrix_product(c)) {
+    reason = "windows of one pixel";
+  } else if (c.dropout || c.w[0] / c.groups < 4) {
+    reason = c.dropout ? "a dropout" : "groups of fewer than four outputs";
+  } else {
+    return fits_products(c, reason);
+  }
+  return false;
+}
+
 bool has_async_mma(const Context& context, std::string& reason) {
   const bool has = context.gpu().card.has_async_mma();
   if (!has) reason = "compute capability below 8.0";
@@ -138,13 +152,20 @@ bool has_async_mma(const Context& context, std::string& reason) {
 }
 
 bool supports_products(const ConvCase& c, std::string& reason) {
-  const int64_t maximum = int64_t{1} << 31;
   if (!is_half(c.dtype)) {
     reason = "for 16-bit numbers only";
-  } else if (c.order != Order::channels_last || c.x.axes() > 4) {
-    reason = "for channels-last images of one or two axes only";
   } else if (x_channels(c) / c.groups % 2 != 0 || c.w[0] / c.groups % 2 != 0) {
     reason = "an odd number of channels";
+  } else {
+    return fits_products(c, reason);
+  }
+  return false;
+}
+
+bool fits_products(const ConvCase& c, std::string& reason) {
+  const int64_t maximum = int64_t{1} << 31;
+  if (c.order != Order::channels_last || c.x.axes() > 4) {
+    reason = "for channels-last images of one or two axes only";
   } else if (c.relu.on && c.relu.slope != 0) {
     reason = "a ReLU with a slope";
   } else if (!fits_short(c)) {

@@ -1,7 +1,7 @@
 // Products: one call of a convolution or a fully connected layer on tensor cores, by one of several
 // choices of tiles. For nets whose kernels are small, where a library's extra steps (padding
-// channels, widening results, bias gradients) cost more than the product. 16-bit storage, float
-// accumulation, channels-last. Only files of a CUDA build include it.
+// channels, widening results, bias gradients) cost more than the product. Float accumulation,
+// channels-last. Only files of a CUDA build include it.
 //   fprop  y[p,o] = relu(b[o] + sum over k of x[p,k] w[o,k])     p: a position of y
 //   dgrad  dx[q,c] = sum over (k, o) of g[q,(k,o)] w[o,k,c]      q: a position of x
 //   wgrad  dw[o,k] = sum over p of g[p,o] x[p,k], db[o] = sum over p of g[p,o]
@@ -20,7 +20,7 @@
 namespace crema {
 
 // The operands of a call; which of them are used depends on the call. Pointers on the GPU; x,
-// w, y, dy, dx, b in 16 bits, dw and db in float32.
+// w, y, dy, dx, b in the case's type, dw and db in float32.
 struct ProductTensors {
   const void *x = nullptr, *w = nullptr, *b = nullptr, *dy = nullptr;
   const void* y = nullptr;  // output of the ReLU whose gradient is applied first; null: none
@@ -37,9 +37,10 @@ struct ProductTensors {
 
 // False with the reason on cards that lack the instructions of these kernels (GpuCard).
 bool has_async_mma(const Context& context, std::string& reason);
-// False with the reason when no product supports the case: other types, more than two spatial axes,
-// an odd number of channels.
+// False with the reason when products for 16-bit numbers do not support the case, or (fits_products)
+// those for no type do: rows in another order, more than two spatial axes, an odd number of channels.
 bool supports_products(const ConvCase& c, std::string& reason);
+bool fits_products(const ConvCase& c, std::string& reason);
 
 // Made for one case and call, not both_gradients. run() may be given y if the case needs the ReLU's
 // gradient.
@@ -49,6 +50,7 @@ class ConvProduct {
   virtual size_t choice_count() const = 0;  // 0: the call is not supported
   virtual std::string choice_name(size_t choice) const = 0;
   virtual bool takes_sum() const { return false; }  // run() may be given `added`
+  virtual bool takes_y_and_db() const { return true; }
   // See LinearKernelFeatures::atomic_wgrad.
   virtual bool adds() const { return false; }
   void take(size_t choice) { choice_ = choice; }

@@ -5,6 +5,7 @@
 #include "kernels/conv/dense.h"
 #include "kernels/conv/implicit_gemm/direct_conv.h"
 #include "kernels/conv/implicit_gemm/implicit_gemm.h"
+#include "kernels/conv/implicit_gemm/tf32_gemm.h"
 
 namespace crema {
 
@@ -98,10 +99,13 @@ class ProductKernel final : public LinearKernel {
 
   Format weights_format() const override { return {c_.order, nullptr, c_.x_channels}; }
   LinearKernelFeatures features() const override {
-    return {.relu_gradient = true,
-            .bias_gradient = true,
+    const bool fuses = std::all_of(std::begin(kCalls), std::end(kCalls), [&](ConvCall call) {
+      return !has(call) || of(call).takes_y_and_db();
+    });
+    return {.relu_gradient = fuses,
+            .bias_gradient = fuses,
             .atomic_wgrad = has(ConvCall::wgrad) && of(ConvCall::wgrad).adds(),
-            .dropout = true,
+            .dropout = fuses,
             .sum = has(ConvCall::fprop) && of(ConvCall::fprop).takes_sum(),
             .calls = {has(ConvCall::fprop), has(ConvCall::dgrad), has(ConvCall::wgrad)}};
   }
@@ -162,7 +166,7 @@ class ProductKernel final : public LinearKernel {
 template <typename Kind>
 std::unique_ptr<LinearKernel> made_of(Context& context, const ConvCase& c, const char* name,
                                       std::string& reason) {
-  if (!supports_products(c, reason) || !has_async_mma(context, reason)) return nullptr;
+  if (!has_async_mma(context, reason)) return nullptr;
   auto kernel = std::make_unique<ProductKernel>(
       c, name, [&](ConvCall call) { return std::make_unique<Kind>(context, c, call); });
   if (!kernel->suffices()) {
@@ -175,6 +179,8 @@ std::unique_ptr<LinearKernel> made_of(Context& context, const ConvCase& c, const
 
 std::unique_ptr<LinearKernel> make_conv_implicit_gemm(Context& context, const ConvCase& c,
                                                       std::string& reason) {
+  if (Tf32Gemm::supports(c, reason)) return made_of<Tf32Gemm>(context, c, "implicit_gemm", reason);
+  if (c.dtype == DType::f32 || !supports_products(c, reason)) return nullptr;
   if (!is_matrix_product(c)) return made_of<ImplicitGemm>(context, c, "implicit_gemm", reason);
   reason = "windows of one pixel";
   return nullptr;
@@ -182,6 +188,7 @@ std::unique_ptr<LinearKernel> make_conv_implicit_gemm(Context& context, const Co
 
 std::unique_ptr<LinearKernel> make_conv_small_gemm(Context& context, const ConvCase& c,
                                                    std::string& reason) {
+  if (!supports_products(c, reason)) return nullptr;
   if (is_matrix_product(c)) return made_of<ImplicitGemm>(context, c, "small_gemm", reason);
   reason = "for windows of one pixel only";
   return nullptr;
@@ -196,6 +203,7 @@ std::unique_ptr<LinearKernel> make_dense_small_gemm(Context& context, const Dens
 
 std::unique_ptr<LinearKernel> make_conv_direct(Context& context, const ConvCase& c,
                                                std::string& reason) {
+  if (!supports_products(c, reason)) return nullptr;
   return made_of<DirectConv>(context, c, "direct_conv", reason);
 }
 
