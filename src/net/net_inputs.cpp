@@ -1,4 +1,6 @@
 // What a program sets in a net: values and shapes of the blobs that no layer computes.
+#include <algorithm>
+
 #include "device/memory.h"
 #include "device/staging.h"
 #include "kernels/move/reorder.h"
@@ -34,6 +36,18 @@ void Net::set_input(const std::string& name, const float* values) {
   reorder(context_, plain, to);
 }
 
+// False if the layer is not an Input with this blob.
+bool Net::set_input_shape(LayerParameter& layer, const std::string& blob, const Shape& shape) {
+  const auto found = std::find(layer.top().begin(), layer.top().end(), blob);
+  if (layer.type() != "Input" || found == layer.top().end()) return false;
+  InputParameter* input = layer.mutable_input_param();
+  while (input->shape_size() < layer.top_size()) *input->add_shape() = input->shape(0);
+  BlobShape* const to = input->mutable_shape(static_cast<int>(found - layer.top().begin()));
+  to->clear_dim();
+  for (const int64_t extent : shape.dims()) to->add_dim(extent);
+  return true;
+}
+
 void Net::set_input_shape(const std::string& blob, const Shape& shape) {
   for (Node& node : graph_.nodes) {
     for (size_t j = 0; j < node.tops.size(); ++j) {
@@ -41,12 +55,7 @@ void Net::set_input_shape(const std::string& blob, const Shape& shape) {
       require(node.message.type() == "Input", "only blobs of Input layers can be reshaped; \"",
               blob, "\" is made by layer \"", node.message.name(), "\" of type ",
               node.message.type());
-      InputParameter* input = node.message.mutable_input_param();
-      while (input->shape_size() < static_cast<int>(node.tops.size()))
-        *input->add_shape() = input->shape(0);
-      input->mutable_shape(static_cast<int>(j))->clear_dim();
-      for (int64_t extent : shape.dims())
-        input->mutable_shape(static_cast<int>(j))->add_dim(extent);
+      set_input_shape(node.message, blob, shape);
       node.layer = make_layer(node.message, training(), options_.folder);
       node.layer->setup(context_, {});
       return;
