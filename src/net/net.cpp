@@ -6,6 +6,7 @@
 #include "device/cudnn.h"
 #include "device/range.h"
 #include "device/staging.h"
+#include "kernels/move/reorder.h"
 #include "net/forward_replay.h"
 #include "net/graph/engine_note.h"
 #include "net/graph/filter.h"
@@ -124,8 +125,12 @@ void Net::update_source_shapes(uint64_t pass, int first, int last) {
   }
   if (!changed) return;
   if (plan_) check();  // errors that layers recorded are lost with the plan
+  const std::vector<std::pair<int, Tensor>> inputs = input_values();
   infer_shapes(graph_, first, last);
   set_plan_aside();
+  if (inputs.empty()) return;
+  const Plan& plan = ready();
+  for (const auto& [id, values] : inputs) reorder(context_, values, plan.value(id));
 }
 
 bool Net::dynamic() const {

@@ -292,6 +292,7 @@ class Net {
   void check_memory();
   void update_source_shapes(uint64_t pass);
   void update_source_shapes(uint64_t pass, int first, int last);
+  std::vector<std::pair<int, Tensor>> input_values() const;
   std::vector<Shape> source_shapes() const;
   void set_plan_aside();
   bool take_earlier_plan();

@@ -21,6 +21,17 @@ int Net::find_source(const std::string& name) const {
 Tensor Net::input(const std::string& name) { return ready().value(find_source(name)); }
 Tensor Net::input_diff(const std::string& name) { return ready().diff(find_source(name)); }
 
+// The content of Inputs, which stays until a program sets them again.
+std::vector<std::pair<int, Tensor>> Net::input_values() const {
+  std::vector<std::pair<int, Tensor>> all;
+  if (!plan_ || !plan_->bound()) return all;
+  for (const Node& node : graph_.nodes) {
+    if (node.message.type() != "Input") continue;
+    for (const int id : node.tops) all.emplace_back(id, plan_->value(id));
+  }
+  return all;
+}
+
 void Net::set_input(const std::string& name, const float* values) {
   const Tensor to = input(name);
   const auto bytes = static_cast<size_t>(to.count()) * sizeof(float);
