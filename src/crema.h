@@ -6,9 +6,10 @@
 // after one in a member function the object can still be used, unless it was a DeviceLost.
 //
 // Threads: an object is used by one thread at a time, which need not be the one that made it.
-// Different objects may be used by different threads at the same time: nothing that changes is
-// shared between them. On a CPU each calling thread has its own OpenMP threads, so n busy threads
-// need OMP_NUM_THREADS = cores / n. Two Trainers must not have the same snapshot_prefix. Nets that
+// Different objects may be used by different threads at the same time. To run one net in n threads,
+// open a Model and give each other thread a Model::shared() of it: the weights are stored once. On a
+// CPU each calling thread has its own OpenMP threads, so n busy threads need OMP_NUM_THREADS =
+// cores / n. Two Trainers must not have the same snapshot_prefix. Nets that
 // read HDF5 files need an HDF5 library that was built thread-safe, as Debian's is.
 //
 // Paths: relative ones are those of the working directory; files that a file names are also looked
@@ -104,6 +105,13 @@ class Model {
   Model(Model&&) noexcept;
   Model& operator=(Model&&) noexcept;
 
+  // The same net on the same weights, for another thread: all Models that share weights can run
+  // forward() at the same time. Each has its own blobs and, on a GPU, its own stream and CUDA graph.
+  // It has the input shapes of this one, but no values yet; data layers read their files from the
+  // beginning, recurrent layers start from zero. The weights live as long as one of the Models.
+  // Error for a net whose passes change weights: one of phase "TRAIN", or with layers that do.
+  Model shared() const;
+
   const std::string& name() const;  // that the file gives the net
 
   // The blobs that the caller fills: tops of Input layers, and what old files name with `input:`.
@@ -136,6 +144,9 @@ class Model {
   // is not stored row-major; values() always works.
   std::span<const float> view(const std::string& name) const;
 
+  // Models that share weights all see a change, from their next forward() on. Each call is one change:
+  // it waits until no forward() of theirs runs, and those that start later wait for it.
+  //
   // Loads one more file of weights, as ModelOptions::weights.
   void load_weights(const std::string& path);
   // The weights in Caffe's order; a blob that layers share is with its first layer.
@@ -147,6 +158,7 @@ class Model {
 
  private:
   struct Impl;
+  explicit Model(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };
 

@@ -66,17 +66,37 @@ NetInput read(const std::string& path, const ModelOptions& options, Context& con
 int usable_gpus() { return gpu_count(); }
 
 struct Model::Impl {
-  Impl(const std::string& path, const ModelOptions& options, const NetInput& input,
+  Impl(const std::string& path, const ModelOptions& options, NetInput read,
        std::unique_ptr<Session> made)
       : session(std::move(made)),
-        net(session->context, input.net, input.options),
+        net(session->context, read.net, read.options),
         inputs(net),
         weights_mode(weights_mode_named(options.weights_mode)),
-        path(path) {}
+        path(path) {
+    // What shared() needs.
+    for (LayerParameter& layer : *read.net.mutable_layer()) layer.clear_blobs();
+    text = std::make_shared<const NetInput>(std::move(read));
+  }
+
+  // On the weights of another.
+  Impl(Impl& other, std::unique_ptr<Session> made)
+      : session(std::move(made)),
+        text(other.text),
+        net(session->context, text->net, other.shared_options()),
+        inputs(net),
+        weights_mode(other.weights_mode),
+        path(other.path) {}
+
+  NetOptions shared_options() {
+    NetOptions options = text->options;
+    options.weights_of = &net;
+    for (const BlobInfo& input : inputs.list())
+      options.input_shapes.emplace_back(input.name, Shape(input.shape));
+    return options;
+  }
 
   void load(const std::string& file) {
-    crema::load_weights(net, file, {weights_mode});
-    net.parameters_changed();
+    net.change_parameters([&] { crema::load_weights(net, file, {weights_mode}); });
   }
 
   // Without keep_blobs the memory of all others is used again within a pass.
@@ -97,6 +117,7 @@ struct Model::Impl {
   }
 
   std::unique_ptr<Session> session;
+  std::shared_ptr<const NetInput> text;
   Net net;
   CallerInputs inputs;
   WeightsMode weights_mode;
@@ -106,11 +127,21 @@ struct Model::Impl {
 
 Model::Model(const std::string& net_file, ModelOptions options) {
   const DeviceScope scope = device_scope(options.device);
-  auto session =
-      std::make_unique<Session>(options.device, options.deterministic, std::move(options.log));
-  const NetInput input = read(net_file, options, session->context);
-  impl_ = std::make_unique<Impl>(net_file, options, input, std::move(session));
+  auto session = std::make_unique<Session>(options.device, options.deterministic,
+                                           CallbackLog(std::move(options.log)));
+  NetInput input = read(net_file, options, session->context);
+  impl_ = std::make_unique<Impl>(net_file, options, std::move(input), std::move(session));
   for (const std::string& file : options.weights) impl_->load(file);
+}
+
+Model::Model(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+Model Model::shared() const {
+  const Session& session = *impl_->session;
+  const DeviceScope scope = impl_->session->enter();
+  session.context.synchronize();  // the weights may still be being written
+  auto made = std::make_unique<Session>(session.device, session.context.repeatable, session.log);
+  return Model(std::make_unique<Impl>(*impl_, std::move(made)));
 }
 
 Model::~Model() {

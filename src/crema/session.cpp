@@ -37,18 +37,18 @@ Parameter& find_parameter(Net& net, const std::string& layer, int index) {
 
 void CallbackLog::write(Severity severity, const std::source_location&, std::string_view line) {
   if (!callback_) return;
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const std::lock_guard<std::mutex> lock(*mutex_);
   callback_(level_of(severity), visible(line));
 }
 
 void CallbackLog::write_text(const std::source_location&, std::string_view lines) {
   if (!callback_) return;
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const std::lock_guard<std::mutex> lock(*mutex_);
   for (const std::string& line : split(lines, '\n')) callback_(LogLevel::info, line);
 }
 
-Session::Session(ComputeDevice on, bool deterministic, LogCallback callback)
-    : log(std::move(callback)),
+Session::Session(ComputeDevice on, bool deterministic, const CallbackLog& to)
+    : log(to),
       device(on),
       context(on.is_gpu() ? Device::gpu : Device::cpu, on.ordinal()),
       thread(std::this_thread::get_id()) {
@@ -122,14 +122,14 @@ std::vector<ParameterInfo> list_parameters(Net& net) {
 }
 
 std::vector<float> read_parameter(Net& net, const std::string& layer, int index) {
+  const SharedWeights::Reading reading = net.read_parameters();
   return to_floats(net.context(), find_parameter(net, layer, index).data);
 }
 
 void write_parameter(Net& net, const std::string& layer, int index, std::span<const float> values) {
   const Parameter& parameter = find_parameter(net, layer, index);
   check_count(cat("layer \"", layer, "\", parameter ", index), parameter.shape, values.size());
-  from_floats(net.context(), values.data(), parameter.data);
-  net.parameters_changed();
+  net.change_parameters([&] { from_floats(net.context(), values.data(), parameter.data); });
 }
 
 }  // namespace crema

@@ -18,7 +18,8 @@
 
 namespace crema {
 
-// Hands lines to a callback, one by one, from whatever thread they come.
+// Hands lines to a callback, one by one, from whatever thread they come. So do copies, which share
+// the mutex.
 class CallbackLog : public TextLog {
  public:
   explicit CallbackLog(LogCallback callback) : callback_(std::move(callback)) {}
@@ -26,7 +27,7 @@ class CallbackLog : public TextLog {
   void write_text(const std::source_location& where, std::string_view lines) override;
 
  private:
-  std::mutex mutex_;
+  std::shared_ptr<std::mutex> mutex_ = std::make_shared<std::mutex>();
   LogCallback callback_;
 };
 
@@ -34,7 +35,7 @@ class CallbackLog : public TextLog {
 DeviceScope device_scope(ComputeDevice device);
 
 struct Session {
-  Session(ComputeDevice device, bool deterministic, LogCallback callback);
+  Session(ComputeDevice device, bool deterministic, const CallbackLog& log);
 
   // Wraps every call from outside: the calling thread may differ each time.
   DeviceScope enter();

@@ -84,8 +84,8 @@ struct Trainer::Impl {
 
 Trainer::Trainer(const std::string& solver_file, TrainerOptions options) {
   const DeviceScope scope = device_scope(options.device);
-  auto session =
-      std::make_unique<Session>(options.device, options.deterministic, std::move(options.log));
+  auto session = std::make_unique<Session>(options.device, options.deterministic,
+                                           CallbackLog(std::move(options.log)));
   const SolverFile file = read_solver(solver_file, session->log);
   impl_ = std::make_unique<Impl>(file, options, std::move(session));
 }

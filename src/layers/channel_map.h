@@ -11,6 +11,7 @@ namespace crema {
 struct ChannelMap {
   int mean = -1, variance = -1, factor = -1, scale = -1, shift = -1;
   float eps = 0;
+  bool operator==(const ChannelMap&) const = default;
 };
 
 }  // namespace crema

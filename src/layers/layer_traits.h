@@ -57,6 +57,9 @@ struct LayerTraits {
 
   // --- passes ---
   BackwardReads reads = {};
+  // Forward changes the layer's own parameters, in phase TEST too: nets that run at the same time
+  // cannot share them.
+  bool changes_parameters = false;
   // Forward's tops can be recomputed before backward from the bottoms and `saved`, in about the
   // time needed to read and write them (Layer::recompute).
   bool recomputes = false;

@@ -6,6 +6,7 @@
 #include "device/cudnn.h"
 #include "device/range.h"
 #include "device/staging.h"
+#include "kernels/move/reorder.h"
 #include "net/forward_replay.h"
 #include "net/graph/engine_note.h"
 #include "net/graph/filter.h"
@@ -31,7 +32,10 @@ std::string text_without_blobs(NetParameter* net) {
 }  // namespace
 
 Net::Net(Context& context, const NetParameter& net, NetOptions options)
-    : context_(context), options_(std::move(options)) {
+    : context_(context),
+      options_(std::move(options)),
+      weights_(options_.weights_of ? options_.weights_of->weights_
+                                   : std::make_shared<SharedWeights>()) {
   if (!options_.arena) options_.arena = std::make_shared<ArenaPool>();
   require(!is_half(options_.precision) ||
               (context.device() == Device::gpu && options_.dtype == DType::f32),
@@ -47,11 +51,14 @@ Net::Net(Context& context, const NetParameter& net, NetOptions options)
   const auto kept = std::make_shared<std::vector<int>>();
   NetParameter filtered =
       filter_net(net, options_.state, context_.log(), kept.get(), options_.where);
+  for (LayerParameter& layer : *filtered.mutable_layer()) {
+    for (const auto& [blob, shape] : options_.input_shapes) set_input_shape(layer, blob, shape);
+  }
   require(filtered.layer_size() > 0, "net \"", net.name(), "\" has no layer for phase ",
           Phase_Name(options_.state.phase()));
   if (options_.where)
     graph_options.where = [this, kept](int layer) { return options_.where((*kept)[layer]); };
-  if (context.device() == Device::gpu && !has_cudnn() && !options_.share) {
+  if (context.device() == Device::gpu && !has_cudnn() && !options_.share && !options_.weights_of) {
     const std::string note = note_on_cudnn_engine(filtered, graph_options.where);
     if (!note.empty()) context_.log().warning(note);
   }
@@ -70,8 +77,14 @@ Net::Net(Context& context, const NetParameter& net, NetOptions options)
     for (const int id : options_.kept(graph_)) graph_.values[id].keep = true;
   }
   share_parameters();
+  if (options_.weights_of) take_weights(*options_.weights_of);
   make_plan();
-  allocate_parameters();
+  if (!options_.weights_of) {
+    allocate_parameters();
+  } else if (plan_->options.backward) {
+    place_diffs();
+  }
+  options_.weights_of = nullptr;
 }
 
 Net::~Net() = default;
@@ -82,6 +95,7 @@ Plan& Net::ready() {
   if (options_.arena->held() < options_.arena->bytes()) earlier_plans_.clear();
   const std::shared_ptr<Buffer>& arena = options_.arena->buffer(context_);
   if (plan_->bound() != arena.get()) {
+    plan_->take_folded(context_, weights_->folded);
     plan_->bind(context_, arena, graph_.parameters);
     diffs_are_clear_ = false;
     ++generation_;
@@ -111,8 +125,12 @@ void Net::update_source_shapes(uint64_t pass, int first, int last) {
   }
   if (!changed) return;
   if (plan_) check();  // errors that layers recorded are lost with the plan
+  const std::vector<std::pair<int, Tensor>> inputs = input_values();
   infer_shapes(graph_, first, last);
   set_plan_aside();
+  if (inputs.empty()) return;
+  const Plan& plan = ready();
+  for (const auto& [id, values] : inputs) reorder(context_, values, plan.value(id));
 }
 
 bool Net::dynamic() const {

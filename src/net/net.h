@@ -11,6 +11,7 @@
 
 #include "net/graph/graph.h"
 #include "net/plan/memory_use.h"
+#include "net/shared_weights.h"
 
 namespace crema {
 
@@ -51,6 +52,12 @@ struct NetOptions {
   // The net whose parameters this one uses, matched by layer name (for a solver's test net). It
   // must outlive this one.
   class Net* share = nullptr;
+  // A net of the same text in phase TEST: this one uses its parameters, all of them, and may run in
+  // another thread at the same time. Only the constructor needs that net; the parameters live as
+  // long as any net that uses them. Error if a layer changes its parameters in a pass.
+  const class Net* weights_of = nullptr;
+  // Shapes of blobs of Input layers, in place of those in the text.
+  std::vector<std::pair<std::string, Shape>> input_shapes;
   // Activation memory shared with other nets that never run at the same time; none: its own.
   std::shared_ptr<ArenaPool> arena;
   // How many arenas of the parameters' size a solver will allocate in addition: counted when the
@@ -208,14 +215,16 @@ class Net {
   // Parameters in Caffe's order (owners only). Their tensors stay the same for the net's lifetime.
   // Code that writes their data calls parameters_changed() afterwards, on the net that owns them.
   std::vector<Parameter>& parameters() { return graph_.parameters; }
-  void parameters_changed() {
-    halves_stale_ = true;
-    ++weights_version_;
-  }
+  void parameters_changed();
+  // Where other nets use them in other threads (NetOptions::weights_of): calls `work`, which writes
+  // their data, while none of these nets runs a pass.
+  void change_parameters(const std::function<void()>& work);
+  // Held while their data are read outside a pass.
+  SharedWeights::Reading read_parameters() { return weights_->read(); }
   // Their tensors are others now.
   void parameters_moved();
   // The solver's update has written them, and the copies in 16 bits.
-  void parameters_updated() { ++weights_version_; }
+  void parameters_updated() { ++weights_->version; }
   // All parameters' memory and all diffs' memory: one arena each with the same layout, element type
   // dtype.
   Tensor parameter_arena() const { return parameter_data_; }
@@ -258,10 +267,14 @@ class Net {
 
  private:
   void share_parameters();
+  void take_weights(const Net& other);
   void place_diffs();
   void backward(PlanNode& node, bool accumulate, const Instead& instead = {});
+  void begin_pass(uint64_t pass);
+  void run_sources(uint64_t pass);
   void start_pass(uint64_t pass, PlanNode& node, const BatchShare& samples);
   void set_input_shape(const std::string& blob, const Shape& shape);
+  static bool set_input_shape(LayerParameter& layer, const std::string& blob, const Shape& shape);
   size_t bytes_of_blobs() const;
   bool replays();
   void make_plan();
@@ -279,14 +292,18 @@ class Net {
   void check_memory();
   void update_source_shapes(uint64_t pass);
   void update_source_shapes(uint64_t pass, int first, int last);
+  std::vector<std::pair<int, Tensor>> input_values() const;
   std::vector<Shape> source_shapes() const;
   void set_plan_aside();
   bool take_earlier_plan();
   void drop_plans();
-  // Renews what is computed from the parameters, if these are new. The second is for a plan's folded
-  // weights.
+  // What is computed from the parameters: 16-bit copies, and the plan's folded weights. The last one
+  // renews what is not current, and returns with the parameters locked for a pass.
+  bool halves_are_current() const;
+  bool copies_are_current();
   void refresh_halves();
-  void refresh_folded(Plan& plan);
+  void refresh_copies();
+  SharedWeights::Reading read_current_weights();
   uint64_t weights_version() const;
   Plan& ready();  // the plan, bound to memory
   void forward(PlanNode& node);
@@ -306,14 +323,14 @@ class Net {
   };
   std::vector<EarlierPlan> earlier_plans_;
   Tensor parameter_data_, parameter_diff_, parameter_half_;
-  bool halves_stale_ = true, diffs_are_clear_ = false;
+  std::shared_ptr<SharedWeights> weights_;
+  bool diffs_are_clear_ = false;
   const uint64_t* live_pass_ = nullptr;
   std::unique_ptr<ForwardReplay> replay_;
   // How set_input() passes values to a GPU: the copy, and memory for them in Caffe's order.
   std::unique_ptr<Upload> upload_;
   Tensor uploaded_;
   uint64_t generation_ = 0;
-  uint64_t weights_version_ = 1;
   std::vector<int64_t> parameter_offsets_;
   int64_t parameter_elements_ = 0;  // of the arenas
   std::function<void(const StepInfo&, bool)> observer_;

@@ -1,4 +1,6 @@
 // What a program sets in a net: values and shapes of the blobs that no layer computes.
+#include <algorithm>
+
 #include "device/memory.h"
 #include "device/staging.h"
 #include "kernels/move/reorder.h"
@@ -19,6 +21,17 @@ int Net::find_source(const std::string& name) const {
 Tensor Net::input(const std::string& name) { return ready().value(find_source(name)); }
 Tensor Net::input_diff(const std::string& name) { return ready().diff(find_source(name)); }
 
+// The content of Inputs, which stays until a program sets them again.
+std::vector<std::pair<int, Tensor>> Net::input_values() const {
+  std::vector<std::pair<int, Tensor>> all;
+  if (!plan_ || !plan_->bound()) return all;
+  for (const Node& node : graph_.nodes) {
+    if (node.message.type() != "Input") continue;
+    for (const int id : node.tops) all.emplace_back(id, plan_->value(id));
+  }
+  return all;
+}
+
 void Net::set_input(const std::string& name, const float* values) {
   const Tensor to = input(name);
   const auto bytes = static_cast<size_t>(to.count()) * sizeof(float);
@@ -34,6 +47,18 @@ void Net::set_input(const std::string& name, const float* values) {
   reorder(context_, plain, to);
 }
 
+// False if the layer is not an Input with this blob.
+bool Net::set_input_shape(LayerParameter& layer, const std::string& blob, const Shape& shape) {
+  const auto found = std::find(layer.top().begin(), layer.top().end(), blob);
+  if (layer.type() != "Input" || found == layer.top().end()) return false;
+  InputParameter* input = layer.mutable_input_param();
+  while (input->shape_size() < layer.top_size()) *input->add_shape() = input->shape(0);
+  BlobShape* const to = input->mutable_shape(static_cast<int>(found - layer.top().begin()));
+  to->clear_dim();
+  for (const int64_t extent : shape.dims()) to->add_dim(extent);
+  return true;
+}
+
 void Net::set_input_shape(const std::string& blob, const Shape& shape) {
   for (Node& node : graph_.nodes) {
     for (size_t j = 0; j < node.tops.size(); ++j) {
@@ -41,12 +66,7 @@ void Net::set_input_shape(const std::string& blob, const Shape& shape) {
       require(node.message.type() == "Input", "only blobs of Input layers can be reshaped; \"",
               blob, "\" is made by layer \"", node.message.name(), "\" of type ",
               node.message.type());
-      InputParameter* input = node.message.mutable_input_param();
-      while (input->shape_size() < static_cast<int>(node.tops.size()))
-        *input->add_shape() = input->shape(0);
-      input->mutable_shape(static_cast<int>(j))->clear_dim();
-      for (int64_t extent : shape.dims())
-        input->mutable_shape(static_cast<int>(j))->add_dim(extent);
+      set_input_shape(node.message, blob, shape);
       node.layer = make_layer(node.message, training(), options_.folder);
       node.layer->setup(context_, {});
       return;

@@ -37,7 +37,7 @@ void Net::forward_layers(uint64_t pass, int first, int last) {
   update_source_shapes(pass, first, last);
   refresh_halves();
   Plan& plan = ready();
-  if (training()) ++weights_version_;
+  if (training()) ++weights_->version;
   const std::vector<bool> runs = nodes_in_range(plan, first, last);
   const BatchShare samples = share();
   for (size_t i = 0; i < runs.size(); ++i) {

@@ -29,7 +29,8 @@ MemoryPeak Net::memory_peak() { return crema::memory_peak(planned(), graph_); }
 // Bytes that this net, and those it shares its arena with, have yet to allocate.
 size_t Net::pending_bytes() {
   const MemoryKinds kinds = memory();
-  size_t bytes = options_.arena->growth(plan_->arena_bytes) + kinds.persistent;
+  size_t bytes = options_.arena->growth(plan_->arena_bytes) + plan_->persistent_bytes +
+                 plan_->new_folded_bytes(weights_->folded);
   if (!parameter_data_)
     bytes += kinds.parameters * (1 + options_.histories) + kinds.halves + kinds.diffs;
   const Net* const owner = options_.share;

@@ -81,6 +81,32 @@ void Net::share_parameters() {
   }
 }
 
+// The other net may run in its own thread meanwhile: neither's pass may change what both read.
+void Net::take_weights(const Net& other) {
+  const std::string refusal = "several threads cannot share the weights of this net";
+  require(!training(), refusal, ": its passes are for training (phase TRAIN)");
+  for (const Node& node : graph_.nodes) {
+    at_layer(node.place, [&] {
+      require(!node.layer->traits().changes_parameters, refusal,
+              ": this layer changes its own in each pass");
+    });
+  }
+  require(graph_.parameters.size() == other.graph_.parameters.size(), refusal,
+          ": the nets are not the same");
+  for (size_t i = 0; i < graph_.parameters.size(); ++i) {
+    Parameter& mine = graph_.parameters[i];
+    const Parameter& theirs = other.graph_.parameters[i];
+    require(mine.layer == theirs.layer && mine.shape == theirs.shape, refusal,
+            ": the nets are not the same");
+    mine.data = theirs.data;
+    mine.half = theirs.half;
+  }
+  parameter_data_ = other.parameter_data_;
+  parameter_half_ = other.parameter_half_;
+  parameter_offsets_ = other.parameter_offsets_;
+  parameter_elements_ = other.parameter_elements_;
+}
+
 // Gives those that have none memory in the arena, in the plan's formats.
 void Net::place_in_arena() {
   const int64_t total = parameter_elements_;
@@ -131,7 +157,7 @@ void Net::allocate_parameters() {
 
 // Moves the parameters of a net that is used on its own into an arena in row-major order.
 void Net::store_in_rows() {
-  require(!options_.share && !is_half(options_.precision),
+  require(!options_.share && weights_.use_count() == 1 && !is_half(options_.precision),
           "parameters that another net owns, or that have copies in 16 bits, keep their order");
   std::vector<Tensor> before, diffs;
   for (Parameter& parameter : graph_.parameters) {
@@ -167,21 +193,58 @@ void Net::place_diffs() {
 
 // Counts changes of this net's parameters, whichever net has made them.
 uint64_t Net::weights_version() const {
-  return weights_version_ + (options_.share ? options_.share->weights_version() : 0);
+  return weights_->version + (options_.share ? options_.share->weights_version() : 0);
 }
 
-void Net::refresh_folded(Plan& plan) {
-  const uint64_t version = weights_version();
-  if (plan.foldings.empty() || plan.folded_version == version) return;
-  plan.write_folded(context_, graph_.parameters);
-  plan.folded_version = version;
+void Net::parameters_changed() {
+  weights_->halves_stale = true;
+  ++weights_->version;
+}
+
+void Net::change_parameters(const std::function<void()>& work) {
+  const SharedWeights::Writing writing = weights_->write();
+  parameters_changed();
+  try {
+    work();
+  } catch (...) {
+    context_.synchronize();
+    throw;
+  }
+  context_.synchronize();
+}
+
+bool Net::halves_are_current() const {
+  return (!weights_->halves_stale || !parameter_half_) &&
+         (!options_.share || options_.share->halves_are_current());
+}
+
+bool Net::copies_are_current() {
+  return halves_are_current() && ready().has_folded(weights_version());
 }
 
 void Net::refresh_halves() {
   if (options_.share) options_.share->refresh_halves();
-  if (!halves_stale_ || !parameter_half_) return;
+  if (!weights_->halves_stale || !parameter_half_) return;
   reorder(context_, parameter_data_, parameter_half_);
-  halves_stale_ = false;
+  weights_->halves_stale = false;
+}
+
+void Net::refresh_copies() {
+  if (copies_are_current()) return;
+  refresh_halves();
+  ready().write_folded(context_, graph_.parameters, weights_version());
+}
+
+SharedWeights::Reading Net::read_current_weights() {
+  ready();  // may allocate
+  for (;;) {
+    SharedWeights::Reading reading = weights_->read();
+    if (copies_are_current()) return reading;
+    reading.unlock();
+    const SharedWeights::Writing writing = weights_->write();
+    refresh_copies();
+    context_.synchronize();  // the other nets have streams of their own
+  }
 }
 
 }  // namespace crema

@@ -38,14 +38,19 @@ void zero_gradients(Context& context, const Backward& arguments) {
 }  // namespace
 
 void Net::forward(uint64_t pass) {
-  forward_sources(pass);
-  if (!replays()) {
+  begin_pass(pass);
+  const SharedWeights::Reading reading = read_current_weights();
+  run_sources(pass);
+  if (replays()) {
+    if (!replay_) replay_ = std::make_unique<ForwardReplay>(context_);
+    if (live_pass_ != replay_->live_pass()) set_live_pass(replay_->live_pass());
+    replay_->run(ready(), pass, [this] { forward_rest(); });
+  } else {
     if (replay_ && live_pass_ == replay_->live_pass()) set_live_pass(nullptr);
-    return forward_rest();
+    forward_rest();
   }
-  if (!replay_) replay_ = std::make_unique<ForwardReplay>(context_);
-  if (live_pass_ != replay_->live_pass()) set_live_pass(replay_->live_pass());
-  replay_->run(ready(), pass, [this] { forward_rest(); });
+  // Who waits for the lock may change the weights, on another stream.
+  if (weights_.use_count() > 1) context_.synchronize();
 }
 
 bool Net::replays() {
@@ -55,18 +60,25 @@ bool Net::replays() {
 }
 
 void Net::forward_sources(uint64_t pass) {
-  const Range range("sources");
+  begin_pass(pass);
+  refresh_copies();
+  run_sources(pass);
+}
+
+void Net::begin_pass(uint64_t pass) {
   const auto is_stale = [](const Node& node) { return node.stale; };
   if (std::any_of(graph_.nodes.begin(), graph_.nodes.end(), is_stale)) {
     infer_shapes(graph_);
     drop_plans();
   }
   update_source_shapes(pass);
-  refresh_halves();
+}
+
+void Net::run_sources(uint64_t pass) {
+  const Range range("sources");
   Plan& plan = ready();
-  refresh_folded(plan);
   // This pass changes running statistics, and an update the weights.
-  if (training()) ++weights_version_;
+  if (training()) ++weights_->version;
   const BatchShare samples = share();
   for (PlanNode& node : plan.nodes) start_pass(pass, node, samples);
   for (size_t i = 0; i < plan.host_nodes; ++i) forward(plan.nodes[i]);

@@ -3,6 +3,7 @@
 #include <numeric>
 #include <thread>
 
+#include "base/png.h"
 #include "crema.h"
 #include "net/prototxt/net_input.h"
 #include "net/weights/weights.h"
@@ -172,6 +173,43 @@ TEST_F(ModelTest, ReadsOldInputsAndDataLayers) {
   dummy.forward();
   EXPECT_NE(dummy.values("y"), first);
   expect_part(error_of([&] { dummy.set_input("x", first); }), "layers that read files");
+}
+
+// Images of two sizes: the net is planned anew for the second and comes back to the first plan.
+TEST_F(ModelTest, InputsStayWhenImagesChangeSize) {
+  std::string list;
+  for (const int size : {4, 6, 4, 6}) {
+    const std::string name = cat(size, ".png");
+    const std::vector<uint8_t> grey(static_cast<size_t>(size * size),
+                                    static_cast<uint8_t>(10 * size));
+    folder_.write(name, png_of({size, size, 1, grey, ""}));
+    list += cat(folder_.file(name), " 0\n");
+  }
+  folder_.write("list.txt", list);
+  folder_.write("images.prototxt", cat(R"(
+    layer { name: "images" type: "ImageData" top: "x" top: "label"
+      image_data_param { batch_size: 1 is_color: false source: ")",
+                                       folder_.file("list.txt"), R"(" } }
+    layer { name: "unused" type: "Silence" bottom: "label" }
+    layer { name: "in" type: "Input" top: "a" input_param { shape { dim: 1 dim: 3 } } }
+    layer { name: "mean" type: "Pooling" bottom: "x" top: "mean" pooling_param { pool: AVE global_pooling: true } }
+    layer { name: "y" type: "Power" bottom: "a" top: "y" power_param { scale: 2 } })"));
+  for (const bool keep_blobs : {false, true}) {
+    SCOPED_TRACE(keep_blobs);
+    Model model(folder_.file("images.prototxt"), {.keep_blobs = keep_blobs});
+    model.set_input("a", std::vector<float>{1, 2, 3});
+    for (const float size : {4.f, 6.f}) {
+      model.forward();
+      EXPECT_EQ(model.values("mean"), std::vector<float>{10 * size});
+      EXPECT_EQ(model.values("y"), (std::vector<float>{2, 4, 6})) << size;
+    }
+    model.set_input("a", std::vector<float>{4, 5, 6});
+    for (const float size : {4.f, 6.f}) {
+      model.forward();
+      EXPECT_EQ(model.values("mean"), std::vector<float>{10 * size});
+      EXPECT_EQ(model.values("y"), (std::vector<float>{8, 10, 12})) << size;
+    }
+  }
 }
 
 TEST_F(ModelTest, WeightsGoOutAndIn) {

@@ -128,5 +128,33 @@ TEST(FactsTest, ValuesAreThoseOfTheFacts) {
   });
 }
 
+// Nets that run at the same time share parameters unless a layer says that it changes them.
+TEST(FactsTest, ForwardWritesNoParametersUnlessTheLayerSaysSo) {
+  std::set<std::string> say, write;
+  for (Row row : read_rows(CREMA_TEST_DATA "/layers/rows")) {
+    if (!row.error.empty()) continue;
+    SCOPED_TRACE(row.id() + ": " + row.text);
+    const bool as_written = !row.training;
+    row.training = false;
+    std::unique_ptr<LayerRun> run;
+    try {
+      run = std::make_unique<LayerRun>(row, Setting{.backward = false});
+    } catch (const Error&) {  // it needs labels in training only, say
+      EXPECT_FALSE(as_written);
+      continue;
+    }
+    if (run->layer().parameters().empty()) continue;
+    const Start start = run->make_start();
+    const bool changed = run->forward(start).parameter != start.parameter;
+    const bool says = run->layer().traits().changes_parameters;
+    EXPECT_TRUE(says || !changed) << "LayerTraits::changes_parameters";
+    if (says) say.insert(run->layer().type());
+    if (changed) write.insert(run->layer().type());
+  }
+  // A class may; the rows' values are within the bounds.
+  for (const char* type : {"Python", "GlobalLSEMargin", "LabelSpecificMargin"}) say.erase(type);
+  EXPECT_EQ(say, write);
+}
+
 }  // namespace facts_test
 }  // namespace crema::tests

@@ -510,6 +510,27 @@ def test_planned(make):
 
 
 @pytest.mark.parametrize('planned', [False, True])
+def test_an_input_stays_when_images_change_size(make, tmp_path, planned):
+    image = pytest.importorskip('PIL.Image')
+    for size in (4, 6):
+        image.fromarray(np.full((size, size), 10 * size, np.uint8)).save(tmp_path / f'{size}.png')
+    (tmp_path / 'list.txt').write_text(''.join(f'{tmp_path}/{size}.png 0\n' for size in (4, 6, 4, 6)))
+    net = make('layer { name: "images" type: "ImageData" top: "x" top: "label" '
+               f'image_data_param {{ batch_size: 1 is_color: false source: "{tmp_path}/list.txt" }} }}'
+               'layer { name: "unused" type: "Silence" bottom: "label" }'
+               'layer { name: "in" type: "Input" top: "a" input_param { shape { dim: 1 dim: 3 } } }'
+               'layer { name: "mean" type: "Pooling" bottom: "x" top: "mean" '
+               'pooling_param { pool: AVE global_pooling: true } }'
+               'layer { name: "y" type: "Power" bottom: "a" top: "y" power_param { scale: 2 } }', planned=planned)
+    for values in ([1, 2, 3], [4, 5, 6]):
+        net.blobs['a'].data[...] = values
+        for size in (4, 6):
+            result = net.forward()
+            assert result['mean'].item() == 10 * size
+            assert result['y'].ravel().tolist() == [2 * value for value in values]
+
+
+@pytest.mark.parametrize('planned', [False, True])
 def test_an_input_that_is_rectified_in_place(make, planned):
     net = make('layer { name: "in" type: "Input" top: "x" input_param { shape { dim: 2 } } }'
                'layer { name: "relu" type: "ReLU" bottom: "x" top: "x" }'

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "data/convert/image_notes.h"
 #include "data/convert/in_order.h"
 #include "data/convert/parts.h"

@@ -49,7 +49,10 @@ class PythonLayer : public Layer, public DataSource {
   // Dynamic, as Caffe calls reshape() in each pass, with the values there; a source's shapes are known
   // before its pass. A class may write its tops once and leave them.
   LayerTraits traits() const override {
-    return {.dynamic = !is_source(), .keeps_tops = true, .works_on_host = true};
+    return {.dynamic = !is_source(),
+            .keeps_tops = true,
+            .changes_parameters = !blobs_.empty(),  // a class may
+            .works_on_host = true};
   }
 
   PythonObject* object() const { return object_.get(); }

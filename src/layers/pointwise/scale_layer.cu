@@ -33,6 +33,7 @@ class ScaleLayer : public BroadcastLayer {
   LayerTraits traits() const override {
     LayerTraits traits = BroadcastLayer::traits();
     traits.reads = {true, false};
+    traits.changes_parameters = learned_ && clips();
     return traits;
   }
 

@@ -45,7 +45,10 @@ class InnerProductLayer : public Layer {
   }
   HalfRule half_rule() const { return normalized_ || given_ ? HalfRule::never : HalfRule::prefers; }
   LayerTraits traits() const override {
-    return {.order_rule = order_rule(), .half_rule = half_rule(), .reads = {true, relu_.on}};
+    return {.order_rule = order_rule(),
+            .half_rule = half_rule(),
+            .reads = {true, relu_.on},
+            .changes_parameters = normalized_};
   }
   Edge top_edge() const override {
     return {.relu = relu_.on && relu_.slope == 0, .relu_factor = dropout_.factor};

@@ -1,7 +1,7 @@
 // Pass "fold": multiplies layers that map each channel by constants (BatchNorm with stored
 // statistics, Scale, Bias) into the weights and the bias of the convolution or fully connected layer
 // before them. Part of fuse, for plans without backward. The weights themselves stay as they are:
-// the plan has folded copies, and renews them when the weights have changed.
+// plans have folded copies (plan/folded.h), which are renewed when the weights have changed.
 #include <algorithm>
 
 #include "device/aligned.h"
@@ -172,14 +172,39 @@ void fold_layers(Context& context, Plan& plan, const std::vector<Parameter>& par
 
 size_t Plan::folding_bytes() const { return foldings.empty() ? 0 : Writer::Layout(*this).bytes; }
 
-void Plan::write_folded(Context& context, const std::vector<Parameter>& parameters) {
-  if (foldings.empty()) return;
+size_t Plan::folded_bytes() const {
+  size_t bytes = 0;
+  for (const Folding& folding : foldings) bytes += folding.weights.bytes() + folding.bias.bytes();
+  return bytes;
+}
+
+size_t Plan::new_folded_bytes(FoldedStore& store) const {
+  size_t bytes = 0;
+  for (const Folding& folding : foldings)
+    if (!store.has(folding)) bytes += folding.weights.bytes() + folding.bias.bytes();
+  return bytes;
+}
+
+void Plan::take_folded(Context& context, FoldedStore& store) {
+  if (folded.size() == foldings.size()) return;
+  folded.clear();
+  for (const Folding& folding : foldings) folded.push_back(store.take(context, folding));
+}
+
+bool Plan::has_folded(uint64_t version) const {
+  return std::all_of(folded.begin(), folded.end(),
+                     [&](const auto& weights) { return weights->version == version; });
+}
+
+void Plan::write_folded(Context& context, const std::vector<Parameter>& parameters,
+                        uint64_t version) {
+  if (has_folded(version)) return;
   const Tensor memory(arena_, 0, {static_cast<int64_t>(folding_bytes())}, DType::u8);
   Writer writer(context, *this, memory, parameters);
-  for (const PlanNode& node : nodes) {
-    if (node.folding < 0) continue;
-    const std::vector<Tensor>& folded = node.arguments.forward.parameters;
-    writer.write(foldings[node.folding], folded[0], folded[1]);
+  for (size_t i = 0; i < foldings.size(); ++i) {
+    if (folded[i]->version == version) continue;
+    writer.write(foldings[i], folded[i]->weights, folded[i]->bias);
+    folded[i]->version = version;
   }
 }
 

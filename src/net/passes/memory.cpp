@@ -23,20 +23,10 @@ class MemoryPlanner {
   void run() {
     for (size_t i = 0; i < plan_.nodes.size(); ++i) place_contents(static_cast<int>(i));
     for (int i = static_cast<int>(plan_.nodes.size()) - 1; i >= 0; --i) place_diffs(i);
-    for (Folding& folding : plan_.foldings) {
-      place(&folding.weights);
-      place(&folding.bias);
-    }
     place_all();
   }
 
  private:
-  void place(PlanParameter* parameter) {
-    const auto elements = static_cast<size_t>(parameter->format.elements(parameter->shape));
-    parameter->storage = add_storage(
-        elements * (parameter->half ? 2 : size_of(plan_.options.dtype)), 0, last_step(), true);
-  }
-
   int last_step() const { return plan_.step_count() - 1; }
   bool reuse() const { return plan_.options.reuse_memory && !plan_.options.keep_blobs; }
 

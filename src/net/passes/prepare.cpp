@@ -37,11 +37,14 @@ bool offers_affine(const Plan& plan, const Readers& readers, int id) {
          readers[id].size() == 1 && !value.output && !value.keep && value.loss_weight == 0;
 }
 
-void take_formats(const Prepared& prepared, Folding* folding) {
+void take_formats(const Plan& plan, const PlanNode& node, Folding* folding) {
+  const Prepared& prepared = node.prepared;
   PlanParameter* const both[] = {&folding->weights, &folding->bias};
   for (size_t k = 0; k < 2; ++k) {
     if (k < prepared.parameter_formats.size()) both[k]->format = prepared.parameter_formats[k];
-    both[k]->half = k < prepared.half_parameters.size() && prepared.half_parameters[k];
+    const bool half = k < prepared.half_parameters.size() && prepared.half_parameters[k];
+    both[k]->dtype =
+        half ? storage_of(plan.precision_of(node), plan.options.dtype) : plan.options.dtype;
   }
 }
 
@@ -106,7 +109,7 @@ void prepare_nodes(Context& context, Plan& plan, const std::vector<Parameter>& p
       p.parameter_needs_diff.assign(2, false);
       p.parameter_formats.resize(2);
       at_layer(node.place, [&] { prepare_node(context, plan, node); });
-      take_formats(node.prepared, &plan.foldings[node.folding]);
+      take_formats(plan, node, &plan.foldings[node.folding]);
       continue;
     }
     const std::vector<ParameterSpec>& specs = node.layer->parameters();

@@ -43,7 +43,7 @@ size_t bytes_at(const Plan& plan, const std::vector<bool>& scales, int64_t batch
       pieces.push_back({bytes, storage.first, storage.last, 0});
     }
   }
-  return assign_offsets(pieces) + persistent;
+  return assign_offsets(pieces) + persistent + plan.folded_bytes();
 }
 
 std::string layers_of(const PlanNode& node, const Graph& graph) {
@@ -108,7 +108,7 @@ MemoryKinds memory_of(const Plan& plan) {
   MemoryKinds kinds;
   kinds.blobs = std::min(plan.blob_bytes, plan.arena_bytes);
   kinds.workspace = plan.arena_bytes - kinds.blobs;
-  kinds.persistent = plan.persistent_bytes;
+  kinds.persistent = plan.persistent_bytes + plan.folded_bytes();
   return kinds;
 }
 

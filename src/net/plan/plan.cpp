@@ -181,10 +181,7 @@ void Plan::bind(PlanNode& node, const std::vector<Parameter>& parameters) {
   const std::vector<ParameterSpec>& specs = node.layer->parameters();
   if (node.folding >= 0) {
     b.parameter_diff.resize(node.parameters.size());
-    for (const PlanParameter* p : {&foldings[node.folding].weights, &foldings[node.folding].bias}) {
-      const DType dtype = p->half ? storage_of(precision_of(node), options.dtype) : options.dtype;
-      f.parameters.push_back(tensor(p->storage, p->shape, dtype, p->format));
-    }
+    f.parameters = {folded[node.folding]->weights, folded[node.folding]->bias};
   }
   for (size_t k = 0; k < node.parameters.size() && node.folding < 0; ++k) {
     const Parameter& parameter = parameters[node.parameters[k]];
@@ -279,6 +276,8 @@ void Plan::bind(Context& context, const std::shared_ptr<Buffer>& arena,
     persistent_ = std::make_shared<Buffer>(context, persistent_bytes);
     fill_seeds(context);
   }
+  FoldedStore own;  // if the caller has taken none
+  take_folded(context, own);
   for (PlanNode& node : nodes) bind(node, parameters);
   for (PlanNode& node : nodes) bind_recomputed(node);
   cleared.clear();

@@ -12,6 +12,7 @@
 #include "device/capture.h"
 #include "net/graph/graph.h"
 #include "net/plan/arena.h"
+#include "net/plan/folded.h"
 
 namespace crema {
 
@@ -107,26 +108,6 @@ struct NodeArguments {
   std::vector<bool> accumulate;
 };
 
-// A parameter that the plan owns.
-struct PlanParameter {
-  Shape shape;
-  Format format = {};
-  bool half = false;  // in 16 bits
-  int storage = -1;   // persistent
-};
-
-// The weights and the bias of a node with the channel maps of the layers after it multiplied in.
-// Filled by fold_layers(), formats by prepare_nodes().
-struct Folding {
-  std::vector<int> parameters;  // the layer's own: weights, and bias if it has one
-  struct Map {
-    ChannelMap map;
-    std::vector<int> parameters;  // parameters of the layer that computes the map
-  };
-  std::vector<Map> maps;  // in the order of the layers
-  PlanParameter weights, bias;
-};
-
 struct PlanNode : Node {
   int folding =
       -1;  // index into Plan::foldings: the source of its parameters; -1: they are the net's
@@ -191,6 +172,7 @@ class Plan {
   std::vector<int> outputs;  // values, as Graph::outputs
   std::vector<std::optional<Format>> parameter_formats;
   std::vector<Folding> foldings;
+  std::vector<std::shared_ptr<FoldedWeights>> folded;  // one per folding, from bind() on
   std::set<int> cleared;  // parameters whose diffs are cleared before a pass, as layers add to them
   std::vector<Storage> storages;
   size_t arena_bytes = 0, persistent_bytes = 0;
@@ -222,11 +204,16 @@ class Plan {
   // Sets host_nodes: nodes up to the last one that works on the host.
   void count_host_nodes();
 
-  // Computes the folded weights from the net's, when these are new. Before a pass: it uses that many
-  // bytes of the arena.
+  // Folded weights are computed before a pass, which uses that many bytes of the arena.
   size_t folding_bytes() const;
-  void write_folded(Context& context, const std::vector<Parameter>& parameters);
-  uint64_t folded_version = 0;  // Net::weights_version() at the last write_folded()
+  // Bytes of the folded weights, and of those that the store does not have yet.
+  size_t folded_bytes() const;
+  size_t new_folded_bytes(FoldedStore& store) const;
+  // Takes them from the store, which has those that other plans use.
+  void take_folded(Context& context, FoldedStore& store);
+  // Whether all are those of this version of the parameters; writes the ones that are not.
+  bool has_folded(uint64_t version) const;
+  void write_folded(Context& context, const std::vector<Parameter>& parameters, uint64_t version);
 
   // Its forward pass as a CUDA graph (net/forward_replay.h).
   struct Recording {

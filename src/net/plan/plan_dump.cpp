@@ -42,7 +42,8 @@ class Dump {
                " layers share a step with others\nformat ", on(options.format), ": ", last, " of ",
                plan_.values.size(), " values channels-last, ", reorders, " reorders\nmemory ",
                on(options.reuse_memory && !options.keep_blobs), ": ", size_text(together), " in ",
-               size_text(plan_.arena_bytes), ", and ", size_text(plan_.persistent_bytes),
+               size_text(plan_.arena_bytes), ", and ",
+               size_text(plan_.persistent_bytes + plan_.folded_bytes()),
                " kept between passes\nrecompute ", kRecompute[static_cast<int>(options.recompute)],
                ": ", recomputed, " values, ", size_text(recomputed_bytes),
                ", written again in backward\noverlap ", on(options.overlap), "\n\n");

@@ -296,6 +296,9 @@ class AccuracyEncodingLayer final : public MeansOfLabels {
 
  private:
   Arity bottoms() const override { return {2, 2}; }
+  LayerTraits traits() const override {
+    return {.reads = {false, false}, .changes_parameters = true};
+  }
 
   void setup(Context&, const std::vector<Shape>& bottoms) override {
     const AccuracyParameter& accuracy = params<AccuracyParameter>();

@@ -164,6 +164,7 @@ class GlobalLseMarginLayer : public Layer {
   const ScaleParameter& p() const { return params<ScaleParameter>(); }
   Arity bottoms() const override { return {2, 3}; }
   Arity tops() const override { return {1, 2}; }
+  LayerTraits traits() const override { return {.changes_parameters = true}; }
   bool differentiable(int bottom) const override { return bottom == 0 || bottom == 2; }
 
   void setup(Context&, const std::vector<Shape>& bottoms) override {

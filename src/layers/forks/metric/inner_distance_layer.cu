@@ -87,7 +87,9 @@ class InnerDistanceLayer : public Layer {
   const InnerDistanceParameter& p() const { return params<InnerDistanceParameter>(); }
   Arity bottoms() const override { return {1, 3}; }
   bool squared() const { return p().distance_type() == "L2"; }
-  LayerTraits traits() const override { return {.reads = {true, false}}; }
+  LayerTraits traits() const override {
+    return {.reads = {true, false}, .changes_parameters = own_ && p().normalize()};
+  }
 
   void setup(Context&, const std::vector<Shape>& bottoms) override {
     require(p().num_output() > 0,

@@ -138,7 +138,7 @@ class LabelSpecificLayer : public Layer {
   Arity tops() const override { return {1, turns() || adds() ? 2 : 1}; }
   bool differentiable(int bottom) const override { return bottom == 0; }
   LayerTraits traits() const override {
-    return {.in_place = !turns(), .reads = {turns(), false, true}};
+    return {.in_place = !turns(), .reads = {turns(), false, true}, .changes_parameters = turns()};
   }
 
   void setup(Context&, const std::vector<Shape>&) override {

@@ -119,7 +119,9 @@ class MarginInnerProductLayer : public Layer {
   Arity bottoms() const override { return {2, 2}; }
   Arity tops() const override { return {1, 2}; }
   bool differentiable(int bottom) const override { return bottom == 0; }
-  LayerTraits traits() const override { return {.reads = {true, false}}; }
+  LayerTraits traits() const override {
+    return {.reads = {true, false}, .changes_parameters = true};
+  }
 
   void setup(Context&, const std::vector<Shape>& bottoms) override {
     require(p().num_output() > 0,
