@@ -144,10 +144,9 @@ class Model {
   // is not stored row-major; values() always works.
   std::span<const float> view(const std::string& name) const;
 
-  // Models that share weights all see a change, from their next forward() on. Each call is one change:
-  // it waits until no forward() of theirs runs, and those that start later wait for it.
-  //
-  // Loads one more file of weights, as ModelOptions::weights.
+  // Loads one more file of weights, as ModelOptions::weights. This and set_parameter() change the
+  // weights of all Models that share them, from their next forward() on: a call waits until none of
+  // them runs forward(), and a forward() that starts meanwhile waits for the call.
   void load_weights(const std::string& path);
   // The weights in Caffe's order; a blob that layers share is with its first layer.
   std::vector<ParameterInfo> parameters() const;

@@ -52,9 +52,10 @@ struct NetOptions {
   // The net whose parameters this one uses, matched by layer name (for a solver's test net). It
   // must outlive this one.
   class Net* share = nullptr;
-  // A net of the same text in phase TEST: this one uses its parameters, all of them, and may run in
-  // another thread at the same time. Only the constructor needs that net; the parameters live as
-  // long as any net that uses them. Error if a layer changes its parameters in a pass.
+  // A net of the same text in phase TEST: this one uses all of its parameters, and the two can run
+  // in different threads at the same time. Only the constructor reads that net, which must not run
+  // meanwhile. The parameters live as long as any net that uses them. Error if a layer changes its
+  // parameters in a pass.
   const class Net* weights_of = nullptr;
   // Shapes of blobs of Input layers, in place of those in the text.
   std::vector<std::pair<std::string, Shape>> input_shapes;
@@ -216,10 +217,10 @@ class Net {
   // Code that writes their data calls parameters_changed() afterwards, on the net that owns them.
   std::vector<Parameter>& parameters() { return graph_.parameters; }
   void parameters_changed();
-  // Where other nets use them in other threads (NetOptions::weights_of): calls `work`, which writes
-  // their data, while none of these nets runs a pass.
+  // The same if other threads may use them (NetOptions::weights_of): calls `work`, which writes their
+  // data, while no net that uses them runs a pass.
   void change_parameters(const std::function<void()>& work);
-  // Held while their data are read outside a pass.
+  // A lock for reading their data outside a pass.
   SharedWeights::Reading read_parameters() { return weights_->read(); }
   // Their tensors are others now.
   void parameters_moved();
@@ -272,6 +273,7 @@ class Net {
   void backward(PlanNode& node, bool accumulate, const Instead& instead = {});
   void begin_pass(uint64_t pass);
   void run_sources(uint64_t pass);
+  void forward_or_replay(uint64_t pass);
   void start_pass(uint64_t pass, PlanNode& node, const BatchShare& samples);
   void set_input_shape(const std::string& blob, const Shape& shape);
   static bool set_input_shape(LayerParameter& layer, const std::string& blob, const Shape& shape);
@@ -297,8 +299,8 @@ class Net {
   void set_plan_aside();
   bool take_earlier_plan();
   void drop_plans();
-  // What is computed from the parameters: 16-bit copies, and the plan's folded weights. The last one
-  // renews what is not current, and returns with the parameters locked for a pass.
+  // Copies are what is computed from the parameters: in 16 bits, and the plan's folded weights.
+  // read_current_weights() renews them if they are not current, and locks the parameters for a pass.
   bool halves_are_current() const;
   bool copies_are_current();
   void refresh_halves();

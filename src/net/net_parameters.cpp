@@ -81,7 +81,7 @@ void Net::share_parameters() {
   }
 }
 
-// The other net may run in its own thread meanwhile: neither's pass may change what both read.
+// Refuses nets whose passes change parameters: other threads read these at the same time.
 void Net::take_weights(const Net& other) {
   const std::string refusal = "several threads cannot share the weights of this net";
   require(!training(), refusal, ": its passes are for training (phase TRAIN)");

@@ -40,17 +40,28 @@ void zero_gradients(Context& context, const Backward& arguments) {
 void Net::forward(uint64_t pass) {
   begin_pass(pass);
   const SharedWeights::Reading reading = read_current_weights();
-  run_sources(pass);
-  if (replays()) {
-    if (!replay_) replay_ = std::make_unique<ForwardReplay>(context_);
-    if (live_pass_ != replay_->live_pass()) set_live_pass(replay_->live_pass());
-    replay_->run(ready(), pass, [this] { forward_rest(); });
-  } else {
-    if (replay_ && live_pass_ == replay_->live_pass()) set_live_pass(nullptr);
-    forward_rest();
+  // The next writer uses another stream.
+  const auto end_reading = [this] {
+    if (weights_.use_count() > 1) context_.synchronize();
+  };
+  try {
+    run_sources(pass);
+    forward_or_replay(pass);
+  } catch (...) {
+    end_reading();
+    throw;
   }
-  // Who waits for the lock may change the weights, on another stream.
-  if (weights_.use_count() > 1) context_.synchronize();
+  end_reading();
+}
+
+void Net::forward_or_replay(uint64_t pass) {
+  if (!replays()) {
+    if (replay_ && live_pass_ == replay_->live_pass()) set_live_pass(nullptr);
+    return forward_rest();
+  }
+  if (!replay_) replay_ = std::make_unique<ForwardReplay>(context_);
+  if (live_pass_ != replay_->live_pass()) set_live_pass(replay_->live_pass());
+  replay_->run(ready(), pass, [this] { forward_rest(); });
 }
 
 bool Net::replays() {

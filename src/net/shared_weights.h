@@ -1,5 +1,5 @@
-// SharedWeights: what nets on the same parameters have in common in addition to these: who reads and
-// writes them, their version, and what is computed from them. The nets may run in different threads.
+// SharedWeights: the state that nets on the same parameters share in addition to these: a lock, a
+// version, and copies computed from them. The nets may run in different threads.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +14,12 @@ class SharedWeights {
  public:
   using Reading = std::shared_lock<std::shared_mutex>;
   using Writing = std::unique_lock<std::shared_mutex>;
-  // Held by each pass, and by what else reads parameters; several threads can hold it.
+  // Held by passes and other readers of parameters. Several threads can hold it at the same time.
   Reading read() {
     const std::lock_guard<std::mutex> turn(turn_);
     return Reading(mutex_);
   }
-  // Held by what changes parameters, or computes something from them. Waits for all of the above.
+  // Held by code that changes parameters or renews copies of them. Waits for all readers.
   Writing write() {
     const std::lock_guard<std::mutex> turn(turn_);
     return Writing(mutex_);
@@ -30,7 +30,7 @@ class SharedWeights {
   FoldedStore folded;
 
  private:
-  std::mutex turn_;  // passes that follow each other without a gap do not keep a writer waiting
+  std::mutex turn_;  // keeps passes in a row from starving a writer
   std::shared_mutex mutex_;
 };
 

@@ -151,7 +151,7 @@ TEST(FactsTest, ForwardWritesNoParametersUnlessTheLayerSaysSo) {
     if (says) say.insert(run->layer().type());
     if (changed) write.insert(run->layer().type());
   }
-  // A class may; the rows' values are within the bounds.
+  // A class in Python may change its blobs. The rows of the other two stay within their bounds.
   for (const char* type : {"Python", "GlobalLSEMargin", "LabelSpecificMargin"}) say.erase(type);
   EXPECT_EQ(say, write);
 }
