@@ -123,6 +123,15 @@ TEST(ImageHeader, AgreesWithTheDecoder) {
   }
 }
 
+// The product of the largest sides that a header can have is negative in 64 bits.
+TEST(ImageHeader, CountsThePixelsOfAnySides) {
+  EXPECT_FALSE((ImageHeader{5, 7}.exceeds(35)));
+  EXPECT_TRUE((ImageHeader{5, 7}.exceeds(34)));
+  const auto header = read_image_header("\x59\xA6\x6A\x95\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF");
+  ASSERT_TRUE(header.has_value());
+  EXPECT_TRUE(header->exceeds(kMaxPixelsEver));
+}
+
 TEST(ImageHeader, ReadsEachKind) {
   struct Row {
     const char* kind;

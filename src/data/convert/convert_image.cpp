@@ -96,7 +96,7 @@ constexpr int64_t kLargePixels = int64_t{1} << 25;
 std::unique_lock<std::mutex> turn_of_large(const std::optional<ImageHeader>& header) {
   static std::mutex one_at_a_time;
   std::unique_lock<std::mutex> turn(one_at_a_time, std::defer_lock);
-  if (header && header->height * header->width >= kLargePixels) turn.lock();
+  if (header && header->exceeds(kLargePixels - 1)) turn.lock();
   return turn;
 }
 

@@ -63,7 +63,7 @@ void read_shape(const Transform& transform, Record& record) {
   const std::optional<ImageHeader> header =
       datum.encoded() ? read_image_header(datum.data()) : std::nullopt;
   const bool upright = header && (header->orientation == 1 || color == Color::as_stored);
-  if (!header || !header->baseline || !upright || header->width > kMaxPixels / header->height)
+  if (!header || !header->baseline || !upright || header->exceeds(kMaxPixels))
     return decode_to_planes(transform, record);
   record.label = datum.label();
   record.channels = color == Color::as_stored ? header->channels : color == Color::color ? 3 : 1;

@@ -110,8 +110,8 @@ ImageHeader checked_header(std::string_view file, int64_t max_pixels) {
     images();
   }
   const ImageHeader header = read_image_header(file).value_or(ImageHeader{});
-  if (header.height > 0 && header.width > max_pixels / header.height) {
-    const bool never = header.width > kMaxPixelsEver / header.height;
+  if (header.exceeds(max_pixels)) {
+    const bool never = header.exceeds(kMaxPixelsEver);
     fail("the image has ", header.width, " x ", header.height, " pixels; at most ",
          never ? kMaxPixelsEver : max_pixels, " are decoded",
          never ? "" : " (-max_pixels of the converters)");

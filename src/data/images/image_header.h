@@ -20,6 +20,10 @@ struct ImageHeader {
   // A JPEG such as every decoder takes, those in hardware too: baseline, of one scan, grey or YCbCr
   // with 8 bits, colours sampled as 4:4:4, 4:2:2, 4:2:0 or 4:4:0.
   bool baseline = false;
+
+  // Whether it has more pixels than `most`. Sides in damaged files may be so large that their product
+  // overflows.
+  bool exceeds(int64_t most) const { return height > 0 && width > most / height; }
 };
 
 // For JPEG, PNG, BMP, WebP, TIFF, PNM, PFM, JPEG 2000 and Sun raster files. None for other formats

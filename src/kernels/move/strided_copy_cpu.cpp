@@ -195,12 +195,12 @@ Refusal strided_copy_cpu(Context&, const SortedMoves& moves, const Tensor& x, co
     axis.from = -axis.from;
   }
   const Walk walk(s);
-  const bool summing = !s.sums.empty();
   const int64_t tasks = walk.tasks(), shares = std::min<int64_t>(tasks, 64);
   on(y, [&]<typename T>() {
     const T* const from = x.data<T>() + s.from_start;
     T* const to = y.data<T>() + s.to_start;
     const T factor = s.factor;
+    const bool summing = !s.sums.empty();
     RegionError error;
 #pragma omp parallel for schedule(static) if (tasks * walk.nest.terms() / walk.pieces > kPiece)
     for (int64_t share = 0; share < shares; ++share) {

@@ -212,12 +212,14 @@ Refusal pool_nd_forward_cpu(Context&, const PoolNd& window, bool average, const 
                             const Tensor& y, const Tensor& index, const Tensor& mask) {
   const Lines lines(window, average, x, y);
   on(x, [&]<typename T>() {
+    const T* const from = x.data<T>();
+    T *const to = y.data<T>(), *const masked = mask.data<T>();
+    int32_t* const argmax = index.data<int32_t>();
     RegionError error;
 #pragma omp parallel for schedule(static)
     for (int64_t task = 0; task < lines.tasks(); ++task) {
       error.run([&] {
-        ForwardPiece<T> piece{lines,          x.data<T>(), y.data<T>(), index.data<int32_t>(),
-                              mask.data<T>(), {},          {}};
+        ForwardPiece<T> piece{lines, from, to, argmax, masked, {}, {}};
         over_lines(lines, task, piece);
       });
     }
@@ -230,10 +232,13 @@ Refusal pool_nd_backward_cpu(Context&, const PoolNd& window, bool average, const
                              const Tensor& dy, const Tensor& dx) {
   const Lines lines(window, average, dx, dy);
   on(dy, [&]<typename T>() {
+    const int32_t* const argmax = index.data<int32_t>();
+    const T* const from = dy.data<T>();
+    T* const to = dx.data<T>();
     RegionError error;
 #pragma omp parallel for schedule(static)
     for (int64_t task = 0; task < lines.tasks(); ++task) {
-      error.run([&] { backward(lines, task, index.data<int32_t>(), dy.data<T>(), dx.data<T>()); });
+      error.run([&] { backward(lines, task, argmax, from, to); });
     }
     error.rethrow();
   });
