@@ -1,8 +1,10 @@
 // The arguments of Layer's functions: the interface between a layer and the plan.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -76,6 +78,9 @@ struct Preparation {
   Edge bottom_edge, top_edge;  // order of bottom 0 and of top 0: requested by the plan
   // Formats of parameters that another net already owns; none: the layer may choose.
   std::vector<std::optional<Format>> parameter_formats;
+  // The plan does what Prepared::packed asks for, and copies parameter 0 if the layer reads it in
+  // another format than parameter_formats says.
+  bool packs_weights = false;
 };
 
 // What a layer keeps for one plan: kernels, sizes, and what one pass leaves for the next. A layer
@@ -106,6 +111,13 @@ struct Prepared {
   std::vector<TensorSpec> saved;       // in addition to those of infer(), after them
   std::optional<BackwardReads> reads;  // none: those of LayerTraits
   std::unique_ptr<LayerState> state;   // null: the layer keeps nothing
+  // Forward reads a copy of parameter 0 that pack() computes from its row-major values.
+  struct Packed {
+    std::string form;  // whatever bytes and values depend on, but for the shape
+    size_t bytes = 0;  // 0: it reads the parameter itself
+    std::function<void(Context&, const Tensor& rows, const Tensor& packed)> pack;
+  };
+  Packed packed;
 
   // Creates the state.
   template <typename State, typename... Arguments>

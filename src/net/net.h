@@ -35,6 +35,9 @@ struct NetOptions {
   bool row_major = false;
   // Passes, each of which can be switched off for debugging; see PlanOptions.
   bool fuse = true, format = true, reuse_memory = true, overlap = true;
+  // Kernels may keep weights in a form of their own, which they compute whenever these change. Part
+  // of fuse, for nets that own their parameters and plans without gradients.
+  bool pack = true;
   // On a GPU, forward passes of plans without gradients, and a solver's iterations, are recorded as CUDA
   // graphs and replayed.
   bool capture = true;

@@ -55,6 +55,7 @@ void Net::make_plan_that_fits() {
                                           options_.seed_outputs || graph_.net.force_backward());
   p.keep_blobs = options_.keep_blobs;
   p.fuse = options_.fuse;
+  p.pack = options_.pack && !options_.share;
   p.row_major = options_.row_major;
   // Exact float32 on a GPU: cuDNN's kernels without tensor cores are for row-major (NCHW).
   p.format = options_.format && !options_.row_major &&
@@ -77,7 +78,9 @@ void Net::make_plan_that_fits() {
       earlier_plans_.pop_back();
       continue;
     }
-    if (p.overlap) {
+    if (plan_->packs()) {
+      p.pack = false;
+    } else if (p.overlap) {
       p.overlap = false;
       p.recompute = recompute;
     } else if (p.recompute == Recompute::cheap) {

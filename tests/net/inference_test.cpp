@@ -79,6 +79,24 @@ const FoldCase kCases[] = {
       layer { name: "r" type: "ReLU" bottom: "c" top: "c" }
       layer { name: "p" type: "Pooling" bottom: "c" top: "y" pooling_param { kernel_size: 2 stride: 2 } })",
      "c + n + r"},
+    // Weights that kernels pack, on a CPU.
+    {"three_by_three", R"(
+      layer { name: "c1" type: "Convolution" bottom: "x" top: "c1" convolution_param { num_output: 32 kernel_size: 1 weight_filler { type: "xavier" } } }
+      layer { name: "c2" type: "Convolution" bottom: "c1" top: "c2" convolution_param { num_output: 32 kernel_size: 3 pad: 1 weight_filler { type: "xavier" } bias_filler { value: 0.1 } } }
+      layer { name: "r" type: "ReLU" bottom: "c2" top: "y" relu_param { negative_slope: 0.2 } })",
+     "Convolution+ReLU = c2 + r"},
+    {"three_by_three_without_bias", R"(
+      layer { name: "c1" type: "Convolution" bottom: "x" top: "c1" convolution_param { num_output: 32 kernel_size: 1 weight_filler { type: "xavier" } } }
+      layer { name: "c2" type: "Convolution" bottom: "c1" top: "y" convolution_param { num_output: 40 kernel_size: 3 pad: 1 bias_term: false weight_filler { type: "xavier" } } })",
+     "Convolution = c2"},
+    {"three_by_three_residual", R"(
+      layer { name: "c1" type: "Convolution" bottom: "x" top: "c1" convolution_param { num_output: 32 kernel_size: 1 weight_filler { type: "xavier" } } }
+      layer { name: "c2" type: "Convolution" bottom: "c1" top: "c2" convolution_param { num_output: 32 kernel_size: 3 pad: 1 bias_term: false weight_filler { type: "xavier" } } }
+      layer { name: "n" type: "BatchNorm" bottom: "c2" top: "c2" }
+      layer { name: "s" type: "Scale" bottom: "c2" top: "c2" scale_param { bias_term: true filler { value: 1.2 } bias_filler { value: 0.2 } } }
+      layer { name: "sum" type: "Eltwise" bottom: "c1" bottom: "c2" top: "sum" }
+      layer { name: "r" type: "ReLU" bottom: "sum" top: "y" })",
+     "c2 + n + s + sum + r"},
     // Not folded: another reader; factors that forward clips; positions that have their own factors.
     {"two_readers", R"(
       layer { name: "c" type: "Convolution" bottom: "x" top: "c" convolution_param { num_output: 16 kernel_size: 1 weight_filler { type: "xavier" } } }
@@ -228,6 +246,31 @@ TEST(Fold, OnlyWithoutGradients) {
   EXPECT_TRUE(runs.open(text, options)->plan().foldings.empty());
   EXPECT_TRUE(runs.open(text, kept)->plan().foldings.empty());
   EXPECT_EQ(runs.open(text, {})->plan().foldings.size(), 1u);
+}
+
+// The packed copies of weights are those of nets that own them and compute no gradients.
+TEST(Pack, OnlyWhereWeightsStay) {
+  Runs runs(Device::cpu);
+  const FoldCase& c = *std::find_if(std::begin(kCases), std::end(kCases), [](const FoldCase& one) {
+    return one.name == std::string("three_by_three");
+  });
+  const std::string text = cat(kInputs, c.text);
+  const auto packed_bytes = [](Net& net) {
+    size_t bytes = 0;
+    for (const Folding& folding : net.plan().foldings) bytes += folding.weights.packed_bytes;
+    return bytes;
+  };
+  const std::unique_ptr<Net> net = runs.open(text, {});
+  const bool here = net->dump_plan().find("winograd") != std::string::npos;
+  if (!here) GTEST_SKIP() << "no kernel of this build packs weights";
+  EXPECT_EQ(packed_bytes(*net), 36u * 32 * 32 * 4);
+  NetOptions training, sharing, off, whole;
+  training.backward = true;
+  sharing.share = net.get();
+  off.pack = false;
+  whole.fuse = false;
+  for (const NetOptions& options : {training, sharing, off, whole})
+    EXPECT_EQ(packed_bytes(*runs.open(text, options)), 0u);
 }
 
 // Shapes that come back find their plan, which is as it was.

@@ -38,6 +38,7 @@ struct ConvCase {
   Order order = Order::row_major;        // of x and y
   int64_t x_channels = 0;                // of x in memory, if padded (Format::channels)
   std::optional<Format> weights_format;  // fixed elsewhere; none: free
+  bool packs_weights = false;            // the caller calls LinearKernel::pack()
   // Which of the calls will be made.
   bool forward = true, backward_data = false, backward_weights = false;
   // The autotuner compares the kernel with others: it may support only some of the calls

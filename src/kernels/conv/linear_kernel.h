@@ -53,6 +53,15 @@ class LinearKernel {
   virtual Format weights_format() const { return Format::row_major(); }
   virtual size_t workspace() const { return 0; }
   virtual LinearKernelFeatures features() const { return {}; }
+  // For a case with `packs_weights`: the forward calls are given the weights in a form of the
+  // kernel's own as w, that many bytes, which pack() computes from row-major weights whenever these
+  // have changed. The name says which form it is. 0 bytes: w is in weights_format().
+  struct PackedForm {
+    const char* name = "";
+    size_t bytes = 0;
+  };
+  virtual PackedForm packed_form() const { return {}; }
+  virtual void pack(Context&, const Tensor& /*w*/, const Tensor& /*packed*/) const {}
   // For a case with `is_candidate`: chooses how to compute one of the calls that the kernel supports,
   // by timing unless the tuning cache knows. to_beat: milliseconds of the fastest kernel so far;
   // the choice ends early if this one is clearly slower.

@@ -122,6 +122,8 @@ ConvCase ConvolutionBase::case_of(const Preparation& preparation) const {
   c.order = preparation.bottom_orders[0];
   c.x_channels = preparation.bottom_channels[0];
   c.weights_format = preparation.parameter_formats[0];
+  c.packs_weights = preparation.packs_weights && !transposed();
+  if (c.packs_weights) c.weights_format.reset();
   const auto any = [](const std::vector<bool>& flags) {
     return std::find(flags.begin(), flags.end(), true) != flags.end();
   };
@@ -141,6 +143,13 @@ Prepared ConvolutionBase::prepare(Context& context, const Preparation& preparati
   state.fused_relu = c.relu_gradient_applied;
   state.kernel = make_conv(context, c);
   const LinearKernel& kernel = *state.kernel;
+  const LinearKernel::PackedForm form = kernel.packed_form();
+  if (form.bytes > 0) {
+    prepared.packed = {form.name, form.bytes,
+                       [&kernel](Context& here, const Tensor& rows, const Tensor& packed) {
+                         kernel.pack(here, rows, packed);
+                       }};
+  }
   prepared.parameter_formats.resize(parameters().size());
   prepared.parameter_formats[0] = kernel.weights_format();
   prepared.half_parameters.assign(parameters().size(), is_half(c.dtype));

@@ -1,7 +1,8 @@
 // Pass "fold": multiplies layers that map each channel by constants (BatchNorm with stored
 // statistics, Scale, Bias) into the weights and the bias of the convolution or fully connected layer
 // before them. Part of fuse, for plans without backward. The weights themselves stay as they are:
-// plans have folded copies (plan/folded.h), which are renewed when the weights have changed.
+// plans have folded copies (plan/folded.h), which are renewed when the weights have changed. So have
+// layers whose kernels want the weights in a form of their own (Prepared::packed).
 #include <algorithm>
 
 #include "device/aligned.h"
@@ -134,7 +135,25 @@ class Writer {
         layout_(plan),
         dtype_(plan.options.dtype) {}
 
-  void write(const Folding& folding, const Tensor& weights, const Tensor& bias) {
+  void write(const Folding& folding, const Prepared::Packed& packed, const Tensor& weights,
+             const Tensor& bias) {
+    const Tensor rows = part_of(memory_, 0, folding.weights.shape, dtype_);
+    reorder(context_, of(folding.parameters, 0), rows);
+    if (!folding.maps.empty()) {
+      apply_maps(folding, rows, bias);
+    } else if (bias.count() > 0) {
+      reorder(context_, of(folding.parameters, 1), bias);
+    }
+    if (packed.bytes > 0) {
+      packed.pack(context_, rows, weights);
+    } else {
+      reorder(context_, rows, weights);
+    }
+  }
+
+ private:
+  // To rows of weights; writes the bias.
+  void apply_maps(const Folding& folding, const Tensor& rows, const Tensor& bias) {
     const Tensor factors = part_of(memory_, layout_.factors, bias.shape(), dtype_),
                  shifts = part_of(memory_, layout_.shifts, bias.shape(), dtype_);
     begin_channel_map(context_, of(folding.parameters, folding.parameters.size() > 1 ? 1 : -1),
@@ -145,14 +164,10 @@ class Writer {
                           of(ids, map.scale), of(ids, map.shift), map.eps},
                          factors, shifts);
     }
-    const Tensor rows = part_of(memory_, 0, weights.shape(), dtype_);
-    reorder(context_, of(folding.parameters, 0), rows);
     scale_rows(context_, factors, rows);
-    reorder(context_, rows, weights);
     reorder(context_, shifts, bias);
   }
 
- private:
   Tensor of(const std::vector<int>& ids, int index) const {
     return index < 0 ? Tensor() : parameters_[ids[static_cast<size_t>(index)]].data;
   }
@@ -178,6 +193,11 @@ size_t Plan::folded_bytes() const {
   return bytes;
 }
 
+bool Plan::packs() const {
+  return std::any_of(foldings.begin(), foldings.end(),
+                     [](const Folding& folding) { return folding.weights.packed_bytes > 0; });
+}
+
 size_t Plan::new_folded_bytes(FoldedStore& store) const {
   size_t bytes = 0;
   for (const Folding& folding : foldings)
@@ -201,9 +221,13 @@ void Plan::write_folded(Context& context, const std::vector<Parameter>& paramete
   if (has_folded(version)) return;
   const Tensor memory(arena_, 0, {static_cast<int64_t>(folding_bytes())}, DType::u8);
   Writer writer(context, *this, memory, parameters);
+  std::vector<const Prepared::Packed*> packed(foldings.size());  // of the node that reads it
+  for (const PlanNode& node : nodes) {
+    if (node.folding >= 0) packed[node.folding] = &node.prepared.packed;
+  }
   for (size_t i = 0; i < foldings.size(); ++i) {
     if (folded[i]->version == version) continue;
-    writer.write(foldings[i], folded[i]->weights, folded[i]->bias);
+    writer.write(foldings[i], *packed[i], folded[i]->weights, folded[i]->bias);
     folded[i]->version = version;
   }
 }

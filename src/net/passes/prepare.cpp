@@ -46,6 +46,45 @@ void take_formats(const Plan& plan, const PlanNode& node, Folding* folding) {
     both[k]->dtype =
         half ? storage_of(plan.precision_of(node), plan.options.dtype) : plan.options.dtype;
   }
+  folding->weights.packed_form = prepared.packed.form;
+  folding->weights.packed_bytes = prepared.packed.bytes;
+}
+
+// Whether the node may read a copy of its weights. Not where its kernels are made again for other
+// shapes, which might want another form.
+bool may_pack(const Plan& plan, const PlanNode& node, const std::vector<Parameter>& parameters) {
+  if (!plan.options.pack || !plan.options.fuse || plan.options.keep_blobs ||
+      plan.options.row_major || plan.options.backward || node.shapes.depends_on_dynamic)
+    return false;
+  if (node.folding >= 0) return true;
+  const std::vector<ParameterSpec>& specs = node.layer->parameters();
+  bool same = node.parameters.size() == specs.size() && specs.size() <= 2;
+  for (size_t k = 0; same && k < specs.size(); ++k)
+    same = specs[k].shape == parameters[node.parameters[k]].shape;
+  return same;
+}
+
+// Whether the node has chosen to read a copy of its weights, in a form of its kernel or in another
+// format than they have.
+bool reads_copy(const PlanNode& node) {
+  if (node.prepared.packed.bytes > 0) return true;
+  const Preparation& p = node.preparation;
+  return p.packs_weights && !p.parameter_formats.empty() && p.parameter_formats[0] &&
+         !node.prepared.parameter_formats.empty() &&
+         !same_layout(*p.parameter_formats[0], node.prepared.parameter_formats[0],
+                      node.layer->parameters()[0].shape);
+}
+
+// For a node that reads a copy of its weights, and is not folded.
+void add_folding(Plan& plan, PlanNode& node) {
+  Folding folding;
+  folding.parameters = node.parameters;
+  folding.weights.shape = node.layer->parameters()[0].shape;
+  folding.bias.shape = {0};
+  if (node.parameters.size() > 1) folding.bias.shape = node.layer->parameters()[1].shape;
+  take_formats(plan, node, &folding);
+  node.folding = static_cast<int>(plan.foldings.size());
+  plan.foldings.push_back(std::move(folding));
 }
 
 }  // namespace
@@ -105,6 +144,7 @@ void prepare_nodes(Context& context, Plan& plan, const std::vector<Parameter>& p
       p.tops.push_back(plan.values[id].shape);
       p.top_orders.push_back(plan.values[id].order);
     }
+    p.packs_weights = may_pack(plan, node, parameters);
     if (node.folding >= 0) {
       p.parameter_needs_diff.assign(2, false);
       p.parameter_formats.resize(2);
@@ -133,6 +173,7 @@ void prepare_nodes(Context& context, Plan& plan, const std::vector<Parameter>& p
       format = k < node.prepared.parameter_formats.size() ? node.prepared.parameter_formats[k]
                                                           : Format::row_major();
     }
+    if (reads_copy(node)) add_folding(plan, node);
   }
   for (std::optional<Format>& format : plan.parameter_formats) {
     if (!format) format = Format::row_major();  // of layers that are folded into others

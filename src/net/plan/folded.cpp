@@ -14,6 +14,8 @@ std::shared_ptr<FoldedWeights> FoldedStore::take(Context& context, const Folding
   const std::lock_guard<std::mutex> lock(mutex_);
   if (std::shared_ptr<FoldedWeights> found = find(folding)) return found;
   const auto allocate = [&](const PlanParameter& p) {
+    if (p.packed_bytes > 0)
+      return Tensor(context, {static_cast<int64_t>(p.packed_bytes)}, DType::u8);
     return Tensor(context, p.shape, p.dtype, p.format);
   };
   auto made = std::make_shared<FoldedWeights>();

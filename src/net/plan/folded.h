@@ -1,11 +1,13 @@
 // Folded weights (passes/fold.cpp): copies of a layer's weights with the channel maps of the layers
-// after it multiplied in. All plans on the same parameters that want the same copy share it.
+// after it multiplied in, or in a form of the kernel's own. All plans on the same parameters that
+// want the same copy share it.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include "layers/channel_map.h"
@@ -18,7 +20,12 @@ struct PlanParameter {
   Shape shape;
   Format format = {};
   DType dtype = DType::f32;
-  size_t bytes() const { return static_cast<size_t>(format.elements(shape)) * size_of(dtype); }
+  std::string packed_form = {};  // Prepared::Packed
+  size_t packed_bytes = 0;
+  size_t bytes() const {
+    if (packed_bytes > 0) return packed_bytes;
+    return static_cast<size_t>(format.elements(shape)) * size_of(dtype);
+  }
   bool operator==(const PlanParameter&) const = default;
 };
 
@@ -31,7 +38,7 @@ struct Folding {
     std::vector<int> parameters;  // parameters of the layer that computes the map
     bool operator==(const Map&) const = default;
   };
-  std::vector<Map> maps;  // in the order of the layers
+  std::vector<Map> maps;  // in the order of the layers; empty: the weights are packed only
   PlanParameter weights, bias;
   bool operator==(const Folding&) const = default;
 };

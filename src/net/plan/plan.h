@@ -140,6 +140,7 @@ struct PlanOptions {
   Precision precision = Precision::fp32;
   bool backward = false;
   bool keep_blobs = false, fuse = true, format = true, reuse_memory = true, seed_outputs = false;
+  bool pack = true;        // kernels may ask for copies of weights in a form of their own; see fuse
   bool row_major = false;  // parameters too
   bool row_major_parameters = false;
   // Gradients of parameters may be computed concurrently with those of the blobs: their inputs then
@@ -208,6 +209,7 @@ class Plan {
   size_t folding_bytes() const;
   // Bytes of the folded weights, and of those that the store does not have yet.
   size_t folded_bytes() const;
+  bool packs() const;  // whether some are in a form of a kernel's own
   size_t new_folded_bytes(FoldedStore& store) const;
   // Takes them from the store, which has those that other plans use.
   void take_folded(Context& context, FoldedStore& store);

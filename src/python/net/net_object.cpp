@@ -95,6 +95,8 @@ std::shared_ptr<NetObject> NetObject::open(const std::string& path, const NetFor
     input.options.keep_blobs = !format.planned && !lazy;
     input.options.row_major = input.options.keep_blobs && !is_half(input.options.precision);
     input.options.forward_only = lazy;
+    // Views of weights may change them before any pass, and packing takes longer than a pass.
+    input.options.pack = false;
     // As Caffe's force_backward: gradients start from whatever the program writes into an output's.
     input.options.seed_outputs = input.net.force_backward();
     own->net = std::make_unique<Net>(*own->context, input.net, input.options);
