@@ -51,10 +51,12 @@ void take_formats(const Plan& plan, const PlanNode& node, Folding* folding) {
 }
 
 // Whether the node may read a copy of its weights. Not where its kernels are made again for other
-// shapes, which might want another form.
-bool may_pack(const Plan& plan, const PlanNode& node, const std::vector<Parameter>& parameters) {
-  if (!plan.options.pack || !plan.options.fuse || plan.options.keep_blobs ||
-      plan.options.row_major || plan.options.backward || node.shapes.depends_on_dynamic)
+// shapes, which might want another form, and not on a GPU, whose kernels have no forms of their own.
+bool may_pack(const Context& context, const Plan& plan, const PlanNode& node,
+              const std::vector<Parameter>& parameters) {
+  if (context.device() != Device::cpu || !plan.options.pack || !plan.options.fuse ||
+      plan.options.keep_blobs || plan.options.row_major || plan.options.backward ||
+      node.shapes.depends_on_dynamic)
     return false;
   if (node.folding >= 0) return true;
   const std::vector<ParameterSpec>& specs = node.layer->parameters();
@@ -144,7 +146,7 @@ void prepare_nodes(Context& context, Plan& plan, const std::vector<Parameter>& p
       p.tops.push_back(plan.values[id].shape);
       p.top_orders.push_back(plan.values[id].order);
     }
-    p.packs_weights = may_pack(plan, node, parameters);
+    p.packs_weights = may_pack(context, plan, node, parameters);
     if (node.folding >= 0) {
       p.parameter_needs_diff.assign(2, false);
       p.parameter_formats.resize(2);
