@@ -66,10 +66,11 @@ def main():
         futures = {p: [pool.submit(run, p, seed) for seed in range(1, args.seeds + 1)]
                    for p in precisions}
         values = {p: [future.result() for future in futures[p]] for p in precisions}
+    spreads = {p: statistics.stdev(some) if len(some) > 1 else 0 for p, some in values.items()}
     first = values[precisions[0]]
     for precision, some in values.items():
-        spread = statistics.stdev(some) if len(some) > 1 else 0
-        error = ((spread**2 + statistics.pstdev(first)**2) / len(some))**0.5
+        spread = spreads[precision]
+        error = ((spread**2 + spreads[precisions[0]]**2) / len(some))**0.5
         print(f"{precision} {statistics.mean(some):.3f} +- {spread:.3f} "
               f"({min(some):.2f} to {max(some):.2f}), difference "
               f"{statistics.mean(some) - statistics.mean(first):+.3f} +- {error:.3f}", flush=True)
