@@ -1,5 +1,6 @@
 #include "net/preparation.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <optional>
 
@@ -191,7 +192,8 @@ NetPreparation preparation_of(const LayerParameter& layer, const std::string& in
   transform = layer.transform_param();
   clear_training(&transform);
   const bool says = transform.ByteSizeLong() > 0;
-  const bool image = shape.axes() == 4 && shape[2] * shape[3] > 1;
+  const bool image = shape.axes() == 4 && std::min(shape[2], shape[3]) > 0 &&
+                     std::max(shape[2], shape[3]) > 1;  // their product may overflow
   if (image) {
     made.set_channels(InputPreparation::BGR);
     if (shape[1] == 1) made.set_channels(InputPreparation::GRAY);

@@ -1,7 +1,10 @@
 // Sizes that no blob can have: an Error that names the layer, before any kernel divides by them.
+#include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 
+#include "layers/vision/pooling_window.h"
 #include "net/net.h"
+#include "net/preparation.h"
 #include "net/prototxt/prototxt.h"
 #include "support.h"
 
@@ -51,6 +54,36 @@ TEST(Extents, OfAParameterToo) {
                  "inner_product_param { num_output: 2147483647 } }");
   expect_part(message, "net.prototxt:2:1: layer \"ip\": parameter 0 would have the shape ");
   expect_part(message, "more than 2^48 values");
+}
+
+// Products of extents that no blob can have: how an input is prepared is known before its size is
+// checked.
+TEST(Extents, OfAnImageMayBeLarge) {
+  LayerParameter layer;
+  layer.set_type("Input");
+  layer.mutable_transform_param()->set_scale(0.5f);
+  const NetPreparation made =
+      preparation_of(layer, "data", {1, 3, int64_t{1} << 62, 4}, "", {}, silent_log());
+  ASSERT_EQ(made.input_size(), 1);
+  EXPECT_EQ(made.input(0).channels(), InputPreparation::BGR);
+}
+
+// Only windows at the edges can be empty: looking at all would take minutes.
+TEST(Extents, OfPoolingsAreLookedAtFromTheEdges) {
+  const auto empty = [](const std::string& fields, int64_t extent) {
+    LayerParameter message;
+    EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(
+        cat("name: 'p' type: 'Pooling' bottom: 'x' top: 'y' pooling_param { ", fields, " }"),
+        &message));
+    Context context(Device::cpu);
+    const auto layer = make_layer(message, false, "");
+    const Shape x{1, 1, 5, extent};
+    layer->setup(context, {x});
+    return empty_windows(*layer, {x});
+  };
+  EXPECT_EQ(empty("kernel_size: 1 stride: 2", (int64_t{1} << 40) + 1), "");
+  EXPECT_EQ(empty("kernel_size: 3 pad: 1 stride: 1", 1000), "");
+  expect_part(empty("kernel_h: 1 kernel_w: 1 stride_h: 1 stride_w: 3", 5), "axis 3");
 }
 
 }  // namespace extents_test

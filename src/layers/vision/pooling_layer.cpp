@@ -79,6 +79,10 @@ class PoolingLayer : public Layer {
       const int64_t extent = x[static_cast<int>(axis) + 2], count = y[static_cast<int>(axis) + 2];
       for (int64_t o = 0; o < count; ++o) {
         const int64_t first = o * w.stride[axis] - w.pad[axis];
+        if (first >= 0 && first < extent) {  // as in all others that begin inside of the image
+          o = (extent - 1 + w.pad[axis]) / w.stride[axis];
+          continue;
+        }
         bool empty = true;
         for (int64_t k = 0; k < w.kernel[axis] && empty; ++k) {
           const int64_t at = first + k * w.dilation[axis];
