@@ -171,6 +171,12 @@ def main():
     parser.add_argument("--folder", type=pathlib.Path, help="for the models; kept (VENV/models)")
     args = parser.parse_args()
     python, crema = args.venv.absolute() / "bin/python", args.crema.absolute()
+    for given, known in [(args.nets, NETS), (args.peers, PEERS)]:
+        for name in given.split(","):
+            if name not in known:
+                parser.error(f"there is no {name}: choose from {', '.join(known)}")
+    if not crema.is_file():
+        parser.error(f"{args.crema} is not there: give the crema program, such as build/tools/crema")
     if not python.exists():
         venv.create(args.venv, with_pip=True)
         must([python, "-m", "pip", "install", "-q", *PACKAGES])

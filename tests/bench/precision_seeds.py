@@ -48,6 +48,9 @@ def main():
     parser.add_argument("--gpus", default="0")
     parser.add_argument("--jobs", type=int, default=1, help="runs at a time on each GPU")
     args = parser.parse_args()
+    for path in (args.crema, args.solver):
+        if not os.path.isfile(path):
+            parser.error(f"{path} is not there")
     precisions = args.precisions.split(",")
     gpus = queue.Queue()
     for gpu in args.gpus.split(",") * args.jobs:
