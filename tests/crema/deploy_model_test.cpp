@@ -1,24 +1,14 @@
 // A training net opened for inference computes the same as in training.
 #include "crema.h"
+#include "crema/dropout_net.h"
 #include "support.h"
 
 namespace crema::tests {
 namespace deploy_model_test {
 
-constexpr const char* kNet = R"(
-  layer { name: "data" type: "Input" top: "data" top: "label" input_param { shape { dim: 4 dim: 1 dim: 6 dim: 6 } shape { dim: 4 } } }
-  layer { name: "conv" type: "Convolution" bottom: "data" top: "conv"
-    convolution_param { num_output: 5 kernel_size: 3 weight_filler { type: "xavier" } } }
-  layer { name: "relu" type: "ReLU" bottom: "conv" top: "conv" }
-  layer { name: "drop" type: "Dropout" bottom: "conv" top: "conv" }
-  layer { name: "ip" type: "InnerProduct" bottom: "conv" top: "ip"
-    inner_product_param { num_output: 3 weight_filler { type: "xavier" } } }
-  layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" top: "prob" }
-)";
-
 TEST(DeployedModel, ComputesTheSameWithTrainedWeights) {
   const Folder folder;
-  folder.write("net.prototxt", kNet);
+  folder.write("net.prototxt", kDropoutNet);
   folder.write("solver.prototxt", cat("net: \"", folder.file("net.prototxt"),
                                       "\" base_lr: 0.1 lr_policy: \"fixed\" max_iter: 5 "
                                       "random_seed: 3 snapshot_prefix: \"",

@@ -3,6 +3,7 @@
 #include <thread>
 
 #include "crema.h"
+#include "crema/dropout_net.h"
 #include "device/device.h"
 #include "support.h"
 
@@ -38,17 +39,6 @@ const char* const kLstm = R"(
     dummy_data_param { shape { dim: 2 dim: 2 } data_filler { type: "constant" value: 1 } } }
   layer { name: "lstm" type: "LSTM" bottom: "data" bottom: "cont" top: "lstm"
     recurrent_param { num_output: 6 weight_filler { type: "gaussian" std: 0.5 } } }
-)";
-
-const char* const kDropout = R"(
-  layer { name: "data" type: "Input" top: "data" top: "label" input_param { shape { dim: 4 dim: 1 dim: 6 dim: 6 } shape { dim: 4 } } }
-  layer { name: "conv" type: "Convolution" bottom: "data" top: "conv"
-    convolution_param { num_output: 5 kernel_size: 3 weight_filler { type: "xavier" } } }
-  layer { name: "relu" type: "ReLU" bottom: "conv" top: "conv" }
-  layer { name: "drop" type: "Dropout" bottom: "conv" top: "conv" }
-  layer { name: "ip" type: "InnerProduct" bottom: "conv" top: "ip"
-    inner_product_param { num_output: 3 weight_filler { type: "xavier" } } }
-  layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" top: "prob" }
 )";
 
 int64_t count_of(const Dims& shape) {
@@ -180,7 +170,7 @@ const NetCase kCases[] = {
     {"LeNet", "", "lenet/train_val.prototxt", true, "data=2x1x28x28"},
     {"Residual", kResidual, ""},
     {"LSTM", kLstm, ""},
-    {"Dropout", kDropout, "", true},
+    {"Dropout", kDropoutNet, "", true},
 };
 
 TEST_P(SharedNets, ComputeWhatOneComputes) {
