@@ -221,7 +221,8 @@ void Plan::write_folded(Context& context, const std::vector<Parameter>& paramete
   if (has_folded(version)) return;
   const Tensor memory(arena_, 0, {static_cast<int64_t>(folding_bytes())}, DType::u8);
   Writer writer(context, *this, memory, parameters);
-  std::vector<const Prepared::Packed*> packed(foldings.size());  // of the node that reads it
+  std::vector<const Prepared::Packed*> packed(
+      foldings.size());  // the reader of each folding has it
   for (const PlanNode& node : nodes) {
     if (node.folding >= 0) packed[node.folding] = &node.prepared.packed;
   }

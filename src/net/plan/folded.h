@@ -45,7 +45,7 @@ struct Folding {
 
 struct FoldedWeights {
   Tensor weights, bias;
-  uint64_t version = 0;  // of the parameters that they were computed from; 0: not yet
+  uint64_t version = 0;  // the parameters' version when they were computed; 0: never
 };
 
 // The copies that some plan has. Nets in several threads may use it at the same time.

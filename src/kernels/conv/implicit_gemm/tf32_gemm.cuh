@@ -183,7 +183,7 @@ class Tf32Loads {
   const FilterTap* taps_;
   const float *a_, *b_;
   int first_row_, first_column_;
-  WindowPosition positions_[kRows];  // of a thread's rows of A
+  WindowPosition positions_[kRows];  // one for each row of A that this thread loads
 };
 
 __device__ inline uint32_t rounded_to_tf32(float value) {

@@ -29,7 +29,7 @@ class Tf32Gemm final : public ConvProduct {
 
   ConvCase c_;
   ConvCall call_;
-  int64_t rows_, columns_, depth_;  // of the product (M, N, K), for one group
+  int64_t rows_, columns_, depth_;  // M, N and K of one group's product
   Tensor taps_;                     // FilterTap of implicit_gemm.cuh
   std::vector<Choice> choices_;
 };
