@@ -110,7 +110,7 @@ void Net::forward_rest(const SideWork& side_work, bool then_backward) {
   const OverlapDuring overlap(context_, plan.options.overlap && !observer_);
   if (side_work) context_.on_side_stream(0, side_work);
   for (size_t i = plan.host_nodes; i < plan.nodes.size(); ++i) {
-    if (i + 1 == plan.nodes.size()) context_.join();
+    if (i + 1 == plan.nodes.size() || plan.nodes[i].joins) context_.join();
     forward(plan.nodes[i]);
   }
   if (!then_backward) context_.join();

@@ -99,7 +99,8 @@ class SharedModel : public testing::Test {
       for (int pass = 0; pass < kPasses; ++pass) wanted[t].push_back(forward(alone, pass * 5 + t));
     }
     EXPECT_NE(wanted[0], wanted[1]);
-    EXPECT_NE(wanted[0][0], wanted[0][1]);
+    EXPECT_GT(std::set<Values>(wanted[0].begin(), wanted[0].end()).size(),
+              1u);  // 16 bits are coarse
     std::vector<Model> models;
     for (int t = 0; t < kThreads; ++t) models.push_back(original->shared());
     expect_threads(models, wanted);

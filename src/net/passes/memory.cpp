@@ -3,6 +3,7 @@
 // writes it to the last step that reads it.
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "device/aligned.h"
 #include "layers/python_hook.h"
@@ -190,12 +191,20 @@ class MemoryPlanner {
     return top.diff_storage;
   }
 
-  // Keeps what gradients of parameters are computed from until the end of the pass.
+  // Keeps what side streams read or write until the end of the pass: what gradients of parameters
+  // are computed from, and losses. A step that reads such a loss waits for the side streams.
   void keep_for_side_stream() {
-    for (const PlanNode& node : plan_.nodes) {
+    std::set<int> losses;
+    for (PlanNode& node : plan_.nodes) {
+      for (int id : node.bottoms) node.joins |= losses.count(plan_.values[id].storage) > 0;
       const std::vector<bool>& parameters = node.preparation.parameter_needs_diff;
       if (!node.backward || std::count(parameters.begin(), parameters.end(), true) == 0) continue;
-      for (int id : node.tops) extend(plan_.values[id].diff_storage, last_step());
+      for (int id : node.tops) {
+        const PlanValue& top = plan_.values[id];
+        extend(top.diff_storage, last_step());
+        if (node.layer->is_loss()) losses.insert(top.storage);
+        if (node.layer->is_loss() || node.reads.top) extend(top.storage, last_step());
+      }
       for (int id : node.bottoms) extend(plan_.values[id].storage, last_step());
       for (int storage : node.storages.saved) extend(storage, last_step());
     }

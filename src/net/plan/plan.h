@@ -129,6 +129,7 @@ struct PlanNode : Node {
   NodeStorages storages;
   std::vector<DiffSum> diff_sums;  // of tops: before backward; of bottoms: what to sum after it
   int side_stream = 0;             // where the gradients of its parameters are computed
+  bool joins = false;              // its forward waits for the side streams
 
   NodeArguments arguments;
 };
