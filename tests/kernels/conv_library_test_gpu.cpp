@@ -3,6 +3,7 @@
 // Numbers are small multiples of 1/8, which are exact in 16 bits.
 #include <gtest/gtest.h>
 
+#include "cache_folder.h"
 #include "device/capture.h"
 #include "device/cudnn.h"
 #include "device/gpu.h"
@@ -153,6 +154,34 @@ TEST(ConvStem7x7s2, GivesTheSumsOfItsChannels) {
         EXPECT_EQ(to_doubles(context, with), values);
         expect_near(to_doubles(context, sums), channel_sums_of(values, c.y), 1e-3, "sums");
       }
+    }
+  }
+}
+
+// A later run takes the plans that an earlier one chose, which it makes by their names.
+TEST(ConvCudnn, TakesThePlansThatAnEarlierRunChose) {
+  if (gpu_count() == 0) GTEST_SKIP() << "no GPU here";
+  if (!has_cudnn()) GTEST_SKIP() << "no cuDNN in this build";
+  const tests::CacheFolder folder;
+  const std::vector<Row> rows = {{"1x1", {4, 64, 14, 14}, 128, {1, 1}, {1, 1}, {0, 0}},
+                                 {"3x3 s2", {2, 128, 14, 14}, 64, {3, 3}, {2, 2}, {1, 1}}};
+  for (const Row& row : rows) {
+    for (const DType dtype : {DType::f16, DType::f32}) {
+      SCOPED_TRACE(cat(row.name, " ", name_of(dtype)));
+      std::vector<std::vector<std::string>> chosen;
+      for (int run = 0; run < 2; ++run) {
+        Context context(Device::gpu);
+        context.implementation = "cudnn";
+        context.tune(TuneMode::quick);
+        ConvCase c = case_of(row, dtype, false, false);
+        c.statistics = dtype == DType::f16;
+        make_conv(context, c);
+        context.end_tuning();
+        EXPECT_EQ(context.gpu().tuning.spent.answers > 0, run == 0);
+        chosen.push_back(context.chosen);
+      }
+      EXPECT_FALSE(chosen[0].empty());
+      EXPECT_EQ(chosen[0], chosen[1]);
     }
   }
 }

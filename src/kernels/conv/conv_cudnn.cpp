@@ -24,25 +24,20 @@ class CudnnConv final : public LinearKernel {
   CudnnConv(const ConvCase& c, bool groups_apart) : c_(c), params_(c, groups_apart) {}
 
   bool prepare(const CudnnTarget& target, std::string& reason) {
-    const ConvParams& n = params_;
-    if (c_.forward && !prepare_fused_fprop(target) && !prepare_fprop(target, reason)) return false;
-    if (c_.backward_data) {
-      dgrad_ = std::make_unique<CudnnGraph>(c_.dtype);
-      const auto dy = n.input(*dgrad_, n.y, kY), w = n.input(*dgrad_, n.w, kW);
-      n.output(*dgrad_,
-               dgrad_->graph().conv_dgrad(dy, w, n.attributes<graph::Conv_dgrad_attributes>()), n.x,
-               kX);
-      if (!dgrad_->build(target, c_.precision, key("data"), reason)) return false;
+    // All look for their plans at the same time.
+    if (c_.forward) fused_ = start_fused_fprop(target);
+    if (c_.forward && !fused_) start_fprop(target);
+    if (c_.backward_data) start_dgrad(target);
+    if (c_.backward_weights) start_wgrad(target);
+    if (c_.forward && c_.statistics && !fused_) norm_.start(target, c_, params_);
+    if (fused_ && !fprop_->build(reason)) {
+      fused_ = false;
+      start_fprop(target);
     }
-    if (c_.backward_weights) {
-      wgrad_ = std::make_unique<CudnnGraph>(c_.dtype);
-      const auto dy = n.input(*wgrad_, n.y, kY), x = n.input(*wgrad_, n.x, kX);
-      n.output(*wgrad_,
-               wgrad_->graph().conv_wgrad(dy, x, n.attributes<graph::Conv_wgrad_attributes>()), n.w,
-               kW);
-      if (!wgrad_->build(target, c_.precision, key("weights"), reason)) return false;
-      gradient_bytes_ = weights_bytes();
-    }
+    if (c_.forward && !fused_ && !fprop_->build(reason)) return false;
+    if (dgrad_ && !dgrad_->build(reason)) return false;
+    if (wgrad_ && !wgrad_->build(reason)) return false;
+    if (wgrad_) gradient_bytes_ = weights_bytes();
     if (c_.forward && c_.statistics && !fused_)
       norm_.prepare(target, c_, params_, *fprop_, wgrad_.get());
     return true;
@@ -157,18 +152,38 @@ class CudnnConv final : public LinearKernel {
     }
   }
 
-  bool prepare_fprop(const CudnnTarget& target, std::string& reason) {
+  void start_fprop(const CudnnTarget& target) {
     const ConvParams& n = params_;
     fprop_ = std::make_unique<CudnnGraph>(c_.dtype);
     const auto x = n.input(*fprop_, n.x, kX), w = n.input(*fprop_, n.w, kW);
     n.output(*fprop_,
              fprop_->graph().conv_fprop(x, w, n.attributes<graph::Conv_fprop_attributes>()), n.y,
              kY);
-    return fprop_->build(target, c_.precision, key("forward"), reason);
+    fprop_->start(target, c_.precision, key("forward"));
+  }
+
+  void start_dgrad(const CudnnTarget& target) {
+    const ConvParams& n = params_;
+    dgrad_ = std::make_unique<CudnnGraph>(c_.dtype);
+    const auto dy = n.input(*dgrad_, n.y, kY), w = n.input(*dgrad_, n.w, kW);
+    n.output(*dgrad_,
+             dgrad_->graph().conv_dgrad(dy, w, n.attributes<graph::Conv_dgrad_attributes>()), n.x,
+             kX);
+    dgrad_->start(target, c_.precision, key("data"));
+  }
+
+  void start_wgrad(const CudnnTarget& target) {
+    const ConvParams& n = params_;
+    wgrad_ = std::make_unique<CudnnGraph>(c_.dtype);
+    const auto dy = n.input(*wgrad_, n.y, kY), x = n.input(*wgrad_, n.x, kX);
+    n.output(*wgrad_,
+             wgrad_->graph().conv_wgrad(dy, x, n.attributes<graph::Conv_wgrad_attributes>()), n.w,
+             kW);
+    wgrad_->start(target, c_.precision, key("weights"));
   }
 
   // Sum, bias and ReLU in one plan. For exact float32 no such plan is profitable.
-  bool prepare_fused_fprop(const CudnnTarget& target) {
+  bool start_fused_fprop(const CudnnTarget& target) {
     const Relu relu = c_.sum ? c_.sum_relu : c_.relu;
     if (c_.precision == Precision::fp32 || !(c_.bias || c_.sum) || (relu.on && relu.slope != 0))
       return false;
@@ -192,9 +207,8 @@ class CudnnConv final : public LinearKernel {
     }
     if (relu.on) y = g.pointwise(y, pointwise(cudnn_frontend::PointwiseMode_t::RELU_FWD));
     n.output(*fprop_, y, n.y, kY);
-    std::string reason;
-    fused_ = fprop_->build(target, c_.precision, key(fused_name(relu)), reason);
-    return fused_;
+    fprop_->start(target, c_.precision, key(fused_name(relu)));
+    return true;
   }
 
   const char* fused_name(Relu relu) const {

@@ -15,6 +15,8 @@ struct ConvNormPlans {
   // the pass over memory that it saves.
   std::unique_ptr<CudnnGraph> sums, affine, affine_wgrad;
 
+  // Starts to look for a plan with sums; prepare() builds it, and the others if it is profitable.
+  void start(const CudnnTarget& target, const ConvCase& c, const ConvParams& n);
   // fprop, wgrad: the unfused plans; wgrad may be null.
   void prepare(const CudnnTarget& target, const ConvCase& c, const ConvParams& n, CudnnGraph& fprop,
                CudnnGraph* wgrad);

@@ -22,7 +22,8 @@ class Maker {
     const auto sums = plan->graph().genstats(y, graph::Genstats_attributes());
     plan->output_sums(sums[0], n_.y[1], kSum);
     plan->output_sums(sums[1], n_.y[1], kSquares);
-    return built(std::move(plan), affine ? "affine sums" : "sums");
+    plan->start(target_, c_.precision, n_.key(c_, affine ? "affine sums" : "sums"));
+    return plan;
   }
 
   std::unique_ptr<CudnnGraph> wgrad() const {
@@ -32,14 +33,17 @@ class Maker {
               plan->graph().conv_wgrad(n_.input(*plan, n_.y, kY), x,
                                        n_.attributes<graph::Conv_wgrad_attributes>()),
               n_.w, kW);
-    return built(std::move(plan), "affine weights");
+    plan->start(target_, c_.precision, n_.key(c_, "affine weights"));
+    return plan;
   }
 
-  // Null unless the plan is faster than `without`, which is called with the plan's tensors.
+  // Builds the plan. Null unless it is faster than `without`, which is called with its tensors.
   template <typename Without>
   std::unique_ptr<CudnnGraph> kept(std::unique_ptr<CudnnGraph> plan, const char* what,
                                    const Without& without) const {
-    if (!plan || !target_.context() || pays(*target_.context(), *plan, what, without)) return plan;
+    std::string reason;
+    if (!plan->build(reason)) return nullptr;
+    if (!target_.context() || pays(*target_.context(), *plan, what, without)) return plan;
     return nullptr;
   }
 
@@ -58,12 +62,6 @@ class Maker {
     x = g.pointwise(x, n_.input(plan, one, kShift),
                     pointwise(cudnn_frontend::PointwiseMode_t::ADD));
     return g.pointwise(x, pointwise(cudnn_frontend::PointwiseMode_t::RELU_FWD));
-  }
-
-  std::unique_ptr<CudnnGraph> built(std::unique_ptr<CudnnGraph> plan, const char* what) const {
-    std::string reason;
-    if (!plan->build(target_, c_.precision, n_.key(c_, what), reason)) return nullptr;
-    return plan;
   }
 
   template <typename Without>
@@ -88,15 +86,21 @@ class Maker {
 
 }  // namespace
 
-void ConvNormPlans::prepare(const CudnnTarget& target, const ConvCase& c, const ConvParams& n,
-                            CudnnGraph& fprop, CudnnGraph* wgrad) {
+void ConvNormPlans::start(const CudnnTarget& target, const ConvCase& c, const ConvParams& n) {
   // Scale and shift are stored contiguously, and so are the two sums: each must be aligned to 16
   // bytes.
   if (c.dtype != DType::f16 || !n.channels_last || n.parts > 1 || c.bias || c.relu.on ||
-      c.x[1] % 8 != 0 || c.y[1] % 8 != 0 || fprop.workspace() > CudnnGraph::kWorkspaceLimit)
+      c.x[1] % 8 != 0 || c.y[1] % 8 != 0)
     return;
+  sums = Maker(target, c, n).fprop(false);
+}
+
+void ConvNormPlans::prepare(const CudnnTarget& target, const ConvCase& c, const ConvParams& n,
+                            CudnnGraph& fprop, CudnnGraph* wgrad) {
+  if (fprop.workspace() > CudnnGraph::kWorkspaceLimit) sums.reset();
+  if (!sums) return;
   const Maker maker(target, c, n);
-  sums = maker.kept(maker.fprop(false), "sums pay", [&](Context& context, const Scratch& memory) {
+  sums = maker.kept(std::move(sums), "sums pay", [&](Context& context, const Scratch& memory) {
     fprop.run(context, memory.tensors, memory.workspace);
     bias_gradient(context, c.y.count() / c.y[1], c.y[1], 1, memory.at<Half>(kY),
                   memory.at<float>(kSum), false);

@@ -5,6 +5,7 @@
 #define CUDNN_FRONTEND_SKIP_JSON_LIB  // graphs are not written to files
 #include <cudnn_frontend.h>
 
+#include <future>
 #include <optional>
 #include <string>
 #include <vector>
@@ -52,12 +53,14 @@ class CudnnGraph {
   // that does not rule them out.
   void output_sums(const Attributes& tensor, int64_t channels, int64_t uid);
 
-  // Builds the plan; for a card that is only described, says whether there is one. `key` says what
-  // the graph computes, first in words, then precision and sizes: plans are cached under it. False
-  // with the reason when cuDNN has no plan. Excludes engines that add in a different order on each
-  // run (but see output_sums) and, with fp32, those that round.
-  bool build(const CudnnTarget& target, Precision precision, const std::string& key,
-             std::string& reason);
+  // Starts to look for plans, on a thread of its own: several graphs do at the same time. `key` says
+  // what the graph computes, first in words, then precision and sizes: plans are cached under it.
+  // Excludes engines that add in a different order on each run (but see output_sums) and, with fp32,
+  // those that round.
+  void start(const CudnnTarget& target, Precision precision, const std::string& key);
+  // Then builds the plan; for a card that is only described, says whether there is one. False with
+  // the reason when cuDNN has no plan.
+  bool build(std::string& reason);
   size_t workspace() const { return workspace_; }
 
   struct Bound {
@@ -84,8 +87,11 @@ class CudnnGraph {
     int64_t uid;
     size_t bytes;
   };
-  bool find_plans(const CudnnTarget& target, Precision precision, std::string& reason);
-  bool choose_plan(Context& context, const std::string& key, std::string& reason);
+  bool look(const std::optional<std::string>& known);
+  bool recall(const std::string& name);
+  bool find_plans();
+  bool exclude();  // unwanted plans; false: none is left
+  bool choose_plan(Context& context, std::string& reason);
   // Builds plans from `next` on, at most `wanted` of them, at the same time. Moves `next` behind
   // them and returns those that can run.
   std::vector<int64_t> build_some(int64_t& next, int wanted);
@@ -97,8 +103,13 @@ class CudnnGraph {
   size_t element_;
   bool any_order_ = false;
   std::vector<Extent> extents_;
+  std::optional<CudnnTarget> target_;
+  Precision precision_ = Precision::fp32;
+  std::string key_, reason_;
   int64_t plan_ = 0;
   size_t workspace_ = 0;
+  std::future<bool>
+      found_;  // of look(), which writes graph_ and reason_; the last member: waits first
 };
 
 }  // namespace crema

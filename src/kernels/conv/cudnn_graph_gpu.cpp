@@ -1,6 +1,6 @@
 #include <algorithm>
 #include <chrono>
-#include <future>
+#include <sstream>
 
 #include "device/aligned.h"
 #include "device/cudnn.h"
@@ -80,43 +80,93 @@ cudnn_frontend::error_t CudnnTarget::describe_to(cudnn_frontend::graph::Graph& g
   return graph.build_operation_graph();
 }
 
-bool CudnnGraph::build(const CudnnTarget& target, Precision precision, const std::string& key,
-                       std::string& reason) {
-  if (!find_plans(target, precision, reason)) return false;
-  Context* const context = target.context();
+void CudnnGraph::start(const CudnnTarget& target, Precision precision, const std::string& key) {
+  target_ = target;
+  precision_ = precision;
+  key_ = key;
+  std::optional<std::string> known;
+  int gpu = -1;
+  if (Context* const context = target.context()) {
+    known = context->gpu().tuning.find(key);
+    check_cuda(cudaGetDevice(&gpu), "asking for the current GPU");
+  }
+  found_ = std::async(std::launch::async, [this, gpu, known] {
+    std::optional<DeviceScope> scope;
+    if (gpu >= 0) scope.emplace(gpu);
+    return look(known);
+  });
+}
+
+bool CudnnGraph::build(std::string& reason) {
+  if (!found_.get()) {
+    reason = reason_;
+    return false;
+  }
+  Context* const context = target_->context();
   if (!context) return true;
-  if (!choose_plan(*context, key, reason)) return false;
+  if (!choose_plan(*context, reason)) return false;
   std::string name;
   if (graph_.get_plan_name_at_index(plan_, name).is_good()) {
-    const std::string words = key.substr(0, key.find(cat(" ", name_of(precision), " ")));
+    const std::string words = key_.substr(0, key_.find(cat(" ", name_of(precision_), " ")));
     context->chosen.push_back(cat(words, " ", name));
   }
   return true;
 }
 
-bool CudnnGraph::find_plans(const CudnnTarget& target, Precision precision, std::string& reason) {
-  const auto good = [&](cudnn_frontend::error_t status) {
-    if (status.is_bad()) reason = status.get_message();
-    return status.is_good();
+bool CudnnGraph::look(const std::optional<std::string>& known) {
+  cudnn_frontend::error_t status = graph_.validate();
+  if (status.is_good()) status = target_->describe_to(graph_);
+  if (status.is_good()) return (known && recall(*known)) || find_plans();
+  reason_ = status.get_message();
+  return false;
+}
+
+// Makes the plan that was chosen before, by its name, "eng36_k2=0_k13=4": asking the heuristics takes
+// ten times as long.
+bool CudnnGraph::recall(const std::string& name) {
+  std::istringstream text(name);
+  const auto skip = [&](const char* word) {
+    for (; *word && text.peek() == *word; ++word) text.get();
+    return *word == 0;
   };
-  if (!good(graph_.validate()) || !good(target.describe_to(graph_)) ||
-      !good(graph_.create_execution_plans(
-          {cudnn_frontend::HeurMode_t::A, cudnn_frontend::HeurMode_t::FALLBACK}))) {
-    return false;
+  int64_t engine = 0, value = 0;
+  int knob = 0;
+  std::unordered_map<cudnn_frontend::KnobType_t, int64_t> knobs;
+  if (!skip("eng") || !(text >> engine)) return false;
+  while (skip("_k") && text >> knob && skip("=") && text >> value) {
+    const auto type = static_cast<cudnnBackendKnobType_t>(knob);
+    knobs[cudnn_frontend::convert_from_backend_knob_type(type)] = value;
   }
+  std::string made;
+  return graph_.create_execution_plan(engine, knobs).is_good() &&
+         graph_.get_plan_name_at_index(0, made).is_good() && made == name && exclude() &&
+         graph_.build_plan_at_index(0).is_good();
+}
+
+bool CudnnGraph::find_plans() {
+  auto status = graph_.create_execution_plans(
+      {cudnn_frontend::HeurMode_t::A, cudnn_frontend::HeurMode_t::FALLBACK});
+  if (status.is_good()) return exclude();
+  reason_ = status.get_message();
+  return false;
+}
+
+bool CudnnGraph::exclude() {
   std::vector<NumericalNote_t> unwanted = {NumericalNote_t::REDUCED_PRECISION_REDUCTION,
                                            NumericalNote_t::FFT, NumericalNote_t::WINOGRAD_TILE_6x6,
                                            NumericalNote_t::WINOGRAD_TILE_13x13};
   if (!any_order_) unwanted.push_back(NumericalNote_t::NONDETERMINISTIC);
-  if (precision == Precision::fp32) {
+  if (precision_ == Precision::fp32) {
     unwanted.push_back(NumericalNote_t::TENSOR_CORE);
     unwanted.push_back(NumericalNote_t::DOWN_CONVERT_INPUTS);
   }
   graph_.deselect_numeric_notes(unwanted);
-  return good(graph_.check_support());
+  auto status = graph_.check_support();
+  if (status.is_bad()) reason_ = status.get_message();
+  return status.is_good();
 }
 
-bool CudnnGraph::choose_plan(Context& context, const std::string& key, std::string& reason) {
+bool CudnnGraph::choose_plan(Context& context, std::string& reason) {
   const int64_t count = graph_.get_execution_plan_count();
   Tuning& tuning = context.gpu().tuning;
   const auto take = [&](const std::optional<std::string>& answer) {
@@ -127,7 +177,7 @@ bool CudnnGraph::choose_plan(Context& context, const std::string& key, std::stri
     }
     return false;
   };
-  if (take(tuning.find(key))) return true;
+  if (take(tuning.find(key_))) return true;
   const Tuning::Spending spending(tuning);
   std::optional<int64_t> best;
   double best_time = 1e30, building = 0;
@@ -166,7 +216,7 @@ bool CudnnGraph::choose_plan(Context& context, const std::string& key, std::stri
   use(*best);
   std::string name;
   if (timed > 0 && graph_.get_plan_name_at_index(plan_, name).is_good())
-    take(tuning.remember(key, name));
+    take(tuning.remember(key_, name));
   return true;
 }
 
