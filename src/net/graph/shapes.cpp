@@ -1,6 +1,7 @@
 #include "net/graph/shapes.h"
 
 #include "net/graph/graph_builder.h"
+#include "net/graph/graph_parameters.h"
 
 namespace crema {
 
