@@ -176,8 +176,8 @@ TEST(ConvCudnn, TakesThePlansThatAnEarlierRunChose) {
         ConvCase c = case_of(row, dtype, false, false);
         c.statistics = dtype == DType::f16;
         make_conv(context, c);
-        context.end_tuning();
         EXPECT_EQ(context.gpu().tuning.spent.answers > 0, run == 0);
+        context.end_tuning();
         chosen.push_back(context.chosen);
       }
       EXPECT_FALSE(chosen[0].empty());
