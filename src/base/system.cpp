@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <fstream>
 
 namespace crema {
 
@@ -22,6 +23,18 @@ std::string user_cache_folder() {
   const std::string cache = environment("XDG_CACHE_HOME"), home = environment("HOME");
   if (!cache.empty()) return cache + "/crema";
   return home.empty() ? "" : home + "/.cache/crema";
+}
+
+size_t last_cache_bytes() {
+  static const size_t found = [] {
+    // sysconf() adds up the caches of all groups of cores on some machines.
+    std::ifstream file("/sys/devices/system/cpu/cpu0/cache/index3/size");
+    size_t number = 0;
+    char unit = 0;
+    if (!(file >> number >> unit) || number == 0) return size_t{16} << 20;
+    return number << (unit == 'M' ? 20 : unit == 'K' ? 10 : 0);
+  }();
+  return found;
 }
 
 bool may_generate_code() {

@@ -16,6 +16,10 @@ std::string environment(const char* name);
 // not exist.
 std::string user_cache_folder();
 
+// Bytes of the processor's cache of the last level, of which all cores that share it have a part; 16
+// MiB where the system does not say.
+size_t last_cache_bytes();
+
 // Whether this process may generate code and run it, as oneDNN does. Hardened systems deny it
 // (systemd's MemoryDenyWriteExecute, SELinux). Tried once, on the first call.
 bool may_generate_code();

@@ -57,6 +57,8 @@ struct LayerTraits {
 
   // --- passes ---
   BackwardReads reads = {};
+  // Forward uses statistics of the whole batch, so it cannot take a few samples at a time.
+  bool batch_statistics = false;
   // Forward changes the layer's own parameters, in phase TEST too: nets that run at the same time
   // cannot share them.
   bool changes_parameters = false;

@@ -232,7 +232,9 @@ int Net::find_value(const std::string& name) {
     for (int j = 0; j < layer.top_size(); ++j) {
       if (layer.top(j) != name) continue;
       const int id = graph_.views[i].tops[j];
-      return id < static_cast<int>(plan.values.size()) && plan.values[id].storage >= 0 ? id : -1;
+      const bool whole = id < static_cast<int>(plan.values.size()) &&
+                         plan.values[id].storage >= 0 && !plan.values[id].in_micro_batch;
+      return whole ? id : -1;
     }
   }
   return -1;
@@ -250,7 +252,7 @@ Tensor Net::blob(const std::string& name) {
     names.insert(names.end(), layer.top().begin(), layer.top().end());
   const bool exists = std::count(names.begin(), names.end(), name) > 0;
   fail("net \"", this->name(), "\" has no blob \"", name, "\"",
-       exists ? ": fusing layers removed it (ask for keep_blobs)" : did_you_mean(name, names));
+       exists ? ": planning the net removed it (ask for keep_blobs)" : did_you_mean(name, names));
 }
 
 Tensor Net::diff(const std::string& name) {

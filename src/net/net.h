@@ -35,6 +35,10 @@ struct NetOptions {
   bool row_major = false;
   // Passes, each of which can be switched off for debugging; see PlanOptions.
   bool fuse = true, format = true, reuse_memory = true, overlap = true;
+  // On a CPU, plans without gradients run some layers for a few samples at a time, whose values stay
+  // in the processor's cache.
+  bool micro_batches = true;
+  size_t cache_bytes = 0;  // which they are chosen for; 0: the processor's
   // Kernels may keep weights in a form of their own, which they compute whenever these change. Part
   // of fuse, for nets that own their parameters and plans without gradients.
   bool pack = true;
@@ -312,6 +316,7 @@ class Net {
   uint64_t weights_version() const;
   Plan& ready();  // the plan, bound to memory
   void forward(PlanNode& node);
+  void forward_micro_batches(Plan& plan);
   void run(const PlanNode& node, bool backward, const std::function<void()>& body);
   int find_value(const std::string& name);         // the last version; -1: none
   int find_source(const std::string& name) const;  // the first version

@@ -100,6 +100,7 @@ void Net::start_pass(uint64_t pass, PlanNode& node, const BatchShare& samples) {
   Backward& backward = node.arguments.backward;
   forward.pass = backward.pass = pass;
   forward.share = backward.share = samples;
+  for (Forward& micro_batch : node.arguments.micro_batches) micro_batch.pass = pass;
 }
 
 bool Net::works_on_host() { return ready().host_nodes > 0; }
@@ -111,9 +112,25 @@ void Net::forward_rest(const SideWork& side_work, bool then_backward) {
   if (side_work) context_.on_side_stream(0, side_work);
   for (size_t i = plan.host_nodes; i < plan.nodes.size(); ++i) {
     if (i + 1 == plan.nodes.size() || plan.nodes[i].joins) context_.join();
-    forward(plan.nodes[i]);
+    if (plan.micro_batches.has(static_cast<int>(i))) {
+      forward_micro_batches(plan);
+      i = static_cast<size_t>(plan.micro_batches.last);
+    } else {
+      forward(plan.nodes[i]);
+    }
   }
   if (!then_backward) context_.join();
+}
+
+void Net::forward_micro_batches(Plan& plan) {
+  for (int64_t k = 0; k < plan.micro_batches.parts; ++k) {
+    for (int i = plan.micro_batches.first; i <= plan.micro_batches.last; ++i) {
+      const PlanNode& node = plan.nodes[i];
+      run(node, false, [&] {
+        if (!node.is_view) node.layer->forward(context_, node.arguments.micro_batches[k]);
+      });
+    }
+  }
 }
 
 void Net::forward(PlanNode& node) {

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/system.h"
 #include "device/communicator.h"
 #include "net/graph/graph_builder.h"
 #include "net/net.h"
@@ -61,6 +62,9 @@ void Net::make_plan_that_fits() {
   p.format = options_.format && !options_.row_major &&
              (context_.device() == Device::cpu || options_.precision != Precision::fp32);
   p.reuse_memory = options_.reuse_memory;
+  if (options_.micro_batches && context_.device() == Device::cpu && !training() && !p.backward &&
+      !p.keep_blobs && p.reuse_memory && !observer_)
+    p.cache_bytes = options_.cache_bytes > 0 ? options_.cache_bytes : last_cache_bytes();
   p.overlap = options_.overlap && context_.device() == Device::gpu && p.backward &&
               !options_.keep_blobs && bytes_of_blobs() <= kOverlapBytes;
   const Recompute recompute =

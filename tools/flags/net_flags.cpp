@@ -51,7 +51,7 @@ Switches switches_of_flag(const std::string& off) {
       {"fuse", &switches.fuse},           {"format", &switches.format},
       {"memory", &switches.memory},       {"overlap", &switches.overlap},
       {"recompute", &switches.recompute}, {"resident", &switches.resident},
-      {"capture", &switches.capture}};
+      {"capture", &switches.capture},     {"micro_batches", &switches.micro_batches}};
   std::vector<std::string> names;
   for (const auto& [name, on] : known) names.push_back(name);
   for (const std::string& part : split(off, ',')) {
@@ -69,6 +69,7 @@ void set_passes(const PassFlags& flags, NetOptions* options) {
   options->fuse = switches.fuse;
   options->format = switches.format;
   options->reuse_memory = switches.memory;
+  options->micro_batches = switches.micro_batches;
   options->overlap = switches.overlap;
   options->capture = switches.capture;
   require(flags.recompute == "auto" || flags.recompute == "all", "-recompute ", flags.recompute,

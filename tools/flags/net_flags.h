@@ -35,6 +35,7 @@ Precision precision_of_flag(const Context& context, const std::string& precision
 struct Switches {
   // Passes: see src/README.md.
   bool fuse = true, format = true, memory = true, overlap = true, recompute = true;
+  bool micro_batches = true;
   bool resident = true;  // databases that fit are kept in GPU memory
   bool capture = true;   // iterations and passes are replayed as CUDA graphs
 };

@@ -18,7 +18,8 @@ class BatchNormGeluLayer : public FusedLayer {
   LayerTraits traits() const override {
     return {.order_rule = OrderRule::any_in_32_bits,
             .half_rule = HalfRule::follows,
-            .reads = {true, false}};
+            .reads = {true, false},
+            .batch_statistics = norm().traits().batch_statistics};
   }
   Edge bottom_edge(int bottom) const override { return norm().bottom_edge(bottom); }
 

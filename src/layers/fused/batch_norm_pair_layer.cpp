@@ -25,6 +25,7 @@ class BatchNormPairLayer : public FusedLayer {
             .order_rule = OrderRule::any_in_32_bits,
             .half_rule = HalfRule::follows,
             .reads = {true, true},
+            .batch_statistics = norm(0).traits().batch_statistics,
             .recomputes = true};
   }
   Edge bottom_edge(int) const override { return norm(0).bottom_edge(0); }

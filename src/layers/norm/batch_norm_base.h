@@ -19,6 +19,7 @@ class BatchNormBase : public Layer {
             .order_rule = OrderRule::any_in_32_bits,
             .half_rule = HalfRule::follows,
             .reads = reads(),
+            .batch_statistics = settings_.batch_statistics,
             .changes_parameters = settings_.batch_statistics && position_.mean >= 0,
             .recomputes = true,
             .asks_ranks = settings_.over_ranks};

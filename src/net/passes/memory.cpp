@@ -74,7 +74,10 @@ class MemoryPlanner {
         top.storage = plan_.values[node.bottoms[0]].storage;
         extend(top.storage, last);
       } else {
-        top.storage = add_storage(top.bytes(), plan_.forward_step(i), last, keeps);
+        // Each micro-batch writes a part.
+        const bool by_parts = plan_.micro_batches.has(i) && !top.in_micro_batch;
+        const int first = by_parts ? plan_.micro_batches.first : i;
+        top.storage = add_storage(top.bytes(), plan_.forward_step(first), last, keeps);
       }
     }
     if (node.prepared.top_edge.statistics) {

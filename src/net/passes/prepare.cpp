@@ -123,8 +123,10 @@ void prepare_nodes(Context& context, Plan& plan, const std::vector<Parameter>& p
     }
   }
   const Readers readers = readers_of(plan);
-  for (PlanNode& node : plan.nodes) {
+  for (size_t i = 0; i < plan.nodes.size(); ++i) {
+    PlanNode& node = plan.nodes[i];
     if (node.stale) continue;
+    const auto shape = [&](int id) { return plan.shape_in(static_cast<int>(i), id); };
     Preparation& p = node.preparation;
     p = {};
     p.backward = plan.options.backward && node.backward;
@@ -137,13 +139,13 @@ void prepare_nodes(Context& context, Plan& plan, const std::vector<Parameter>& p
     p.storage = node.bottoms.empty() ? p.dtype : plan.values[node.bottoms[0]].dtype;
     for (size_t j = 0; j < node.bottoms.size(); ++j) {
       const PlanValue& value = plan.values[node.bottoms[j]];
-      p.bottoms.push_back(value.shape);
+      p.bottoms.push_back(shape(node.bottoms[j]));
       p.bottom_orders.push_back(value.order);
       p.bottom_channels.push_back(value.channels);
       p.bottom_needs_diff.push_back(p.backward && node.propagate[j]);
     }
     for (int id : node.tops) {
-      p.tops.push_back(plan.values[id].shape);
+      p.tops.push_back(shape(id));
       p.top_orders.push_back(plan.values[id].order);
     }
     p.packs_weights = may_pack(context, plan, node, parameters);

@@ -3,6 +3,7 @@
 #include <set>
 
 #include "net/graph/graph_builder.h"
+#include "tensor/part.h"
 
 namespace crema {
 
@@ -29,6 +30,7 @@ Plan::Plan(Context& context, const Graph& graph, const PlanOptions& wanted)
   choose_formats(*this);
   mark_dynamic_shapes();
   if (options.fuse && !options.keep_blobs) choose_edges(context, *this);
+  if (options.cache_bytes > 0) choose_micro_batches(*this, options.cache_bytes);
   prepare_nodes(context, *this, graph.parameters);
   if (options.recompute != Recompute::off) choose_recomputed(*this);
   plan_memory(*this);
@@ -96,6 +98,11 @@ Reads reads_of(const Plan& plan, const Readers& readers, int id) {
     if (plan.nodes[node].backward && plan.nodes[node].reads.bottom_at(bottom))
       backward(plan.backward_step(node));
   }
+  // Each micro-batch reads and writes a part of it.
+  const MicroBatches& micro = plan.micro_batches;
+  if (!value.in_micro_batch && reads.last_forward >= plan.forward_step(micro.first) &&
+      reads.last_forward <= plan.forward_step(micro.last))
+    reads.last_forward = plan.forward_step(micro.last);
   if (value.output || value.keep || value.loss_weight != 0)
     reads.last_forward = plan.step_count() - 1;
   return reads;
@@ -118,6 +125,12 @@ Tensor Plan::seed(int id) const { return tensor(values[id].seed_storage, values[
 
 Shape Plan::pairs_of_channels(const PlanNode& node) const {
   return {2, values[node.tops[0]].shape[1]};
+}
+
+Shape Plan::shape_in(int node, int value) const {
+  Shape shape = values[value].shape;
+  if (micro_batches.has(node)) shape[0] = micro_batches.samples;
+  return shape;
 }
 
 LossParts Plan::loss_parts(const PlanNode& node) const {
@@ -172,6 +185,7 @@ void Plan::bind(PlanNode& node, const std::vector<Parameter>& parameters) {
   f.pass = b.pass = pass;
   f.live_pass = b.live_pass = live_pass;
   f.share = b.share = share;
+  node.arguments.micro_batches.clear();
   for (int id : node.bottoms) f.bottom.push_back(value(id));
   for (size_t j = 0; j < node.tops.size(); ++j) {
     const PlanValue& v = values[node.tops[j]];
@@ -255,6 +269,24 @@ void Plan::bind(PlanNode& node, const std::vector<Parameter>& parameters) {
   }
 }
 
+void Plan::bind_micro_batches(int index) {
+  PlanNode& node = nodes[index];
+  const Forward& whole = node.arguments.forward;
+  for (int64_t k = 0; k < micro_batches.parts; ++k) {
+    Forward one = whole;
+    const auto take = [&](const std::vector<int>& ids, std::vector<Tensor>* tensors) {
+      for (size_t j = 0; j < ids.size(); ++j) {
+        if (values[ids[j]].in_micro_batch) continue;
+        const Shape shape = shape_in(index, ids[j]);
+        (*tensors)[j] = part((*tensors)[j], shape, k * values[ids[j]].format().elements(shape));
+      }
+    };
+    take(node.bottoms, &one.bottom);
+    take(node.tops, &one.top);
+    node.arguments.micro_batches.push_back(std::move(one));
+  }
+}
+
 void Plan::bind_recomputed(PlanNode& node) {
   for (Recomputation& recomputed : node.recomputations) {
     const PlanNode& producer = nodes[recomputed.node];
@@ -280,6 +312,7 @@ void Plan::bind(Context& context, const std::shared_ptr<Buffer>& arena,
   take_folded(context, own);
   for (PlanNode& node : nodes) bind(node, parameters);
   for (PlanNode& node : nodes) bind_recomputed(node);
+  for (int i = micro_batches.first; i <= micro_batches.last; ++i) bind_micro_batches(i);
   cleared.clear();
   for (const PlanNode& node : nodes) {
     for (size_t k = 0; k < node.parameters.size() && node.prepared.adds_gradients; ++k) {

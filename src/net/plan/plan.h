@@ -52,7 +52,9 @@ struct PlanValue : Value {
   int storage = -1;             // of its content
   int diff_storage = -1;        // of its gradient: the sum of its parts
   int recomputed_storage = -1;  // of the recomputed value, in backward
-  int seed_storage = -1;        // persistent; holds the loss weight: a further part of the gradient
+  // Written and read within the micro-batches only: shape and memory are those of one.
+  bool in_micro_batch = false;
+  int seed_storage = -1;  // persistent; holds the loss weight: a further part of the gradient
 };
 
 // Parts of a value's gradient, one from each reader, that are summed: into the first of them or,
@@ -102,6 +104,7 @@ struct NodeStorages {
 // The arguments of the layer's functions. Filled by Plan::bind().
 struct NodeArguments {
   Forward forward;
+  std::vector<Forward> micro_batches;  // of a node that runs once for each; instead of forward
   Backward backward;
   // For each parameter: its diff is cleared before a pass (Plan::cleared), or an earlier step of
   // the same pass wrote it. Net::backward() sets backward.accumulate by this.
@@ -147,6 +150,8 @@ struct PlanOptions {
   // Gradients of parameters may be computed concurrently with those of the blobs: their inputs then
   // live until the end of the pass. Profitable if kernels are small.
   bool overlap = false;
+  // Of the processor's cache, for choose_micro_batches(); 0: no micro-batches.
+  size_t cache_bytes = 0;
   Recompute recompute = Recompute::off;                // needs reuse_memory; not with overlap
   bool all_parameter_diffs = false;                    // also those with lr_mult 0 (force_backward)
   double loss_share = 1;                               // see Net::loss_share()
@@ -159,6 +164,14 @@ struct PlanOptions {
 struct LossShares {
   double loss = 1, gradient = 1;
   bool count = false;  // the layer's sum is divided by the count of all ranks
+};
+
+// Nodes that run for some samples at a time, one after the other, then for the next samples: what
+// passes between them stays in the processor's cache. Filled by choose_micro_batches().
+struct MicroBatches {
+  int first = 0, last = -1;        // nodes
+  int64_t samples = 0, parts = 1;  // of each; how many
+  bool has(int node) const { return node >= first && node <= last; }
 };
 
 class Plan {
@@ -176,6 +189,7 @@ class Plan {
   std::vector<Folding> foldings;
   std::vector<std::shared_ptr<FoldedWeights>> folded;  // one per folding, from bind() on
   std::set<int> cleared;  // parameters whose diffs are cleared before a pass, as layers add to them
+  MicroBatches micro_batches;
   std::vector<Storage> storages;
   size_t arena_bytes = 0, persistent_bytes = 0;
   size_t blob_bytes = 0;       // of the arena, if kernels needed no workspace
@@ -238,6 +252,9 @@ class Plan {
   // The shape of two values per channel of a node's first top.
   Shape pairs_of_channels(const PlanNode& node) const;
 
+  // The shape of a value as this node sees it: of a micro-batch, or of the whole batch.
+  Shape shape_in(int node, int value) const;
+
   // A readable listing: the passes, each step with its inputs, outputs and kernels, memory by kind.
   std::string dump(const Graph& graph) const;
 
@@ -246,6 +263,7 @@ class Plan {
   Tensor tensor(int storage, const PlanValue& value) const;
   void fill_seeds(Context& context);
   void bind(PlanNode& node, const std::vector<Parameter>& parameters);
+  void bind_micro_batches(int node);
   void bind_recomputed(PlanNode& node);
   void mark_dynamic_shapes();
   bool update_shapes(Context& context, PlanNode& node);
@@ -267,6 +285,8 @@ void fuse_layers(Context& context, Plan& plan);
 void choose_formats(Plan& plan);
 // Chooses what passes along edges in addition to blobs and gradients (layers/edge.h). Part of fuse.
 void choose_edges(Context& context, Plan& plan);
+// Chooses the nodes that run for some samples at a time.
+void choose_micro_batches(Plan& plan, size_t cache_bytes);
 // Lets every node create its kernels and choose the formats of its parameters, and decides which
 // nodes' backward runs.
 void prepare_nodes(Context& context, Plan& plan, const std::vector<Parameter>& parameters);

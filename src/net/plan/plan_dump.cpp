@@ -46,7 +46,15 @@ class Dump {
                size_text(plan_.persistent_bytes + plan_.folded_bytes()),
                " kept between passes\nrecompute ", kRecompute[static_cast<int>(options.recompute)],
                ": ", recomputed, " values, ", size_text(recomputed_bytes),
-               ", written again in backward\noverlap ", on(options.overlap), "\n\n");
+               ", written again in backward\noverlap ", on(options.overlap), micro_batches(),
+               "\n\n");
+  }
+
+  std::string micro_batches() const {
+    const MicroBatches& micro = plan_.micro_batches;
+    if (micro.last < 0) return "\nmicro_batches off";
+    return cat("\nmicro_batches on: steps ", micro.first, " to ", micro.last, " run for ",
+               micro.samples, " samples at a time");
   }
 
   std::string position(int storage) const {

@@ -158,7 +158,11 @@ Work backward_work(const Layer& layer, const Preparation& preparation, const Bac
 
 Work forward_work(const PlanNode& node) {
   if (node.shapes.idle) return {};
-  return forward_work(*node.layer, node.preparation, node.arguments.forward);
+  const std::vector<Forward>& parts = node.arguments.micro_batches;
+  if (parts.empty()) return forward_work(*node.layer, node.preparation, node.arguments.forward);
+  const Work one = forward_work(*node.layer, node.preparation, parts[0]);
+  const auto count = static_cast<double>(parts.size());
+  return {one.operations * count, one.bytes * count};
 }
 
 Work backward_work(const PlanNode& node) {
