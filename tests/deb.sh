@@ -25,7 +25,7 @@ finish() {
 trap finish EXIT
 if [ -z "$package" ]; then
   # OpenCV's own codecs bring 130 libraries.
-  { cmake -S . -B build/deb-tree -G Ninja -DCREMA_CUDA="${CREMA_CUDA:-OFF}" -DCREMA_MARCH=x86-64-v3 -DCREMA_OPENCV_CODECS=OFF \
+  { cmake -S . -B build/deb-tree -G Ninja -DCREMA_CUDA="${CREMA_CUDA:-OFF}" -DCREMA_MARCH=portable -DCREMA_OPENCV_CODECS=OFF \
       -DCREMA_TESTS=OFF -DCMAKE_UNITY_BUILD=ON && cmake --build build/deb-tree && cpack --config build/deb-tree/CPackConfig.cmake -B "$work/made"
   } >"$work/log" 2>&1 || die "no package: $(tail -n 40 "$work/log")"
   package=$(ls "$work"/made/*.deb)

@@ -11,8 +11,19 @@
 
 #include <span>
 
-#ifndef __x86_64__
-#error "the jump to a function of another library is written for x86-64 only"
+#if defined(__x86_64__)
+#define CREMA_JUMP_TO(name) "  jmp *crema_at_" #name "(%rip)\n"
+#elif defined(__aarch64__)
+// In the register that calls may change on their way.
+#define CREMA_JUMP_TO(name)                \
+  "  adrp x16, crema_at_" #name            \
+  "\n"                                     \
+  "  ldr x16, [x16, :lo12:crema_at_" #name \
+  "]\n"                                    \
+  "  br x16\n"
+#else
+#error \
+    "the jump to a function of another library is written for x86-64 and arm64: add your processor's, or use -DCREMA_CUDA=OFF"
 #endif
 #define CREMA_JUMP(name)                                          \
   extern "C" [[gnu::visibility("hidden")]] void* crema_at_##name; \
@@ -22,11 +33,7 @@
       "\n"                                                        \
       ".hidden " #name                                            \
       "\n"                                                        \
-      ".type " #name ", @function\n" #name                        \
-      ":\n"                                                       \
-      "  jmp *crema_at_" #name                                    \
-      "(%rip)\n"                                                  \
-      ".popsection\n");
+      ".type " #name ", @function\n" #name ":\n" CREMA_JUMP_TO(name) ".popsection\n");
 #define CREMA_FUNCTION(name) {#name, &crema_at_##name},
 
 namespace crema {

@@ -122,6 +122,11 @@ TEST(AugmentationOfForks, MakesNoise) {
   EXPECT_EQ(changed("noise_param { saltpepper: true saltpepper_param { fraction: 1 value: 7 } }",
                     {1, 1, 1, {9}}),
             (std::vector<uint8_t>{7}));
+  // The nearest value of a pixel, as for other colours of these layers.
+  EXPECT_EQ(changed("noise_param { saltpepper: true "
+                    "saltpepper_param { fraction: 1 value: -3 value: 300 value: 6.6 } }",
+                    {3, 1, 1, {9, 9, 9}}),
+            (std::vector<uint8_t>{0, 255, 7}));
   const Image spot{1, 3, 3, {9, 9, 9, 9, 0, 9, 9, 9, 9}};
   EXPECT_EQ(changed("noise_param { erode: true }", spot),
             (std::vector<uint8_t>{9, 0, 9, 0, 0, 0, 9, 0, 9}));

@@ -19,7 +19,8 @@ int64_t number_after(const std::string& text, const std::string& words) {
 }
 
 TEST(BatchFind, MeasuresPowersOfTwoAndTheLargestThatFits) {
-  if (!memory_can_be_limited) GTEST_SKIP() << "a sanitizer maps more memory than is allowed";
+  if (!memory_can_be_limited)
+    GTEST_SKIP() << "a sanitizer or an emulator maps more memory than is allowed";
   const Folder folder;
   folder.write("net.prototxt", kNet);
   const Outcome outcome = run_shell(

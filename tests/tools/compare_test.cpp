@@ -50,14 +50,16 @@ TEST(Compare, ANetWithItself) {
   write_files(folder);
   struct Row {
     const char* with;
-    std::vector<std::string> says;
+    std::vector<std::string> says;  // with an alternative after a bar
   };
+  // The plain kernels are also the fastest for this net where oneDNN has none.
   const Row rows[] = {
       {"-off overlap",
        {"Every top is the same bit for bit.\nEvery gradient is the same bit for bit.\n"}},
       {"-implementation plain",
-       {"No top differs beyond rounding (0.0001 of its norm).",
-        "No gradient differs beyond rounding (0.0001 of its norm)."}},
+       {"No top differs beyond rounding (0.0001 of its norm).|Every top is the same bit for bit.",
+        "No gradient differs beyond rounding (0.0001 of its norm).|"
+        "Every gradient is the same bit for bit."}},
       {"-set layer[ip].inner_product_param.bias_filler.value=0.5",
        {"Every top is the same bit for bit.\n"}},  // the parameters are those of the first net
       {"-set layer[relu].relu_param.negative_slope=0.5",
@@ -69,7 +71,11 @@ TEST(Compare, ANetWithItself) {
     const Outcome outcome =
         run(folder, cat("crema compare -model net.prototxt -with '", row.with, "'"));
     EXPECT_EQ(outcome.code, 0) << outcome.err;
-    for (const std::string& part : row.says) expect_part(outcome.out, part);
+    for (const std::string& parts : row.says) {
+      const size_t bar = parts.find('|');
+      if (bar == parts.npos || outcome.out.find(parts.substr(0, bar)) == std::string::npos)
+        expect_part(outcome.out, parts.substr(bar == parts.npos ? 0 : bar + 1));
+    }
     expect_part(outcome.out, "\nconv   parameter 0");
   }
   const Outcome test =

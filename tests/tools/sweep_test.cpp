@@ -118,7 +118,8 @@ TEST(Sweep, GoesOnWhereItWasStopped) {
 
 // 20000 scores of 1000 samples are 80 MB; nine times that is more than there is.
 TEST(Sweep, TrainsSideBySideOnlyWhatFitsIntoMemory) {
-  if (!memory_can_be_limited) GTEST_SKIP() << "a sanitizer maps more memory than is allowed";
+  if (!memory_can_be_limited)
+    GTEST_SKIP() << "a sanitizer or an emulator maps more memory than is allowed";
   const Folder folder;
   write_files(folder);
   const Outcome outcome = run_shell(

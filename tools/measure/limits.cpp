@@ -50,8 +50,8 @@ double fastest(Context& context, const std::function<void()>& work) {
   return 1e-3 * *std::min_element(laps.begin(), laps.end());
 }
 
-double operations(Context& context, Precision precision) {
-  const int64_t n = size_for(context, 1536, 8192, 4096);
+// By products of n x n matrices.
+double operations(Context& context, Precision precision, int64_t n) {
   DenseCase c;
   c.rows = c.inputs = c.outputs = n;
   c.precision = precision;
@@ -62,6 +62,16 @@ double operations(Context& context, Precision precision) {
   const Tensor workspace(context, {static_cast<int64_t>(dense->workspace())}, DType::u8);
   const double seconds = fastest(context, [&] { dense->forward(context, x, w, {}, y, workspace); });
   return 2.0 * static_cast<double>(n) * static_cast<double>(n) * static_cast<double>(n) / seconds;
+}
+
+double operations(Context& context, Precision precision) {
+  if (context.device() == Device::cpu) {
+    // A slow or emulated CPU would take minutes for large matrices.
+    constexpr double kSlow = 2e9;
+    const double small = operations(context, precision, 384);
+    if (small < kSlow) return small;
+  }
+  return operations(context, precision, size_for(context, 1536, 8192, 4096));
 }
 
 double bytes(Context& context) {

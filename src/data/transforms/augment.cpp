@@ -6,13 +6,10 @@
 
 #include "base/error.h"
 #include "data/transforms/noise.h"
+#include "data/transforms/pixels.h"
 
 namespace crema {
 namespace {
-
-uint8_t saturated(float value) {
-  return static_cast<uint8_t>(std::clamp(std::nearbyint(value), 0.f, 255.f));
-}
 
 // x * factor + shift for one channel, or for all (-1).
 void adjust(Image& image, int channel, float factor, float shift) {

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "data/transforms/pixels.h"
 
 namespace crema {
 namespace {
@@ -24,7 +25,7 @@ void salt(const SaltPepperParameter& parameter, Image& image, Rng& rng) {
   for (int64_t i = 0; i < count; ++i) {
     uint8_t* const pixel = image.pixels.data() + rng.pick(pixel_count) * image.channels;
     for (int c = 0; c < static_cast<int>(image.channels); ++c)
-      pixel[c] = static_cast<uint8_t>(parameter.value(c % parameter.value_size()));
+      pixel[c] = saturated(parameter.value(c % parameter.value_size()));
   }
 }
 

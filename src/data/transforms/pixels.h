@@ -3,10 +3,18 @@
 // colours: each channel is its own grey.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
+
 #include "base/random.h"
 #include "data/images/image.h"
 
 namespace crema {
+
+// The nearest value that a pixel can have.
+inline uint8_t saturated(float value) {
+  return value > 0 ? static_cast<uint8_t>(std::min(std::nearbyint(value), 255.f)) : uint8_t{0};
+}
 
 // factor * x.
 void change_brightness(float factor, Image& image);

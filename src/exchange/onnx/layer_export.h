@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -38,13 +39,13 @@ struct OnnxValue {
 class LayerExport {
  public:
   LayerExport(OnnxGraph& graph, const OnnxOptions& options, const Graph& net, const Node& node,
-              std::vector<OnnxValue>& values, const BlobValues& blob_values)
+              std::vector<OnnxValue>& values, BlobValues blob_values)
       : graph_(graph),
         options_(options),
         net_(net),
         node_(node),
         values_(values),
-        blob_values_(blob_values) {}
+        blob_values_(std::move(blob_values)) {}
 
   const LayerParameter& message() const { return node_.message; }
   const Layer& layer() const { return *node_.layer; }
@@ -133,7 +134,7 @@ class LayerExport {
   const Graph& net_;
   const Node& node_;
   std::vector<OnnxValue>& values_;
-  const BlobValues& blob_values_;
+  BlobValues blob_values_;
 };
 
 // Thrown by require_fixed_batch() for a batch of any size.

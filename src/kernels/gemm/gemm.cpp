@@ -17,6 +17,8 @@ namespace {
 constexpr int kVectorBytes = 64, kTileRows = 12;
 #elif defined(__AVX__)
 constexpr int kVectorBytes = 32, kTileRows = 6;
+#elif defined(__aarch64__)  // NEON
+constexpr int kVectorBytes = 16, kTileRows = 8;
 #else
 constexpr int kVectorBytes = 16, kTileRows = 6;
 #endif

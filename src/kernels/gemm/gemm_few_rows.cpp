@@ -15,6 +15,8 @@ namespace {
 // holds.
 #if defined(__AVX512F__)
 constexpr int kRowVectorBytes = 64, kTile = 4;
+#elif defined(__aarch64__)  // NEON
+constexpr int kRowVectorBytes = 16, kTile = 4;
 #else
 constexpr int kRowVectorBytes = 32, kTile = 3;
 #endif

@@ -12,6 +12,9 @@ namespace crema {
 namespace {
 
 Refusal gemm_onednn(Context&, const Gemm& g, const float* a, const float* b, float* c) {
+#ifndef __x86_64__
+  return "oneDNN's sgemm is its reference on this processor";
+#endif
   if (g.k == 0) return "nothing to add up";
   if (!may_generate_code()) return "no code may be generated here";
   // The first product generates the code of all.
