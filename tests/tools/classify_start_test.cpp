@@ -67,8 +67,9 @@ TEST(ClassifyStart, OpensNoLibraryThatAJpegDoesNotNeed) {
   const std::set<std::string> names = libraries_of(folder, cat(kClassify, "a.jpg"));
   EXPECT_TRUE(has(names, "libcrema.so"));
   EXPECT_TRUE(has(names, "libcrema_jpeg.so"));
-  for (const char* name : {"libcrema_images.so", "libcrema_hdf5.so", "libcrema_zip.so", "libopencv",
-                           "libhdf5", "libcurl", "libzip", "libgdal"})
+  for (const char* name :
+       {"libcrema_images.so", "libcrema_hdf5.so", "libcrema_zip.so", "libcrema_http.so", "libssl",
+        "libopencv", "libhdf5", "libcurl", "libzip", "libgdal"})
     EXPECT_FALSE(has(names, name)) << name;
   EXPECT_LE(names.size(), 40u) << join({names.begin(), names.end()}, " ");
   // Weights as HDF5 do need it.
