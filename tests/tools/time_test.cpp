@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "tools/measure/limits.h"
 #include "tools/measure/percentiles.h"
@@ -200,6 +201,27 @@ TEST(TimeVerb, TablesOfSeveralBatchSizes) {
   expect_part(one.out, "Forward: p50 ");
   for (const char* part : {"Batch ", "backward", "p50 ms  p90 ms  "})
     EXPECT_EQ(one.out.find(part), std::string::npos) << one.out;
+}
+
+// Where activations leave the cache, the plan runs a step once for each micro-batch: their times and
+// work are those of one step.
+TEST(TimeVerb, AddsUpMicroBatches) {
+  const Folder folder;
+  folder.write("net.prototxt", R"(
+    layer { name: "in" type: "Input" top: "x" input_param { shape { dim: 32 dim: 16 dim: 224 dim: 224 } } }
+    layer { name: "one" type: "Convolution" bottom: "x" top: "y" convolution_param { num_output: 16 kernel_size: 1 } }
+    layer { name: "two" type: "Pooling" bottom: "y" top: "z" pooling_param { kernel_size: 2 stride: 2 } }
+    layer { name: "three" type: "TanH" bottom: "z" top: "s" })");
+  const Outcome outcome =
+      run(folder, "time -model net.prototxt -forward -iterations 3 -warmup 1 -json");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const json run = json::parse(outcome.out).at("runs").at(0);
+  std::set<std::string> names;
+  for (const json& step : run.at("steps")) {
+    EXPECT_TRUE(names.insert(step.at("name")).second) << step.at("name");
+    expect_timing(step.at("forward"), 3);
+  }
+  EXPECT_EQ(step_named(run, "one").at("forward").at("operations"), 2.0 * 32 * 16 * 16 * 224 * 224);
 }
 
 // Large layers cannot be much faster than the measured peak. Other programs may disturb the

@@ -1,6 +1,7 @@
 #include "tools/measure/step_times.h"
 
 #include <numeric>
+#include <set>
 
 #include "net/plan/plan.h"
 
@@ -29,8 +30,8 @@ void StepTimes::observe(const Net::StepInfo& info, bool begin) {
   watch_.mark();
   const PlanNode& node = *info.node;
   if (!info.backward) {
-    const size_t index = indexes_.size();
-    indexes_[&node] = index;
+    // A node that runs once for each micro-batch is one step.
+    const size_t index = indexes_.try_emplace(&node, indexes_.size()).first->second;
     if (index == steps_.size()) {
       Step step;
       step.members = node.members;
@@ -57,8 +58,13 @@ StepTimes::Pass StepTimes::run(uint64_t pass) {
   if (backward_) net_.backward();
   const std::vector<double> laps = watch_.laps();
   Pass sums{0, 0};
+  std::set<Side*> seen;
   for (size_t i = 0; i < order_.size(); ++i) {
-    order_[i]->milliseconds.push_back(laps[i]);
+    if (seen.insert(order_[i]).second) {
+      order_[i]->milliseconds.push_back(laps[i]);
+    } else {
+      order_[i]->milliseconds.back() += laps[i];
+    }
     (i < forward_steps ? sums.forward : sums.backward) += laps[i];
   }
   return sums;
