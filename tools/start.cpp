@@ -1,6 +1,6 @@
 // Settles before the libraries start how long OpenMP's threads spin. libgomp reads this once, from
-// the environment, when it is loaded; so if one of our programs finds it unset, it sets it and
-// re-executes itself. Linked into programs, not into the library.
+// the environment, when it starts; so if one of our programs finds it unset, it sets it. Linked into
+// programs, not into the library.
 #include <sys/auxv.h>
 #include <time.h>
 #include <unistd.h>
@@ -14,12 +14,14 @@
 
 namespace {
 
-bool has(char** environment, const char* name) {
+// The variable's entry, or a null pointer.
+char** find(char** environment, const char* name) {
   const size_t length = std::strlen(name);
   for (; *environment; ++environment) {
-    if (std::strncmp(*environment, name, length) == 0 && (*environment)[length] == '=') return true;
+    if (std::strncmp(*environment, name, length) == 0 && (*environment)[length] == '=')
+      return environment;
   }
-  return false;
+  return nullptr;
 }
 
 int64_t nanoseconds() {
@@ -55,8 +57,17 @@ int64_t rounds_in(int64_t time) {
 constexpr int64_t kSpin = 100000;
 
 // Runs before the constructors of any library, so that nothing is done twice.
-void start_again(int, char** arguments, char** environment) {
-  if (has(environment, "GOMP_SPINCOUNT") || has(environment, "OMP_WAIT_POLICY")) return;
+void set_spins(int, char** arguments, char** environment) {
+  if (find(environment, "GOMP_SPINCOUNT") || find(environment, "OMP_WAIT_POLICY")) return;
+  static char spins[64];
+  std::snprintf(spins, sizeof spins, "GOMP_SPINCOUNT=%lld",
+                static_cast<long long>(rounds_in(kSpin)));
+  // The environment cannot grow here, but shells set a variable that no program reads: the path of
+  // the last command. Otherwise the program executes itself again, which loads all libraries twice.
+  if (char** const unused = find(environment, "_")) {
+    *unused = spins;
+    return;
+  }
   const auto path =
       reinterpret_cast<const char*>(getauxval(AT_EXECFN));  // NOLINT(performance-no-int-to-ptr)
   // Without a base address the loader itself was started, with the program as its argument.
@@ -67,17 +78,13 @@ void start_again(int, char** arguments, char** environment) {
   if (count > kMax) return;
   char* larger[kMax + 2];
   std::memcpy(larger, environment, count * sizeof(char*));
-  char spins[64];
-  std::snprintf(spins, sizeof spins, "GOMP_SPINCOUNT=%lld",
-                static_cast<long long>(rounds_in(kSpin)));
   larger[count] = spins;
   larger[count + 1] = nullptr;
   execve(path, arguments, larger);
   // If that fails, the program continues, with longer spins.
 }
 
-[[gnu::section(".preinit_array"), gnu::used]] void (*const early)(int, char**,
-                                                                  char**) = start_again;
+[[gnu::section(".preinit_array"), gnu::used]] void (*const early)(int, char**, char**) = set_spins;
 
 }  // namespace
 

@@ -48,6 +48,8 @@ struct Verb {
   const char* example = "";  // one command, or several in lines
   // Help for flags that mean something else here than in tools/flags/flags.def.
   std::map<std::string, std::string> meanings{};
+  // Flags of one number that may be several here, separated by commas: VerbCall::flags has them all.
+  std::set<std::string> lists{};
   size_t min_arguments = 0, max_arguments = 0;
   LogStyle log = LogStyle::plain;
   // Returns the exit code; throws Error for every failure.

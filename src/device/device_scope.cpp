@@ -40,6 +40,12 @@ void limit_threads() {
 #endif
 }
 
+void set_cpu_threads([[maybe_unused]] int threads) {
+#ifdef _OPENMP
+  omp_set_num_threads(threads);
+#endif
+}
+
 int cpu_threads() {
 #ifdef _OPENMP
   return omp_get_max_threads();

@@ -22,6 +22,8 @@ void wait_for_gpu();
 // stopped for most of each period, and the others would wait for them. Applies to the calling
 // thread.
 void limit_threads();
+// Runs the calling thread's loops on this many threads. Without OpenMP there is one.
+void set_cpu_threads(int threads);
 // The number of threads that the calling thread's loops run on.
 int cpu_threads();
 

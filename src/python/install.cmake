@@ -12,7 +12,7 @@ install(DIRECTORY ${package}/crema ${package}/caffe DESTINATION . ${of_wheel} ${
 install(FILES src/python/crema_programs.py DESTINATION . ${of_wheel})
 install(TARGETS crema_tool RUNTIME DESTINATION crema/bin ${of_wheel})
 set(libraries crema)
-foreach(module crema_jpeg crema_images crema_videos crema_mpi)
+foreach(module crema_hdf5 crema_zip crema_http crema_jpeg crema_images crema_videos crema_mpi)
   if(TARGET ${module})
     list(APPEND libraries ${module})
   endif()

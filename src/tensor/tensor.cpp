@@ -77,21 +77,32 @@ void for_each_element(const Shape& shape, const Format& format, Visit visit) {
       terms[axis].push_back(format.offset(shape, first.data()));
     first[axis] = 0;
   }
-  const std::vector<int64_t>& row = terms[last];
-  const int64_t rows = count / shape[last], pieces = std::clamp<int64_t>(count / kPiece, 1, rows);
+  // The last axes together are a row, whose offsets are a table: windows alone would be short ones.
+  constexpr int64_t kRow = 64, kLongestRow = 1 << 14;
+  int outer = last;
+  std::vector<int64_t> row = terms[last];
+  while (outer > 0 && std::ssize(row) < kRow && std::ssize(row) * shape[outer - 1] <= kLongestRow) {
+    std::vector<int64_t> longer;
+    for (const int64_t term : terms[--outer]) {
+      for (const int64_t inner : row) longer.push_back(term + inner);
+    }
+    row = std::move(longer);
+  }
+  const int64_t length = std::ssize(row), rows = count / length,
+                pieces = std::clamp<int64_t>(count / kPiece, 1, rows);
 #pragma omp parallel for schedule(static) firstprivate(visit) if (pieces > 1)
   for (int64_t piece = 0; piece < pieces; ++piece) {
     const int64_t begin = rows * piece / pieces, end = rows * (piece + 1) / pieces;
     std::vector<int64_t> index(shape.axes(), 0);
-    for (int64_t axis = last - 1, rest = begin; axis >= 0; --axis) {
+    for (int64_t axis = outer - 1, rest = begin; axis >= 0; --axis) {
       index[axis] = rest % shape[axis];
       rest /= shape[axis];
     }
-    for (int64_t i = begin * shape[last]; i < end * shape[last]; i += shape[last]) {
+    for (int64_t i = begin * length; i < end * length; i += length) {
       int64_t start = 0;
-      for (int axis = 0; axis < last; ++axis) start += terms[axis][index[axis]];
-      for (int64_t j = 0; j < shape[last]; ++j) visit(i + j, start + row[j]);
-      for (int axis = last - 1; axis >= 0 && ++index[axis] == shape[axis]; --axis) index[axis] = 0;
+      for (int axis = 0; axis < outer; ++axis) start += terms[axis][index[axis]];
+      for (int64_t j = 0; j < length; ++j) visit(i + j, start + row[j]);
+      for (int axis = outer - 1; axis >= 0 && ++index[axis] == shape[axis]; --axis) index[axis] = 0;
     }
   }
 }

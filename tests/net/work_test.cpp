@@ -237,5 +237,36 @@ TEST(Work, OfAStepIsNoMoreThanItsMemory) {
   }
 }
 
+// Winograd's algorithm, where the plan chooses it, executes a quarter of the operations.
+TEST(Work, OfWinogradsAlgorithm) {
+  NetParameter net;
+  ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(
+      R"(layer { name: "in" type: "Input" top: "x" input_param { shape { dim: 1 dim: 64 dim: 32 dim: 32 } } }
+         layer { name: "it" type: "Convolution" bottom: "x" top: "y"
+                 convolution_param { num_output: 64 kernel_size: 3 pad: 1 } })",
+      &net));
+  for (const bool pack : {false, true}) {
+    Context context(Device::cpu);
+    NetOptions options;
+    options.state.set_phase(TEST);
+    options.forward_only = true;
+    options.pack = pack;
+    Net n(context, net, options);
+    bool found = false;
+    n.set_observer([&](const Net::StepInfo& step, bool begin) {
+      if (begin || step.node->message.name() != "it") return;
+      const auto& chosen = step.node->chosen;
+      const bool winograd = std::count(chosen.begin(), chosen.end(), "winograd") > 0;
+      EXPECT_TRUE(!winograd || pack);
+      const Work work = forward_work(*step.node);
+      EXPECT_EQ(work.operations, 2.0 * 64 * 64 * 9 * 32 * 32);
+      EXPECT_EQ(work.executed, work.operations / (winograd ? 4 : 1));
+      found = true;
+    });
+    n.forward(0);
+    EXPECT_TRUE(found);
+  }
+}
+
 }  // namespace work_test
 }  // namespace crema::tests

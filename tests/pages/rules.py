@@ -28,6 +28,7 @@ if not shutil.which("mpirun"):
 NOT_COMMANDS = [
     ("epoch 3.20/8.00 ", "a status line, which tests/solver holds"),
     ("node1 slots=8", "mpirun's list of machines"),
+    ("layers               forward ms", "the table of crema time, which tests/tools holds"),
     ("import numpy, onnxruntime", "needs ONNX Runtime and Pillow; tests/exchange runs models that take pictures"),
     ("ONNX Runtime ", "a table of crema export and import, which tests/tools holds"),
 ]

@@ -55,7 +55,8 @@ void check_verb(const std::string& verb, const std::vector<FlagUse>& flags) {
        join(VerbRegistry::names(), ", "));
 }
 
-void set_value(const FlagUse& use, const gflags::CommandLineFlagInfo& info, FlagValues* flags) {
+void set_value(const FlagUse& use, const gflags::CommandLineFlagInfo& info, const Verb& verb,
+               FlagValues* flags) {
   require(use.value.has_value(), use.where, "-", use.name, " needs a value");
   const std::string& value = *use.value;
   if (use.name == "set" || use.name == "sweep") {
@@ -64,6 +65,17 @@ void set_value(const FlagUse& use, const gflags::CommandLineFlagInfo& info, Flag
     require(value.find('\n') == std::string::npos, use.where, "-", use.name, " '", value,
             "' has several lines; give one -", use.name, " for each setting");
     (*flags)[use.name].push_back(value);
+    return;
+  }
+  if (verb.lists.count(use.name) && value.find(',') != std::string::npos) {
+    std::vector<std::string> numbers;
+    for (const std::string& part : split(value, ',')) {
+      require(!gflags::SetCommandLineOption(use.name.c_str(), part.c_str()).empty(), use.where, "-",
+              use.name, "=", value, ": \"", part, "\" is not of type ", info.type,
+              "; expected numbers with commas, such as 1,4,16");
+      numbers.push_back(lookup_flag(use.name)->current_value);
+    }
+    (*flags)[use.name] = numbers;
     return;
   }
   if (gflags::SetCommandLineOption(use.name.c_str(), value.c_str()).empty()) {
@@ -88,7 +100,7 @@ void set_flag(const FlagUse& use, const std::string& verb, FlagValues* flags) {
     fail(use.where, "`crema ", verb, "` has no flag -", use.name, ": it belongs to ",
          join(takers_of(use.name), ", "));
   }
-  set_value(use, *info, flags);
+  set_value(use, *info, taker, flags);
 }
 
 constexpr const char* kPlaces =
@@ -141,7 +153,7 @@ void set_shared_flags(const std::vector<FlagUse>& flags, const std::string& plac
     const auto info = lookup_flag(use.name);
     if (!info) fail(use.where, "no verb has a flag -", use.name, nearest_flag(use.name, verb));
     if (!takes(verb, *info)) continue;
-    set_value(use, *info, &line->flags);
+    set_value(use, *info, verb, &line->flags);
     set += cat(" -", use.name, "=", shell_quoted(*use.value));
   }
   if (!set.empty()) line->notes.push_back(cat("Flags from ", place, ":", set));

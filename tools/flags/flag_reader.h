@@ -22,7 +22,8 @@ struct FlagWords {
   std::vector<std::string> arguments;  // what is no flag
 };
 
-// The values of the flags that were given anywhere, by name: one, or of -set and -sweep all.
+// The values of the flags that were given anywhere, by name: one, or of -set, -sweep and the lists of
+// a verb all.
 using FlagValues = std::map<std::string, std::vector<std::string>>;
 
 std::optional<gflags::CommandLineFlagInfo> lookup_flag(const std::string& name);

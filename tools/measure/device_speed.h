@@ -10,7 +10,7 @@
 
 namespace crema {
 
-// Measures for about a second and logs a line for each, in the form of Caffe's device_query.
+// Measures for a few seconds and logs a line for each, in the form of Caffe's device_query.
 // `precisions`: those that the device has units for.
 void log_device_speed(ProgramLog& log, Context& context, const std::vector<Precision>& precisions);
 

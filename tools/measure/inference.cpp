@@ -8,15 +8,13 @@ namespace crema {
 
 namespace {
 
-constexpr int kWarmUpPasses = 5;
-
 size_t memory_of_passes(Net& net) {
   return net.context().device() == Device::cpu ? growth_of_resident_set() : net.memory().total();
 }
 
 }  // namespace
 
-void time_inference(ProgramLog& log, const RepeatFlags& flags, Net& net) {
+NetTimes time_inference(ProgramLog& log, const TimingFlags& flags, Net& net) {
   uint64_t pass = 0;
   const auto run = [&](int passes) {
     const auto begin = std::chrono::steady_clock::now();
@@ -24,10 +22,12 @@ void time_inference(ProgramLog& log, const RepeatFlags& flags, Net& net) {
     net.context().synchronize();
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() / passes;
   };
-  run(kWarmUpPasses);
+  if (flags.warmup > 0) run(flags.warmup);
   net.check();
-  const std::vector<double> times = time_steps(flags, run);
-  log_speed(log, "Inference", "pass", net, times, memory_of_passes(net));
+  const StepSeconds seconds = time_steps(flags, net.context().device(), run);
+  NetTimes times = log_speed(log, "Inference", "pass", net, seconds, memory_of_passes(net));
+  time_steps_of(net, flags, false, &times);
+  return times;
 }
 
 }  // namespace crema

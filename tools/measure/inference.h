@@ -8,8 +8,8 @@
 namespace crema {
 
 // For a net that plans no gradients. After a warm-up, passes are timed as time_steps() says; their
-// inputs are on the device already. Logs the median, samples per second, and the memory that is
-// reserved.
-void time_inference(ProgramLog& log, const RepeatFlags& flags, Net& net);
+// inputs are on the device already. Logs the median, samples per second, the memory that is
+// reserved, and percentiles.
+NetTimes time_inference(ProgramLog& log, const TimingFlags& flags, Net& net);
 
 }  // namespace crema

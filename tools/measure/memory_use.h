@@ -8,6 +8,9 @@ namespace crema {
 // Bytes by which the peak resident set exceeds the one at the program's start, when the libraries
 // were loaded.
 size_t growth_of_resident_set();
+// Forgets that peak, so that the next one counts from what is in memory now. Where the system does not
+// allow it, the peak remains.
+void forget_peak();
 
 // Bytes in memory now; 0 if the system does not report it.
 size_t resident_set();

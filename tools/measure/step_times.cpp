@@ -1,5 +1,8 @@
 #include "tools/measure/step_times.h"
 
+#include <numeric>
+#include <set>
+
 #include "net/plan/plan.h"
 
 namespace crema {
@@ -10,6 +13,10 @@ namespace {
 constexpr double kQueueing = 0.05;
 
 }  // namespace
+
+double StepTimes::Side::sum() const {
+  return std::accumulate(milliseconds.begin(), milliseconds.end(), 0.0);
+}
 
 StepTimes::StepTimes(Net& net, bool backward)
     : net_(net), backward_(backward), watch_(net.context()) {
@@ -23,20 +30,20 @@ void StepTimes::observe(const Net::StepInfo& info, bool begin) {
   watch_.mark();
   const PlanNode& node = *info.node;
   if (!info.backward) {
-    const size_t index = indexes_.size();
-    indexes_[&node] = index;
+    // A node that runs once for each micro-batch is one step.
+    const size_t index = indexes_.try_emplace(&node, indexes_.size()).first->second;
     if (index == steps_.size()) {
-      std::vector<std::string> names;
-      for (int member : node.members) names.push_back(net_.graph().net.layer(member).name());
-      steps_.push_back({names.empty() ? node.message.name() : join(names, " + "),
-                        node.members,
-                        {true, 0, forward_work(node)},
-                        {}});
+      Step step;
+      step.members = node.members;
+      for (int member : node.members) step.layers.push_back(net_.graph().net.layer(member).name());
+      step.name = step.layers.empty() ? node.message.name() : join(step.layers, " + ");
+      step.forward = {true, {}, forward_work(node)};
+      steps_.push_back(std::move(step));
     }
     order_.push_back(&steps_[index].forward);
   } else {
     Side& side = steps_[indexes_.at(&node)].backward;
-    if (!side.runs) side = {true, 0, backward_work(node)};
+    if (!side.runs) side = {true, {}, backward_work(node)};
     order_.push_back(&side);
   }
 }
@@ -51,15 +58,23 @@ StepTimes::Pass StepTimes::run(uint64_t pass) {
   if (backward_) net_.backward();
   const std::vector<double> laps = watch_.laps();
   Pass sums{0, 0};
+  std::set<Side*> seen;
   for (size_t i = 0; i < order_.size(); ++i) {
-    order_[i]->milliseconds += laps[i];
+    if (seen.insert(order_[i]).second) {
+      order_[i]->milliseconds.push_back(laps[i]);
+    } else {
+      order_[i]->milliseconds.back() += laps[i];
+    }
     (i < forward_steps ? sums.forward : sums.backward) += laps[i];
   }
   return sums;
 }
 
 void StepTimes::clear() {
-  for (Step& step : steps_) step.forward.milliseconds = step.backward.milliseconds = 0;
+  for (Step& step : steps_) {
+    step.forward.milliseconds.clear();
+    step.backward.milliseconds.clear();
+  }
 }
 
 }  // namespace crema

@@ -22,12 +22,14 @@ class StepTimes {
 
   struct Side {
     bool runs = false;
-    double milliseconds = 0;  // sum over all passes so far
-    Work work;                // per pass
+    std::vector<double> milliseconds;  // of each pass so far
+    Work work;                         // per pass
+    double sum() const;                // of the milliseconds
   };
   struct Step {
-    std::string name;          // of the layers, or of what the planner inserted
-    std::vector<int> members;  // indices of the layers; empty: inserted by the planner
+    std::string name;                 // of the layers, or of what the planner inserted
+    std::vector<int> members;         // indices of the layers; empty: inserted by the planner
+    std::vector<std::string> layers;  // their names
     Side forward, backward;
   };
   struct Pass {

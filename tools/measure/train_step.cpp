@@ -10,7 +10,6 @@ namespace crema {
 
 namespace {
 
-constexpr int warm_up = 5;
 constexpr float rate = 1e-4f;  // small, so that the loss does not diverge on random data
 
 using Clock = std::chrono::steady_clock;
@@ -62,13 +61,12 @@ class TrainStep {
     return seconds_since(begin) / steps;
   }
 
-  // Seconds per update, from the gradients that there are.
-  double update(int times) {
-    net_.context().synchronize();
-    const auto begin = Clock::now();
-    for (int i = 0; i < times; ++i) optimizer_.update(rate, static_cast<int64_t>(pass_));
-    net_.context().synchronize();
-    return seconds_since(begin) / times;
+  // Seconds per update, of several measurements.
+  std::vector<double> updates() {
+    update(1);
+    std::vector<double> seconds;
+    while (seconds.size() < 11) seconds.push_back(update(5));
+    return seconds;
   }
 
   double loss() {
@@ -77,6 +75,15 @@ class TrainStep {
   }
 
  private:
+  // From the gradients that there are.
+  double update(int times) {
+    net_.context().synchronize();
+    const auto begin = Clock::now();
+    for (int i = 0; i < times; ++i) optimizer_.update(rate, static_cast<int64_t>(pass_));
+    net_.context().synchronize();
+    return seconds_since(begin) / times;
+  }
+
   Net& net_;
   const SolverParameter recipe_;
   Optimizer optimizer_;
@@ -97,23 +104,27 @@ size_t peak_memory(Net& net) {
 TrainStepSeconds measure_train_step(const RepeatFlags& flags, Net& net,
                                     const SolverParameter& solver) {
   TrainStep step(net, solver);
-  step.run(warm_up);
+  step.run(TimingFlags().warmup);
   TrainStepSeconds result;
-  result.step = median(time_steps(flags, [&](int steps) { return step.run(steps); }));
-  step.update(1);
-  std::vector<double> updates;
-  while (updates.size() < 11) updates.push_back(step.update(5));
-  result.update = median(updates);
+  const Device device = net.context().device();
+  result.step = median(time_steps(flags, device, [&](int steps) { return step.run(steps); }).each);
+  result.update = median(step.updates());
   return result;
 }
 
-void time_train_step(ProgramLog& log, const RepeatFlags& flags, Net& net) {
+NetTimes time_train_step(ProgramLog& log, const TimingFlags& flags, Net& net) {
   TrainStep step(net, plain_recipe());
   log.info(cat("Train step: loss before: ", step.loss()));
-  step.run(warm_up);
-  const std::vector<double> times = time_steps(flags, [&](int steps) { return step.run(steps); });
-  log_speed(log, "Train step", "step", net, times, peak_memory(net));
+  if (flags.warmup > 0) step.run(flags.warmup);
+  const StepSeconds seconds =
+      time_steps(flags, net.context().device(), [&](int steps) { return step.run(steps); });
+  NetTimes times = log_speed(log, "Train step", "step", net, seconds, peak_memory(net));
   log.info(cat("Train step: loss after: ", step.loss()));
+  std::vector<double> updates = step.updates();
+  for (double& update : updates) update *= 1e3;
+  times.update = timing_of(updates);
+  time_steps_of(net, flags, true, &times);
+  return times;
 }
 
 }  // namespace crema

@@ -23,8 +23,8 @@ void measure_steps(Net& net, StepProfile* profile) {
   } while (pass <= passes_timed && seconds < longest);
   const auto passes = static_cast<double>(pass - 1);
   for (const StepTimes::Step& step : times.steps()) {
-    profile->forward += 1e-3 * step.forward.milliseconds / passes;
-    profile->backward.push_back(1e-3 * step.backward.milliseconds / passes);
+    profile->forward += 1e-3 * step.forward.sum() / passes;
+    profile->backward.push_back(1e-3 * step.backward.sum() / passes);
   }
 }
 

@@ -97,6 +97,9 @@ int run_classify(const VerbCall& call, const ClassifyFlags& flags) {
   input.options.precision = precision;
   input.options.keep_blobs = !flags.blob.empty();
   set_passes(PassFlags::without<"recompute">(flags), &input.options);
+  // Transforming the weights takes as long as it saves on a few images.
+  constexpr int64_t kFewImages = 3;
+  input.options.pack = images > kFewImages;
   Net net(*context, deployed.net, input.options);
   const Shape shape = net.input(blob).shape();
   require(shape.axes() == 4, input.options.where(layer), ": the input \"", blob, "\" is ",

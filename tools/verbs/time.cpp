@@ -1,17 +1,18 @@
-// `crema time -model NET.prototxt`: prints Caffe's table of times by layer, and how close each step
-// of the plan comes to the device's peak; with -train_step or -forward the time of whole training steps
-// or passes of inference.
-#include <cmath>
-#include <cstdio>
+// `crema time -model NET.prototxt`: prints Caffe's table of times by layer, or with -train_step or
+// -forward the time of whole training steps or passes of inference; then how close each step of the
+// plan comes to the device's peak.
 #include <iostream>
 
-#include "tools/console/table.h"
+#include "base/error.h"
+#include "device/device_scope.h"
+#include "device/host_limits.h"
+#include "net/records.h"
 #include "tools/devices.h"
 #include "tools/flags/net_flags.h"
 #include "tools/inputs/random_inputs.h"
 #include "tools/measure/inference.h"
-#include "tools/measure/limits.h"
-#include "tools/measure/step_times.h"
+#include "tools/measure/memory_use.h"
+#include "tools/measure/net_times.h"
 #include "tools/measure/train_step.h"
 #include "tools/verb.h"
 
@@ -19,10 +20,10 @@ namespace crema {
 
 namespace {
 
-using TimeFlags =
-    FlagsOf<"engine", "model", "iterations", "train_step", "forward", "forward_only", "batch",
-            "assume", "gpu", "phase", "level", "stage", "weights", "implementation", "precision",
-            "gpu_memory", "tune", "deterministic", "off", "recompute", "dump_plan", "set">;
+using TimeFlags = FlagsOf<"engine", "model", "iterations", "warmup", "train_step", "forward",
+                          "forward_only", "batch", "json", "assume", "gpu", "threads", "phase",
+                          "level", "stage", "weights", "implementation", "precision", "gpu_memory",
+                          "tune", "deterministic", "off", "recompute", "dump_plan", "set">;
 
 // Sums Caffe's times for each layer. A step of several layers counts for the first of them; a
 // layout conversion counts for the layer that needs it.
@@ -30,7 +31,7 @@ void print_layers(ProgramLog& log, const TimeFlags& flags, const Net& net, const
   std::vector<double> forward(net.graph().net.layer_size()), backward(forward.size());
   double waiting = 0;
   for (const StepTimes::Step& step : times.steps()) {
-    waiting += step.forward.milliseconds;
+    waiting += step.forward.sum();
     if (step.members.empty()) continue;
     forward[step.members[0]] += waiting;
     waiting = 0;
@@ -39,7 +40,7 @@ void print_layers(ProgramLog& log, const TimeFlags& flags, const Net& net, const
   int last = -1;
   for (auto step = times.steps().rbegin(); step != times.steps().rend(); ++step) {
     if (!step->members.empty() && step->backward.runs) last = step->members[0];
-    if (last >= 0) backward[last] += step->backward.milliseconds;
+    if (last >= 0) backward[last] += step->backward.sum();
   }
   log.answer("Average time per layer: ");
   for (int i = 0; i < net.graph().net.layer_size(); ++i) {
@@ -61,61 +62,7 @@ void tell_fused_layers(ProgramLog& log, const StepTimes& times) {
     log.answer(cat("Fused layers, timed in the row of the first: ", join(fused, "; ")));
 }
 
-std::string shown_number(double number) {
-  char text[32];
-  std::snprintf(text, sizeof text,
-                number < 0.0995 ? "%.3f"
-                : number < 9.95 ? "%.2f"
-                                : "%.1f",
-                number);
-  return text;
-}
-
-// Time, operations and bytes per second, and their shares of the device's peak.
-void add_cells(const StepTimes::Side& side, int iterations, const Limits& limits,
-               std::vector<std::string>* row) {
-  const double seconds = 1e-3 * side.milliseconds / iterations;
-  const auto add_rate = [&](double amount, double unit, double maximum) {
-    const bool shown = side.runs && amount > 0 && seconds > 0;
-    row->push_back(shown ? shown_number(amount / seconds / unit) : "");
-    row->push_back(shown ? cat(std::lround(100 * amount / seconds / maximum), "%") : "");
-  };
-  row->push_back(side.runs ? shown_number(1e3 * seconds) : "");
-  add_rate(side.work.operations, 1e12, limits.operations);
-  add_rate(side.work.bytes, 1e9, limits.bytes);
-}
-
-void print_steps(Net& net, int iterations, const StepTimes& times) {
-  const Precision precision = net.options().precision;
-  const Limits limits = measure_limits(net.context(), precision);
-  std::cout << "\nThe steps of the plan, and their percentage of this device's measured peak: "
-            << shown_number(limits.operations / 1e12) << " TFLOP/s (a product of matrices in "
-            << name_of(precision) << ") and " << shown_number(limits.bytes / 1e9)
-            << " GB/s (a sum of vectors)\n";
-  std::vector<std::vector<std::string>> rows = {{"layers", "forward ms", "TFLOP/s", "", "GB/s", "",
-                                                 "backward ms", "TFLOP/s", "", "GB/s", ""}};
-  const auto add = [](StepTimes::Side* sum, const StepTimes::Side& side) {
-    sum->runs |= side.runs;
-    sum->milliseconds += side.milliseconds;
-    sum->work.operations += side.work.operations;
-    sum->work.bytes += side.work.bytes;
-  };
-  const auto add_row = [&](const StepTimes::Step& step) {
-    rows.push_back({step.name});
-    add_cells(step.forward, iterations, limits, &rows.back());
-    add_cells(step.backward, iterations, limits, &rows.back());
-  };
-  StepTimes::Step all{"all", {}, {}, {}};
-  for (const StepTimes::Step& step : times.steps()) {
-    add_row(step);
-    add(&all.forward, step.forward);
-    add(&all.backward, step.backward);
-  }
-  add_row(all);
-  print_table(rows, 1);
-}
-
-void time_layers(ProgramLog& log, const TimeFlags& flags, Net& net) {
+NetTimes time_layers(ProgramLog& log, const TimeFlags& flags, Net& net) {
   log.info("Performing Forward");
   net.forward(0);
   log.info(cat("Initial loss: ", static_cast<float>(net.loss())));
@@ -123,61 +70,122 @@ void time_layers(ProgramLog& log, const TimeFlags& flags, Net& net) {
     log.info("Performing Backward");
     net.backward();
   }
-  StepTimes times(net, !flags.forward_only);
-  times.run(0);
-  times.clear();
-  tell_fused_layers(log, times);
+  StepTimes steps(net, !flags.forward_only);
+  for (int i = 1; i < flags.warmup; ++i) steps.run(0);
+  tell_fused_layers(log, steps);
+  steps.clear();
 
   log.info("*** Benchmark begins ***");
   log.info(cat("Testing for ", flags.iterations, " iterations."));
-  StepTimes::Pass sums{0, 0};
+  std::vector<double> forward, backward, both;
   for (int i = 0; i < flags.iterations; ++i) {
-    const StepTimes::Pass pass = times.run(i + 1);
-    sums.forward += pass.forward;
-    sums.backward += pass.backward;
+    const StepTimes::Pass pass = steps.run(i + 1);
+    forward.push_back(pass.forward);
+    backward.push_back(pass.backward);
+    both.push_back(pass.forward + pass.backward);
     log.info(cat("Iteration: ", i + 1, flags.forward_only ? " forward" : " forward-backward",
-                 " time: ", pass.forward + pass.backward, " ms."));
+                 " time: ", both.back(), " ms."));
   }
-  const double total = sums.forward + sums.backward;
-  print_layers(log, flags, net, times);
-  log.answer(cat("Average Forward pass: ", sums.forward / flags.iterations, " ms."));
+  NetTimes times;
+  times.batch = batch_of(net);
+  times.whole = timing_of(both);
+  times.forward = timing_of(forward);
+  if (!flags.forward_only) times.backward = timing_of(backward);
+  print_layers(log, flags, net, steps);
+  log.answer(cat("Average Forward pass: ", times.forward.mean, " ms."));
   if (!flags.forward_only) {
-    log.answer(cat("Average Backward pass: ", sums.backward / flags.iterations, " ms."));
-    log.answer(cat("Average Forward-Backward: ", total / flags.iterations, " ms."));
+    log.answer(cat("Average Backward pass: ", times.backward.mean, " ms."));
+    log.answer(cat("Average Forward-Backward: ", times.whole.mean, " ms."));
   }
-  log.answer(cat("Total Time: ", total, " ms."));
+  log.answer(cat("Total Time: ", times.whole.mean * flags.iterations, " ms."));
+  log.answer(cat(flags.forward_only ? "Forward" : "Forward-Backward", ": ",
+                 percentiles_text(times.whole)));
   log.info("*** Benchmark ends ***");
-  print_steps(net, flags.iterations, times);
+  times.steps = steps.steps();
+  return times;
 }
 
-int run_time(const VerbCall& call, const TimeFlags& flags) {
+// The numbers of -batch; 0: what the net says.
+std::vector<int> batches_of_flags(const VerbCall& call) {
+  const auto given = call.flags.find("batch");
+  if (given == call.flags.end()) return {0};
+  std::vector<int> batches;
+  for (const std::string& number : given->second) batches.push_back(std::stoi(number));
+  for (const int batch : batches)
+    require(batches.size() == 1 || batch > 0, "-batch ", join(given->second, ","),
+            ": expected positive numbers");
+  return batches;
+}
+
+const char* mode_of(const TimeFlags& flags) {
+  return flags.forward        ? "forward"
+         : flags.train_step   ? "train_step"
+         : flags.forward_only ? "forward_only"
+                              : "forward_backward";
+}
+
+void check_flags(const TimeFlags& flags) {
   require(flags.iterations > 0, "-iterations ", flags.iterations, ": expected a positive number");
+  require(flags.warmup >= 0, "-warmup ", flags.warmup, ": expected 0 or a positive number");
   require(flags.forward + flags.forward_only + flags.train_step <= 1,
           "-forward, -forward_only and -train_step exclude each other: whole passes of inference, "
           "each layer's forward pass, or whole training steps");
+  require(!flags.json || !flags.dump_plan,
+          "-json and -dump_plan: both print on the standard output; give one of them");
+  const int processors = usable_processors();
+  require(flags.threads >= 0 && flags.threads <= processors, "-threads ", flags.threads,
+          ": expected at most ", processors, ", the processors that this process may use, or 0");
+}
+
+NetTimes time_net(ProgramLog& log, Context& context, const TimeFlags& flags, TimeResult* result) {
+  NetInput input = read_model(log, flags, phase_of_flag(flags.phase, flags.forward ? TEST : TRAIN));
+  input.options.backward = !flags.forward_only && !flags.forward;
+  input.options.forward_only = flags.forward;
+  input.options.histories = flags.train_step ? 1 : 0;
+  input.options.precision = precision_named(result->precision);
+  Net net(context, input.net, input.options);
+  result->net = net.name();
+  result->phase = net.training() ? "TRAIN" : "TEST";
+  fill_random_inputs(net);
+  if (flags.dump_plan) std::cout << net.dump_plan();
+  if (flags.train_step) return time_train_step(log, flags, net);
+  if (flags.forward) return time_inference(log, flags, net);
+  return time_layers(log, flags, net);
+}
+
+int run_time(const VerbCall& call, const TimeFlags& flags) {
+  check_flags(flags);
+  const std::vector<int> batches = batches_of_flags(call);
+  if (flags.json) call.log.print_no_answers();
   const std::unique_ptr<Context> context = make_context(call.log, flags);
-  if (context->device() == Device::gpu) {
+  if (flags.threads > 0) set_cpu_threads(flags.threads);
+  const bool on_gpu = context->device() == Device::gpu;
+  if (on_gpu) {
     call.log.info(cat("Use GPU with device ID ", context->ordinal()));
   } else {
     call.log.info("Use CPU.");
   }
   const Precision precision = precision_of_flag(*context, flags.precision);
   log_device(call.log, flags, *context, precision);
-  NetInput input =
-      read_model(call.log, flags, phase_of_flag(flags.phase, flags.forward ? TEST : TRAIN));
-  input.options.backward = !flags.forward_only && !flags.forward;
-  input.options.forward_only = flags.forward;
-  input.options.histories = flags.train_step ? 1 : 0;
-  input.options.precision = precision;
-  Net net(*context, input.net, input.options);
-  fill_random_inputs(net);
-  if (flags.dump_plan) std::cout << net.dump_plan();
-  if (flags.train_step) {
-    time_train_step(call.log, flags, net);
-  } else if (flags.forward) {
-    time_inference(call.log, flags, net);
+  TimeResult result;
+  result.mode = mode_of(flags);
+  result.model = flags.model;
+  result.device = on_gpu ? gpu_name(context->ordinal()) : "CPU";
+  result.precision = name_of(precision);
+  result.threads = cpu_threads();
+  result.warmup = flags.warmup;
+  for (const int batch : batches) {
+    TimeFlags one = flags;
+    one.batch = batch;
+    if (!result.nets.empty()) forget_peak();
+    result.nets.push_back(time_net(call.log, *context, one, &result));
+  }
+  // Last, because this takes more memory than small nets, and their peak has been read now.
+  result.limits = measure_limits(*context, precision);
+  if (flags.json) {
+    std::cout << json_of(result) << "\n";
   } else {
-    time_layers(call.log, flags, net);
+    print_times(result);
   }
   log_process_memory(call.log, *context);
   return 0;
@@ -188,14 +196,26 @@ REGISTER_VERB(
     {.summary = "measures how long a net's layers, inference or training steps take",
      .usage = "-model NET.prototxt [-train_step | -forward | -forward_only] [flags]",
      .example =
-         "crema time -model models/lenet/digits_train_val.prototxt -iterations 20 -train_step",
+         "crema time -model models/lenet/digits_train_val.prototxt -iterations 20 -train_step\n"
+         "crema time -model models/lenet/digits_train_val.prototxt -forward -batch 1,4,16 -json > "
+         "times.json",
      .meanings =
          {{"gpu", "The number of the GPU to run on. Empty: the CPU."},
           {"precision",
            "The precision: fp32, tf32, bf16 or fp16. Empty: tf32 on a GPU, fp32 on a CPU."},
           {"weights",
            "Trained weights (.caffemodel or .caffemodel.h5); separate several with commas."},
-          {"iterations", "How many times to run each pass or training step."}},
+          {"iterations", "How many times to run each pass or training step."},
+          {"warmup", "How many times to run them before that, untimed."},
+          {"batch",
+           "Replaces the first dimension of every source of data; several sizes, separated by "
+           "commas, are timed one after the other. 0 leaves it."},
+          {"threads",
+           "The number of CPU threads that compute. 0: one per processor, or OMP_NUM_THREADS."},
+          {"json",
+           "Prints the results on the standard output, as one JSON object: the device and its "
+           "peak, percentiles, each layer's times, work and share of the roofline."}},
+     .lists = {"batch"},
      .log = LogStyle::timed,
      .run = run_time});
 

@@ -3,12 +3,14 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <atomic>
 
 #include "base/error.h"
 #include "base/files.h"
 #include "data/images/image_header.h"
 #include "data/images/image_module.h"
 #include "data/images/orientation.h"
+#include "data/images/resize_linear.h"
 
 namespace crema {
 namespace {
@@ -98,6 +100,9 @@ Image extend_image(const Image& image, int64_t top, int64_t left, int64_t height
 }
 
 namespace {
+
+// Loading OpenCV takes longer than it saves on this many images: 0.3 ms for one of 500 x 375 pixels.
+constexpr int kResizedWithoutOpenCv = 64;
 
 bool is_jpeg(std::string_view file) { return file.substr(0, 3) == "\xFF\xD8\xFF"; }
 
@@ -235,6 +240,14 @@ void resize_image(int64_t height, int64_t width, Image& image, Interpolation int
   if (height < 1 || width < 1 || width > kMaxPixelsEver / height) {
     fail("the image cannot be resized to ", width, " x ", height, " pixels; there must be 1 to ",
          kMaxPixelsEver);
+  }
+  static std::atomic<int> resized = 0;
+  const bool taken = interpolation == Interpolation::linear && image.channels != 2 &&
+                     image.channels <= 4 && !image.pixels.empty();
+  if (height == image.height && width == image.width) return;
+  if (taken && resized < kResizedWithoutOpenCv) {
+    ++resized;
+    return resize_linear(height, width, image);
   }
   images().resize(height, width, image, interpolation);
 }

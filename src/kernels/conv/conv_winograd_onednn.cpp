@@ -75,14 +75,20 @@ class WinogradConv final : public LinearKernel {
     float* const to = reinterpret_cast<float*>(packed.data<char>());
 #pragma omp parallel for schedule(static)
     for (int64_t input = 0; input < inputs_; ++input) {
-      for (int64_t output = 0; output < outputs_; ++output) {
-        std::array<std::array<float, 3>, 3> window;
-        std::memcpy(&window, from + (output * inputs_ + input) * 9, sizeof window);
-        std::array<std::array<float, kInput>, kInput> made;
-        winograd::of_both_axes(window, made, winograd::of_weights<float>);
+      for (int64_t output = 0; output < outputs_; output += kLanes) {
+        const int64_t count = std::min<int64_t>(kLanes, outputs_ - output);
+        float numbers[9][kLanes] = {};
+        for (int64_t lane = 0; lane < count; ++lane) {
+          const float* const window = from + ((output + lane) * inputs_ + input) * 9;
+          for (int i = 0; i < 9; ++i) numbers[i][lane] = window[i];
+        }
+        std::array<std::array<Lanes, 3>, 3> windows;
+        std::memcpy(&windows, numbers, sizeof windows);
+        std::array<std::array<Lanes, kInput>, kInput> made;
+        winograd::of_both_axes(windows, made, winograd::of_weights<Lanes>);
         for (int point = 0; point < kPoints; ++point) {
-          to[(point * inputs_ + input) * outputs_ + output] =
-              made[static_cast<size_t>(point / kInput)][static_cast<size_t>(point % kInput)];
+          store_lanes(to + (point * inputs_ + input) * outputs_ + output,
+                      made[point / kInput][point % kInput], count);
         }
       }
     }

@@ -73,7 +73,9 @@ int sole_reader(const Plan& plan, const Readers& readers, int node) {
 }
 
 void remove_nodes(Plan& plan, const std::vector<bool>& removed) {
+  if (std::find(removed.begin(), removed.end(), true) == removed.end()) return;
   std::vector<PlanNode> left;
+  left.reserve(plan.nodes.size());  // moving a node's message is slow
   for (size_t i = 0; i < plan.nodes.size(); ++i) {
     if (!removed[i]) left.push_back(std::move(plan.nodes[i]));
   }

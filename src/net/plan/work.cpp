@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "kernels/conv/winograd.h"
 #include "layers/vision/convolution_base.h"
 #include "layers/vision/pooling_window.h"
 #include "net/plan/plan.h"
@@ -144,7 +145,8 @@ Work forward_work(const Layer& layer, const Preparation& preparation, const Forw
   if (layer.traits().is_view || layer.traits().keeps_tops) return {};
   Traffic traffic;
   add_forward(layer, preparation, f, traffic);
-  return {2 * multiply_adds(layer, preparation), traffic.bytes()};
+  const double operations = 2 * multiply_adds(layer, preparation);
+  return {operations, traffic.bytes(), operations};
 }
 
 Work backward_work(const Layer& layer, const Preparation& preparation, const Backward& b) {
@@ -153,16 +155,24 @@ Work backward_work(const Layer& layer, const Preparation& preparation, const Bac
   const bool weights = !b.parameter_diff.empty() && b.parameter_diff[0];
   Traffic traffic;
   add_backward(layer, preparation, b, traffic);
-  return {2 * multiply_adds(layer, preparation) * (data + weights), traffic.bytes()};
+  const double operations = 2 * multiply_adds(layer, preparation) * (data + weights);
+  return {operations, traffic.bytes(), operations};
 }
 
 Work forward_work(const PlanNode& node) {
   if (node.shapes.idle) return {};
   const std::vector<Forward>& parts = node.arguments.micro_batches;
-  if (parts.empty()) return forward_work(*node.layer, node.preparation, node.arguments.forward);
-  const Work one = forward_work(*node.layer, node.preparation, parts[0]);
-  const auto count = static_cast<double>(parts.size());
-  return {one.operations * count, one.bytes * count};
+  Work work = forward_work(*node.layer, node.preparation,
+                           parts.empty() ? node.arguments.forward : parts[0]);
+  const double count = parts.empty() ? 1 : static_cast<double>(parts.size());
+  work.operations *= count;
+  work.bytes *= count;
+  work.executed *= count;
+  if (std::count(node.chosen.begin(), node.chosen.end(), "winograd") > 0) {
+    using winograd::kOutput, winograd::kPoints;
+    work.executed *= static_cast<double>(kPoints) / (kOutput * kOutput * 3 * 3);
+  }
+  return work;
 }
 
 Work backward_work(const PlanNode& node) {

@@ -12,6 +12,7 @@ struct PlanNode;  // net/plan/plan.h
 struct Work {
   double operations = 0;  // two for a multiply-add; 0: memory-bound
   double bytes = 0;
+  double executed = 0;  // operations of the chosen algorithm, of which Winograd's has fewer
 };
 
 // For a layer whose arguments are bound to memory.

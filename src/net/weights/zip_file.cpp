@@ -6,9 +6,35 @@
 
 #ifdef CREMA_LIBZIP
 #include <zip.h>
+
+#include "base/late_library.h"
 #endif
 
 namespace crema {
+
+#ifdef CREMA_LIBZIP
+namespace {
+
+// Few programs read zip files, and the library brings libcrypto along.
+constinit LateLibrary zip_library("libcrema_zip.so");
+
+#define CREMA_ZIP(name) constinit LateFunction<decltype(::name)> name(zip_library, #name);
+CREMA_ZIP(zip_discard)
+CREMA_ZIP(zip_error_fini)
+CREMA_ZIP(zip_error_init_with_code)
+CREMA_ZIP(zip_error_strerror)
+CREMA_ZIP(zip_fclose)
+CREMA_ZIP(zip_file_strerror)
+CREMA_ZIP(zip_fopen_index)
+CREMA_ZIP(zip_fread)
+CREMA_ZIP(zip_get_num_entries)
+CREMA_ZIP(zip_open)
+CREMA_ZIP(zip_stat_index)
+CREMA_ZIP(zip_strerror)
+#undef CREMA_ZIP
+
+}  // namespace
+#endif
 
 std::vector<std::string> ZipFile::names() const {
   std::vector<std::string> names;

@@ -4,19 +4,18 @@
 
 #ifdef CREMA_HTTPLIB
 #include <atomic>
-#include <cstring>
 #include <map>
 #include <mutex>
 #include <nlohmann/json.hpp>
 
 #include "base/hmac.h"
+#include "base/late_library.h"
 #include "base/visible.h"
 #include "tools/pages/runs/run_texts.h"
 #include "tools/pages/watch/connections.h"
+#include "tools/pages/watch/http_routes.h"
 #include "tools/pages/watch/live_pages.h"
 #include "tools/pages/watch/loopback.h"
-// Last: it brings the names of the system's network headers.
-#include <httplib.h>
 #endif
 
 namespace crema {
@@ -25,11 +24,10 @@ namespace crema {
 
 namespace {
 
-using httplib::Request;
-using httplib::Response;
+using Request = HttpRequest;
+using Response = HttpResponse;
 
-constexpr int kOk = 200, kSeeOther = 303, kForbidden = 403, kNotFound = 404, kConflict = 409,
-              kFailure = 500, kBusy = 503;
+constexpr int kSeeOther = 303, kForbidden = 403, kNotFound = 404, kConflict = 409, kBusy = 503;
 
 // One more as long as it lives.
 struct Counted {
@@ -61,61 +59,6 @@ std::string needed_of(const std::string& request) {
   return text + "\r\n" + (end == std::string::npos ? "" : request.substr(end + 4));
 }
 
-// A request that has come, and the response to it.
-class Exchange : public httplib::Stream {
- public:
-  explicit Exchange(std::string request) : request_(std::move(request)) {}
-  const std::string& response() const { return response_; }
-
-  // As the library's versions declare them: newer ones have other names.
-  // NOLINTBEGIN(modernize-use-override)
-  bool is_readable() const { return true; }
-  bool is_writable() const { return true; }
-  bool wait_readable() const { return true; }
-  bool wait_writable() const { return true; }
-  time_t duration() const { return 0; }
-  // NOLINTEND(modernize-use-override)
-  socket_t socket() const override { return -1; }
-  void get_remote_ip_and_port(std::string&, int&) const override {}
-  void get_local_ip_and_port(std::string&, int&) const override {}
-  ssize_t read(char* to, size_t size) override {
-    const size_t count = std::min(size, request_.size() - at_);
-    std::memcpy(to, request_.data() + at_, count);
-    at_ += count;
-    return static_cast<ssize_t>(count);
-  }
-  ssize_t write(const char* from, size_t size) override {
-    response_.append(from, size);
-    return static_cast<ssize_t>(size);
-  }
-
- private:
-  std::string request_, response_;
-  size_t at_ = 0;
-};
-
-// Uses the library's parser and its routes without its sockets and threads, with which eight slow
-// clients would block all others.
-class Routes : public httplib::Server {
- public:
-  std::string response_to(const std::string& request) {
-    Exchange exchange(needed_of(request));
-    process(exchange);
-    return exchange.response();
-  }
-
- private:
-  template <typename Stream>
-  void process(Stream& stream) {
-    bool closed = false;
-    if constexpr (requires { process_request(stream, true, closed, nullptr); }) {
-      process_request(stream, true, closed, nullptr);
-    } else {  // newer versions ask for both ends
-      process_request(stream, "", 0, "", 0, true, closed, nullptr);
-    }
-  }
-};
-
 // The versions that a page has: "charts:0123,log:4567".
 std::string version_in(const std::string& have, const std::string& name) {
   for (const std::string& part : split(have, ',')) {
@@ -124,9 +67,20 @@ std::string version_in(const std::string& have, const std::string& name) {
   return "";
 }
 
+void set_content(Response& response, const std::string& body, const char* type) {
+  response.body = body;
+  response.type = type;
+}
+
 void answer(Response& response, int status, const std::string& text) {
   response.status = status;
-  response.set_content(text + "\n", "text/plain; charset=utf-8");
+  set_content(response, text + "\n", "text/plain; charset=utf-8");
+}
+
+std::unique_ptr<HttpRoutes> load_routes(const HttpRules& rules) {
+  static constinit LateLibrary library("libcrema_http.so");
+  static constinit LateFunction<decltype(crema_http_routes)> make(library, "crema_http_routes");
+  return std::unique_ptr<HttpRoutes>(make(rules));
 }
 
 }  // namespace
@@ -136,8 +90,9 @@ struct WatchServer::Server {
       : log(to),
         options(of),
         pages(of.folder),
-        connections(of.host, of.port,
-                    [this](const std::string& request) { return http.response_to(request); }) {}
+        connections(of.host, of.port, [this](const std::string& request) {
+          return http->response_to(needed_of(request));
+        }) {}
 
   void route();
   LivePages::Question question_of(const Request& request) const;
@@ -148,7 +103,7 @@ struct WatchServer::Server {
 
   Log& log;
   const WatchOptions options;
-  Routes http;
+  std::unique_ptr<HttpRoutes> http;
   std::mutex mutex;  // of pages
   LivePages pages;
   std::atomic<int> drawing_requests = 0;
@@ -159,9 +114,8 @@ struct WatchServer::Server {
 
 LivePages::Question WatchServer::Server::question_of(const Request& request) const {
   LivePages::Question question;
-  for (size_t i = 0; i < request.get_param_value_count("run"); ++i)
-    question.names.push_back(request.get_param_value("run", i));
-  if (same_bytes(request.get_param_value("token"), options.token)) question.token = options.token;
+  question.names = request.values("run");
+  if (same_bytes(request.value("token"), options.token)) question.token = options.token;
   return question;
 }
 
@@ -170,7 +124,7 @@ void WatchServer::Server::page(const Request& request, Response& response) {
   const std::lock_guard<std::mutex> lock(mutex);
   if (!pages.page(question_of(request), &html))
     return answer(response, kNotFound, "There is no run of this name.");
-  response.set_content(html, "text/html; charset=utf-8");
+  set_content(response, html, "text/html; charset=utf-8");
 }
 
 void WatchServer::Server::parts(const Request& request, Response& response) {
@@ -180,21 +134,21 @@ void WatchServer::Server::parts(const Request& request, Response& response) {
     if (!pages.parts(question_of(request), &now))
       return answer(response, kNotFound, "There is no run of this name.");
   }
-  const std::string have = request.get_param_value("have");
+  const std::string have = request.value("have");
   nlohmann::json changed = nlohmann::json::array();
   for (const PagePart& part : now) {
     const std::string version = version_of(part);
     if (version != version_in(have, part.name))
       changed.push_back({{"name", part.name}, {"version", version}, {"html", part.html}});
   }
-  response.set_content(changed.dump(), "application/json");
+  set_content(response, changed.dump(), "application/json");
 }
 
 void WatchServer::Server::drawing(const Request& request, Response& response) {
   RunTexts texts;
   {
     const std::lock_guard<std::mutex> lock(mutex);
-    const std::string folder = pages.folder_of_run(request.get_param_value("run"));
+    const std::string folder = pages.folder_of_run(request.value("run"));
     if (!folder.empty()) texts = texts_in(folder);
   }
   if (texts.net.empty()) return answer(response, kNotFound, "There is no such net.");
@@ -210,8 +164,8 @@ void WatchServer::Server::drawing(const Request& request, Response& response) {
   const auto [at, added] = drawings.try_emplace(key);
   if (added) at->second = drawing_of(texts, log);
   if (at->second.empty()) return answer(response, kNotFound, "The net cannot be drawn.");
-  response.set_header("Content-Security-Policy", kPolicyOfDrawing);
-  response.set_content(at->second, "image/svg+xml");
+  response.headers.emplace_back("Content-Security-Policy", kPolicyOfDrawing);
+  set_content(response, at->second, "image/svg+xml");
 }
 
 void WatchServer::Server::stop(const Request& request, Response& response) {
@@ -235,53 +189,42 @@ void WatchServer::Server::stop(const Request& request, Response& response) {
   }
   log.info("Asked to stop with a snapshot: " + visible(name));
   response.status = kSeeOther;
-  response.set_header("Location", "/?run=" + url_text(name) + "&token=" + url_text(options.token));
+  response.headers.emplace_back("Location",
+                                "/?run=" + url_text(name) + "&token=" + url_text(options.token));
 }
 
 void WatchServer::Server::route() {
+  HttpRules rules;
+  rules.longest_body = 64 << 10;
+  rules.headers = {{"X-Content-Type-Options", "nosniff"},
+                   {"Referrer-Policy", "no-referrer"},
+                   {"Cross-Origin-Resource-Policy", "same-origin"},
+                   {"Cache-Control", "no-store"}};
+  rules.policy = kPolicy;
+  rules.no_page = "There is no such page.";
   // Names of other hosts that lead here are how a page elsewhere would read these ones.
   const bool only_own = connections.is_local();
-  http.set_pre_routing_handler([only_own](const Request& request, Response& response) {
-    response.set_header("X-Content-Type-Options", "nosniff");
-    response.set_header("Referrer-Policy", "no-referrer");
-    response.set_header("Cross-Origin-Resource-Policy", "same-origin");
-    response.set_header("Cache-Control", "no-store");
-    if (!only_own || host_is_loopback(request.get_header_value("Host")))
-      return httplib::Server::HandlerResponse::Unhandled;
+  rules.refuse = [only_own](const Request& request, Response& response) {
+    if (!only_own || host_is_loopback(request.host)) return false;
     answer(response, kForbidden,
            "This server answers to localhost and addresses such as 127.0.0.1 only.");
-    return httplib::Server::HandlerResponse::Handled;
+    return true;
+  };
+  http = load_routes(rules);
+  http->get("/", [this](const Request& in, Response& out) { page(in, out); });
+  http->get("/parts", [this](const Request& in, Response& out) { parts(in, out); });
+  http->get("/net.svg", [this](const Request& in, Response& out) { drawing(in, out); });
+  http->post("/stop", [this](const Request& in, Response& out) { stop(in, out); });
+  http->get("/crema.css", [](const Request&, Response& out) {
+    set_content(out, page_style(), "text/css; charset=utf-8");
   });
-  http.set_post_routing_handler([](const Request&, Response& response) {
-    if (!response.has_header("Content-Security-Policy"))
-      response.set_header("Content-Security-Policy", kPolicy);
-  });
-  http.set_exception_handler([](const Request&, Response& response, std::exception_ptr thrown) {
-    try {
-      std::rethrow_exception(thrown);
-    } catch (const std::exception& error) {
-      answer(response, kFailure, error.what());
-    }
-  });
-  http.set_error_handler([](const Request&, Response& response) {
-    if (response.body.empty()) answer(response, response.status, "There is no such page.");
-  });
-  http.Get("/", [this](const Request& in, Response& out) { page(in, out); });
-  http.Get("/parts", [this](const Request& in, Response& out) { parts(in, out); });
-  http.Get("/net.svg", [this](const Request& in, Response& out) { drawing(in, out); });
-  http.Post("/stop", [this](const Request& in, Response& out) { stop(in, out); });
-  http.Get("/crema.css", [](const Request&, Response& out) {
-    out.set_content(page_style(), "text/css; charset=utf-8");
-  });
-  http.Get("/crema.js", [](const Request&, Response& out) {
-    out.set_content(std::string(page_script()) + live_script(), "text/javascript; charset=utf-8");
+  http->get("/crema.js", [](const Request&, Response& out) {
+    set_content(out, std::string(page_script()) + live_script(), "text/javascript; charset=utf-8");
   });
 }
 
 WatchServer::WatchServer(Log& log, const WatchOptions& options)
     : server_(std::make_unique<Server>(log, options)) {
-  constexpr size_t kLongestBody = 64 << 10;
-  server_->http.set_payload_max_length(kLongestBody);
   server_->route();
 }
 

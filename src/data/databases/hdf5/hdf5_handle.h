@@ -2,9 +2,9 @@
 // keep <hdf5.h> out of other files.
 #pragma once
 
-#include <hdf5.h>
-
 #include <mutex>
+
+#include "data/databases/hdf5/hdf5_functions.h"
 
 namespace crema {
 
