@@ -18,7 +18,7 @@ struct NetTimes {
   Timing whole;
   int group = 1;
   Timing forward, backward;  // parts of it, if they were measured apart
-  Timing update;             // of a training step's weights
+  Timing update;             // updating the weights, in a training step
   size_t memory_bytes = 0;   // 0: not measured
   std::deque<StepTimes::Step> steps;
 

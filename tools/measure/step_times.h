@@ -24,10 +24,10 @@ class StepTimes {
     bool runs = false;
     std::vector<double> milliseconds;  // of each pass so far
     Work work;                         // per pass
-    double sum() const;                // of the milliseconds
+    double sum() const;                // all its milliseconds together
   };
   struct Step {
-    std::string name;                 // of the layers, or of what the planner inserted
+    std::string name;                 // names of its layers, or what the planner inserted
     std::vector<int> members;         // indices of the layers; empty: inserted by the planner
     std::vector<std::string> layers;  // their names
     Side forward, backward;

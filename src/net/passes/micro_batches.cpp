@@ -11,8 +11,8 @@
 namespace crema {
 namespace {
 
-// Of the last cache, for the values that a node reads and writes. The rest is for its weights, and
-// for what else runs.
+// The share of the last cache that the values of a node may take. The rest is left to its weights
+// and to other programs.
 constexpr double kShare = 0.75;
 
 class MicroBatchChooser {
@@ -162,7 +162,7 @@ class MicroBatchChooser {
 
   Plan& plan_;
   const int64_t cache_;
-  int64_t samples_ = 0;  // of the batch: of the first value
+  int64_t samples_ = 0;  // size of the batch, as the first value has it
   // The first value and what is computed from it alone, sample by sample. Others may have as many
   // rows by chance.
   std::vector<bool> on_batch_;

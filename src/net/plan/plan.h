@@ -104,7 +104,7 @@ struct NodeStorages {
 // The arguments of the layer's functions. Filled by Plan::bind().
 struct NodeArguments {
   Forward forward;
-  std::vector<Forward> micro_batches;  // of a node that runs once for each; instead of forward
+  std::vector<Forward> micro_batches;  // used instead of forward by a node in MicroBatches
   Backward backward;
   // For each parameter: its diff is cleared before a pass (Plan::cleared), or an earlier step of
   // the same pass wrote it. Net::backward() sets backward.accumulate by this.
@@ -150,7 +150,7 @@ struct PlanOptions {
   // Gradients of parameters may be computed concurrently with those of the blobs: their inputs then
   // live until the end of the pass. Profitable if kernels are small.
   bool overlap = false;
-  // Of the processor's cache, for choose_micro_batches(); 0: no micro-batches.
+  // Size of the processor's cache, for choose_micro_batches(); 0: no micro-batches.
   size_t cache_bytes = 0;
   Recompute recompute = Recompute::off;                // needs reuse_memory; not with overlap
   bool all_parameter_diffs = false;                    // also those with lr_mult 0 (force_backward)

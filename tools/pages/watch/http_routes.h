@@ -14,7 +14,7 @@ namespace crema {
 
 struct HttpRequest {
   std::string host;
-  std::multimap<std::string, std::string> parameters;  // of the address and of a form
+  std::multimap<std::string, std::string> parameters;  // from the address and from a form
 
   // All values of a parameter; the first one, or "".
   std::vector<std::string> values(const std::string& name) const {
