@@ -1,4 +1,5 @@
 // Convolutions and matrix products with learned weights.
+#include "exchange/onnx/layer_export.h"
 #include "exchange/weight_matrices.h"
 #include "layers/vision/spatial_params.h"
 #include "proto/params/convolution.pb.h"

@@ -1,4 +1,5 @@
 // Layers of forks that learn faces and distances.
+#include "exchange/onnx/layer_export.h"
 #include "exchange/weight_matrices.h"
 #include "proto/params/forks_face.pb.h"
 
