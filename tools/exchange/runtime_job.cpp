@@ -5,7 +5,9 @@
 #include <fstream>
 #include <set>
 
+#include "base/error.h"
 #include "base/files.h"
+#include "base/strings.h"
 #include "base/temporary.h"
 #include "proto/onnx.pb.h"
 #include "tools/exchange/run_onnx.h"
