@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <deque>
 #include <string_view>
 #include <thread>
 #include <vector>
@@ -123,6 +124,13 @@ Refusal negates(Context&, int x, int& y) {
 
 Refusal declines(Context&, int, int&) { return "never"; }
 
+// Operations outlive every use of operations().
+template <typename Kernels, typename... Names>
+Kernels& lasting(const Names&... names) {
+  static std::deque<Kernels> all;
+  return all.emplace_back(names...);
+}
+
 // Keeps what -v 1 shows.
 struct Lines : Log {
   void write(Severity, const std::source_location&, std::string_view line) override {
@@ -146,8 +154,7 @@ struct KernelFunctionsTest : testing::Test {
     numbers.run(context, x, y);
     return y;
   }
-  // Operations outlive every use of operations().
-  KernelFunctions<int, int&>& numbers = *new KernelFunctions<int, int&>("the function");  // NOLINT
+  KernelFunctions<int, int&>& numbers = lasting<KernelFunctions<int, int&>>("the function");
 };
 
 TEST_F(KernelFunctionsTest, ThePriorityDecidesAmongThoseThatTakeTheCase) {
@@ -199,7 +206,7 @@ TEST_F(KernelFunctionsTest, TheFirstRunInAContextIsLoggedWithTheReasonsOfOthers)
 }
 
 TEST_F(KernelFunctionsTest, ACaseThatNoFunctionTakesIsAnError) {
-  auto& none = *new KernelFunctions<int, int&>("nothing", "there is none");  // NOLINT
+  auto& none = lasting<KernelFunctions<int, int&>>("nothing", "there is none");
   none.add("last", RunsOn::cpu, 0, declines);
   Context context(Device::cpu);
   int y = 0;
@@ -219,7 +226,7 @@ std::unique_ptr<Answer> small(Context& context, const int& c, std::string& reaso
 }
 
 TEST(KernelMakers, TheNameOfTheChosenComesBeforeItsDetails) {
-  auto& answers = *new KernelMakers<Answer, int>("the answer", "there is none");  // NOLINT
+  auto& answers = lasting<KernelMakers<Answer, int>>("the answer", "there is none");
   answers.add("small", RunsOn::cpu, 10, small);
   Context context(Device::cpu);
   EXPECT_EQ(answers.make(context, 3)->value, 3);
