@@ -58,6 +58,7 @@ NetInput read(const std::string& path, const ModelOptions& options, Context& con
   }
   input.options.precision = precision_for(context, options.precision);
   input.options.keep_blobs = options.keep_blobs;
+  input.options.weights_follow = !options.weights.empty();
   return input;
 }
 

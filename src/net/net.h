@@ -64,6 +64,9 @@ struct NetOptions {
   // meanwhile. The parameters live as long as any net that uses them. Error if a layer changes its
   // parameters in a pass.
   const class Net* weights_of = nullptr;
+  // The next call loads weights, so parameters are not filled: load_weights() fills those that its
+  // file does not have.
+  bool weights_follow = false;
   // Shapes of blobs of Input layers, in place of those in the text.
   std::vector<std::pair<std::string, Shape>> input_shapes;
   // Activation memory shared with other nets that never run at the same time; none: its own.
@@ -224,6 +227,9 @@ class Net {
   // Code that writes their data calls parameters_changed() afterwards, on the net that owns them.
   std::vector<Parameter>& parameters() { return graph_.parameters; }
   void parameters_changed();
+  // Fills what NetOptions::weights_follow left without values, but for what has been loaded: indices
+  // of parameters(). Only the first call does anything.
+  void fill_others(const std::set<int>& loaded);
   // The same if other threads may use them (NetOptions::weights_of): calls `work`, which writes their
   // data, while no net that uses them runs a pass.
   void change_parameters(const std::function<void()>& work);
@@ -342,6 +348,7 @@ class Net {
   Tensor uploaded_;
   uint64_t generation_ = 0;
   std::vector<int64_t> parameter_offsets_;
+  std::set<int> unfilled_;  // parameters
   int64_t parameter_elements_ = 0;  // of the arenas
   std::function<void(const StepInfo&, bool)> observer_;
 };

@@ -128,31 +128,37 @@ void Net::place_in_arena() {
 }
 
 void Net::allocate_parameters() {
-  std::vector<Parameter*> created;
-  for (Parameter& parameter : graph_.parameters) {
-    if (!parameter.data) created.push_back(&parameter);
+  for (size_t i = 0; i < graph_.parameters.size(); ++i) {
+    if (!graph_.parameters[i].data) unfilled_.insert(static_cast<int>(i));
   }
   place_in_arena();
-  for (const Parameter* parameter : created) {
-    if (parameter->given) {
-      from_floats(context_, parameter->given->data(), parameter->data);
-      continue;
-    }
-    at_layer({parameter->layer, ""}, [&] {
-      fill(context_, *parameter->filler, context_.random(parameter->filler_stream),
-           parameter->data);
-    });
-  }
+  if (!options_.weights_follow) fill_others({});
   for (const Node& node : graph_.nodes) {
     for (size_t k = 0; k < node.parameters.size(); ++k) {
       const Parameter& parameter = graph_.parameters[node.parameters[k]];
       const bool owned =
           parameter.layer == node.message.name() && !options_.share && !parameter.given;
       const Tensor given = owned ? node.layer->given_parameter(k) : Tensor();
-      if (given) from_floats(context_, given.data<float>(), parameter.data);
+      if (!given) continue;
+      from_floats(context_, given.data<float>(), parameter.data);
+      unfilled_.erase(node.parameters[k]);
     }
   }
   if (plan_->options.backward) place_diffs();
+}
+
+void Net::fill_others(const std::set<int>& loaded) {
+  for (const int i : std::exchange(unfilled_, {})) {
+    const Parameter& parameter = graph_.parameters[i];
+    if (loaded.count(i) > 0) continue;
+    if (parameter.given) {
+      from_floats(context_, parameter.given->data(), parameter.data);
+      continue;
+    }
+    at_layer({parameter.layer, ""}, [&] {
+      fill(context_, *parameter.filler, context_.random(parameter.filler_stream), parameter.data);
+    });
+  }
 }
 
 // Moves the parameters of a net that is used on its own into an arena in row-major order.

@@ -19,15 +19,14 @@ class Weights : public testing::Test {
 
   std::string file(const std::string& name) const { return folder_.file(name); }
 
-  std::unique_ptr<Net> net_of(const NetFile& file, Phase phase = TRAIN) {
-    NetOptions options;
+  std::unique_ptr<Net> net_of(const NetFile& file, Phase phase = TRAIN, NetOptions options = {}) {
     options.state = net_state(phase, file.net, {});
     options.folder = folder_of(file.path);
     return std::make_unique<Net>(context_, file.net, options);
   }
   // A net of fully connected layers "NAME:OUTPUTS" one after another.
   std::unique_ptr<Net> chain(const std::vector<std::string>& layers,
-                             const std::string& name = "chain") {
+                             const std::string& name = "chain", const NetOptions& options = {}) {
     std::string text =
         cat("name: \"", name,
             "\" layer { name: \"x\" type: \"Input\" top: \"x\" input_param { shape { dim: 2 "
@@ -41,7 +40,7 @@ class Weights : public testing::Test {
           " weight_filler { type: \"gaussian\" std: 1 } bias_filler { type: \"uniform\" } } }");
       bottom = top;
     }
-    return net_of(parse_net_text(text, name));
+    return net_of(parse_net_text(text, name), TRAIN, options);
   }
   std::vector<std::vector<float>> values(Net& net) {
     std::vector<std::vector<float>> all;
@@ -121,6 +120,17 @@ TEST_F(Weights, LayersThatTheNetHasNotAreIgnored) {
   EXPECT_TRUE(log_.has("Ignoring source layer fc8"));
   EXPECT_TRUE(log_.has("Loaded a: 4x5, 4"));
   EXPECT_TRUE(log_.has("Not in the file: fc8_new (keeps its initial values)"));
+}
+
+// Then loading fills the others, with the values that they would have had.
+TEST_F(Weights, AreNotFilledIfTheyAreLoadedNext) {
+  save_caffemodel(*chain({"a:7", "b:3"}), file("w.caffemodel"));
+  const std::vector<std::string> layers{"a:7", "b:3", "c:4"};
+  const auto net = chain(layers), lazy = chain(layers, "chain", {.weights_follow = true});
+  EXPECT_NE(values(*lazy), values(*net));
+  load_weights(*net, file("w.caffemodel"));
+  load_weights(*lazy, file("w.caffemodel"));
+  EXPECT_EQ(values(*lazy), values(*net));
 }
 
 TEST_F(Weights, AnotherShapeIsRefusedOrSkipped) {

@@ -165,6 +165,7 @@ void compare_onnx(const std::string& path, const std::string& net_path,
   input.options.state.set_phase(TEST);  // whatever phase its layers are from
   input.options.keep_blobs = input.options.row_major = true;
   input.options.fuse = false;
+  input.options.weights_follow = !flags.weights.empty();
   Net net(context, deployed.net, input.options);
   load_weights_of_flags(flags, net);
   const int ran = report_verification(net, Matcher(model, net).match(path), flags, "", log);

@@ -100,6 +100,7 @@ int run_classify(const VerbCall& call, const ClassifyFlags& flags) {
   // Transforming the weights takes as long as it saves on a few images.
   constexpr int64_t kFewImages = 3;
   input.options.pack = images > kFewImages;
+  input.options.weights_follow = true;
   Net net(*context, deployed.net, input.options);
   const Shape shape = net.input(blob).shape();
   require(shape.axes() == 4, input.options.where(layer), ": the input \"", blob, "\" is ",

@@ -105,6 +105,7 @@ int run_export(const VerbCall& call, const ExportFlags& flags) {
   input.options.state.set_phase(TEST);  // whatever phase its layers are from
   input.options.keep_blobs = input.options.row_major = true;
   input.options.fuse = false;
+  input.options.weights_follow = !flags.weights.empty();
   Net net(context, deployed.net, input.options);
   load_weights_of_flags(flags, net);
   if (to_caffe) return export_caffe_files(net, deployed, flags, call.log);

@@ -281,6 +281,7 @@ int test(const VerbCall& call, const TestFlags& flags, World* world) {
     input.options.kept = ClassMetrics::unasked_values;
   }
   input.options.whole_epochs = flags.epoch;
+  input.options.weights_follow = !flags.weights.empty();
   Net net(*context, input.net, input.options);
   load_weights_of_flags(flags, net);
   fill_random_inputs(net);

@@ -118,6 +118,7 @@ class Loader {
            listed(report_.ignored), "; the net's layers with parameters are ",
            listed(names_of_net()));
     }
+    net_.fill_others(loaded_);
     return std::move(report_);
   }
 

@@ -99,9 +99,12 @@ std::shared_ptr<NetObject> NetObject::open(const std::string& path, const NetFor
     input.options.pack = false;
     // As Caffe's force_backward: gradients start from whatever the program writes into an output's.
     input.options.seed_outputs = input.net.force_backward();
+    std::vector<std::string> files = split(format.weights, ',');
+    std::erase(files, "");
+    input.options.weights_follow = !files.empty();
     own->net = std::make_unique<Net>(*own->context, input.net, input.options);
-    for (const std::string& file : split(format.weights, ','))
-      if (!file.empty()) load_weights(*own->net, file, {WeightsMode::strict, false});
+    for (const std::string& file : files)
+      load_weights(*own->net, file, {WeightsMode::strict, false});
     // The state that a layer passes from pass to pass would be lost if one were repeated.
     const bool carries = lazy && !own->net->carried().empty();
     if (carries) own->net->look_into(input.net.force_backward(), true);
