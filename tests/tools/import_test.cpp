@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <limits>
 
 #include "base/files.h"
 #include "proto/onnx.pb.h"
@@ -219,7 +220,53 @@ void make_gru(onnx::ModelProto* model) {
   size->set_i(4);
 }
 
+// The graph's second node becomes this operator, with these constants of whole numbers.
+void make_operator(onnx::ModelProto* model, const char* type,
+                   const std::vector<std::vector<int64_t>>& constants) {
+  onnx::GraphProto* const graph = model->mutable_graph();
+  onnx::NodeProto* const node = graph->mutable_node(1);
+  node->set_op_type(type);
+  for (size_t i = 0; i < constants.size(); ++i) {
+    const std::string name = cat("constant", i);
+    node->add_input(name);
+    onnx::TensorProto* const tensor = graph->add_initializer();
+    tensor->set_name(name);
+    tensor->set_data_type(onnx::TensorProto::INT64);
+    tensor->add_dims(static_cast<int64_t>(constants[i].size()));
+    for (const int64_t value : constants[i]) tensor->add_int64_data(value);
+  }
+}
+
+constexpr int64_t kHuge = std::numeric_limits<int64_t>::max();
+
 const BadModel kBadModels[] = {
+    {"reshape beyond 64 bits",
+     [](auto* m) {
+       make_operator(m, "Reshape", {{kHuge, kHuge, -1}});
+     },
+     "node 2 (Reshape \"y_node\") of 1x2x4x4, constant 3: the shape "
+     "9223372036854775807x9223372036854775807 has more than 2^48 values"},
+    {"slice of an axis twice",
+     [](auto* m) {
+       make_operator(m, "Slice", {{3, 3}, {4, 4}, {2, 2}});
+     },
+     "axis 2 is named twice"},
+    {"split beyond 64 bits",
+     [](auto* m) {
+       make_operator(m, "Split", {{kHuge, kHuge, 3}});
+       for (const char* more : {"z", "w"}) m->mutable_graph()->mutable_node(1)->add_output(more);
+     },
+     "the parts do not add up to 1"},
+    {"resize beyond floats",
+     [](auto* m) {
+       make_operator(m, "Resize", {{1, 2, 4, int64_t{1} << 29}});
+       onnx::NodeProto* const node = m->mutable_graph()->mutable_node(1);
+       const std::string sizes = node->input(1);
+       node->set_input(1, "");
+       node->add_input("");
+       node->add_input(sizes);
+     },
+     "size 536870912 is larger than 2^24"},
     {"hidden", make_gru, "hidden_size is 4, but W of 1x9x6 is for 3"},
     {"new", [](auto* m) { m->mutable_opset_import(0)->set_version(22); },
      "model.onnx: opset 22 is too new; Crema reads opsets 9 to 21"},

@@ -1,9 +1,11 @@
 #include "exchange/onnx/onnx_tensor.h"
 
 #include <charconv>
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -198,8 +200,15 @@ std::vector<int64_t> OnnxTensor::as_ints() const {
   if (is_int) return ints;
   std::vector<int64_t> result;
   result.reserve(floats.size());
-  for (const float value : floats) result.push_back(static_cast<int64_t>(value));
+  for (const float value : floats) result.push_back(truncated(value));
   return result;
+}
+
+int64_t truncated(double value) {
+  constexpr double kEnd = 9223372036854775808.0;  // 2^63
+  if (std::isnan(value)) return 0;
+  if (value >= kEnd) return std::numeric_limits<int64_t>::max();
+  return value < -kEnd ? std::numeric_limits<int64_t>::min() : static_cast<int64_t>(value);
 }
 
 int64_t onnx_elements(const std::vector<int64_t>& dims, const std::string& what) {

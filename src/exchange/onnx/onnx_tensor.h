@@ -27,6 +27,9 @@ struct OnnxTensor {
   std::vector<int64_t> as_ints() const;  // rounds towards zero
 };
 
+// Rounds towards zero; what does not fit becomes the nearest that does, and NaN becomes 0.
+int64_t truncated(double value);
+
 // More elements than this are refused: sizes come from files.
 constexpr int64_t kMaxOnnxElements = int64_t{1} << 30;
 

@@ -21,7 +21,7 @@ int64_t folded_ints(const std::string& op, int64_t a, int64_t b) {
   if (op == "And") return (a != 0) && (b != 0);
   if (op == "Or") return (a != 0) || (b != 0);
   if (op == "Xor") return (a != 0) != (b != 0);
-  if (op == "Pow") return static_cast<int64_t>(std::pow(a, b));
+  if (op == "Pow") return truncated(std::pow(a, b));
   require(b != 0, "a division by zero");
   if (b == -1) return op == "Div" ? wrapped(0 - x) : 0;
   if (op == "Div") return a / b;
@@ -68,7 +68,7 @@ OnnxTensor folded_pair(const std::string& op, const OnnxTensor& a, const OnnxTen
     if (result.is_int && b.is_int)
       result.ints[i] = folded_ints(op, a.ints[from_a], b.ints[from_b]);
     else if (result.is_int)
-      result.ints[i] = static_cast<int64_t>(folded_doubles(op, a.at(from_a), b.at(from_b)));
+      result.ints[i] = truncated(folded_doubles(op, a.at(from_a), b.at(from_b)));
     else
       result.floats[i] = static_cast<float>(folded_doubles(op, a.at(from_a), b.at(from_b)));
   });
@@ -140,7 +140,7 @@ void fold_function(OperatorImport& op) {
   for (int64_t& value : result.ints)
     value = op.type() == "Neg"
                 ? wrapped(0 - static_cast<uint64_t>(value))
-                : static_cast<int64_t>(folded_one(op.type(), static_cast<double>(value)));
+                : truncated(folded_one(op.type(), static_cast<double>(value)));
   for (float& value : result.floats) value = static_cast<float>(folded_one(op.type(), value));
   op.give(std::move(result));
 }

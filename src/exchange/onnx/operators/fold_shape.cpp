@@ -189,8 +189,8 @@ void fold_scatter_nd(OperatorImport& op) {
     for (int64_t i = 0; i < each; ++i) {
       const double value = updates.at(part * each + i);
       if (result.is_int)
-        result.ints[first + i] = static_cast<int64_t>(
-            scattered(reduction, static_cast<double>(result.ints[first + i]), value));
+        result.ints[first + i] =
+            truncated(scattered(reduction, static_cast<double>(result.ints[first + i]), value));
       else
         result.floats[first + i] =
             static_cast<float>(scattered(reduction, result.floats[first + i], value));
@@ -218,7 +218,7 @@ void fold_range(OperatorImport& op) {
   require(exact < static_cast<double>(kMaxFoldedElements), "it has too many elements");
   OnnxTensor result;
   result.is_int = first.is_int;
-  result.resize(Shape{std::max<int64_t>(static_cast<int64_t>(exact), 0)});
+  result.resize(Shape{std::max<int64_t>(truncated(exact), 0)});
   for (int64_t i = 0; i < result.count(); ++i) {
     if (result.is_int)
       result.ints[i] = first.ints[0] + i * step.as_ints()[0];
@@ -257,7 +257,7 @@ void fold_trilu(OperatorImport& op) {
   OnnxTensor result = op.constant(0, "the operand");
   const int axes = result.shape.axes();
   require(axes >= 2, "its operand is no matrix");
-  const int64_t shift = op.has(1) ? static_cast<int64_t>(op.number(1, "k")) : 0;
+  const int64_t shift = op.has(1) ? truncated(op.number(1, "k")) : 0;
   const bool upper = op.int_of("upper", 1) != 0;
   const int64_t rows = result.shape[axes - 2], columns = result.shape[axes - 1];
   for (int64_t i = 0, n = result.count(); i < n; ++i) {
@@ -311,7 +311,7 @@ void fold_reduction(OperatorImport& op) {
                            : 1;
   for (int64_t i = 0; i < result.count(); ++i) {
     if (result.is_int)
-      result.ints[i] = static_cast<int64_t>(values[i] * share);
+      result.ints[i] = truncated(values[i] * share);
     else
       result.floats[i] = static_cast<float>(values[i] * share);
   }

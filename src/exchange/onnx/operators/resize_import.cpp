@@ -48,12 +48,14 @@ ResizeSettings read_resize_settings(const OperatorImport& op) {
     ResizedAxis& axis = s.axes[OperatorImport::axis_in(named[i], x.axes())];
     if (sizes.empty()) {
       axis.scale = scales[i];
-      axis.to = static_cast<int64_t>(std::floor(static_cast<double>(axis.from) * axis.scale));
+      axis.to = truncated(std::floor(static_cast<double>(axis.from) * axis.scale));
     } else {
       axis.to = sizes[i];
       axis.scale = static_cast<double>(axis.to) / static_cast<double>(axis.from);
     }
-    require(axis.to > 0 && axis.to < kMaxOnnxElements, "size ", axis.to, " is not positive");
+    require(axis.to > 0, "size ", axis.to, " is not positive");
+    // Floats index the values of an axis.
+    require(axis.to <= int64_t{1} << 24, "size ", axis.to, " is larger than 2^24");
   }
   return s;
 }
@@ -84,7 +86,7 @@ int64_t nearest_of(const ResizeSettings& s, const ResizedAxis& axis, int64_t pos
     index = std::floor(at + 0.5);
   else
     index = std::ceil(at - 0.5);
-  return std::clamp<int64_t>(static_cast<int64_t>(index), 0, axis.from - 1);
+  return std::clamp<int64_t>(truncated(index), 0, axis.from - 1);
 }
 
 // Every pixel is one of the input's: Upsample if each is repeated as often, else Gather.
@@ -139,11 +141,12 @@ std::vector<float> resize_weights(const OperatorImport& op, const ResizeSettings
     if (d <= 1) return ((a + 2) * d - (a + 3)) * d * d + 1;
     return d < 2 ? ((a * d - 5 * a) * d + 8 * a) * d - 4 * a : 0.0;
   };
+  check_folded(Shape{axis.to, axis.from});
   std::vector<float> matrix(axis.to * axis.from);
   const int64_t reach = cubic ? 2 : 1;
   for (int64_t i = 0; i < axis.to; ++i) {
     const double at = coordinate_of(s, axis, i);
-    const auto first = static_cast<int64_t>(std::floor(at)) - reach + 1;
+    const int64_t first = truncated(std::floor(at)) - reach + 1;
     std::vector<double> weights(axis.from);
     double sum = 0;
     for (int64_t k = first; k < first + 2 * reach; ++k) {

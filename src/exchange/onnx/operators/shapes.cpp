@@ -14,7 +14,7 @@ std::vector<int64_t> extents_of_reshape(const OperatorImport& op) {
   std::vector<int64_t> extents = op.ints(1, "the shape");
   const bool zero_is_zero = op.int_of("allowzero", 0) != 0;
   int rest = -1;
-  int64_t known = 1;
+  Shape known;
   for (size_t i = 0; i < extents.size(); ++i) {
     if (extents[i] == 0 && !zero_is_zero) {
       require(static_cast<int>(i) < x.axes(), "extent 0 at position ", i, " keeps axis ", i,
@@ -26,13 +26,14 @@ std::vector<int64_t> extents_of_reshape(const OperatorImport& op) {
       require(rest < 0, "there are several extents -1");
       rest = static_cast<int>(i);
     } else {
-      known *= extents[i];
+      known.push_back(extents[i]);
     }
   }
   if (rest >= 0) {
-    require(known > 0 && x.count() % known == 0, x.count(), " values do not fill the shape ",
+    const int64_t values = known.count();
+    require(values > 0 && x.count() % values == 0, x.count(), " values do not fill the shape ",
             Shape(extents).brief());
-    extents[rest] = x.count() / known;
+    extents[rest] = x.count() / values;
   }
   return extents;
 }
@@ -113,6 +114,9 @@ std::vector<SlicedAxis> sliced_axes(const OperatorImport& op) {
     part.axis = OperatorImport::axis_in(axes[i], x.axes());
     part.step = steps[i];
     const int64_t extent = x[part.axis];
+    require(std::none_of(result.begin(), result.end(),
+                         [&](const SlicedAxis& other) { return other.axis == part.axis; }),
+            "axis ", axes[i], " is named twice");
     require(part.step != 0 && part.step >= -extent - kMaxOnnxElements, "step ", part.step,
             " is none");
     const auto within = [&](int64_t at, int64_t low, int64_t high) {
@@ -156,9 +160,13 @@ std::vector<int64_t> split_parts(const OperatorImport& op, int64_t extent) {
   }
   require(static_cast<int64_t>(parts.size()) == count, parts.size(), " parts for ", count,
           " outputs");
-  require(std::accumulate(parts.begin(), parts.end(), int64_t{0}) == extent,
-          "the parts do not add up to ", extent);
-  for (const int64_t part : parts) require(part > 0, "part ", part, " is empty");
+  int64_t rest = extent;
+  for (const int64_t part : parts) {
+    require(part > 0, "part ", part, " is empty");
+    require(part <= rest, "the parts do not add up to ", extent);
+    rest -= part;
+  }
+  require(rest == 0, "the parts do not add up to ", extent);
   return parts;
 }
 
