@@ -36,6 +36,10 @@ bool at_most(const Shape& shape, int64_t maximum) {
   return values != kNegative && values != kTooMany && values <= maximum;
 }
 
+void Shape::refuse(int axis) const {
+  fail("a blob of ", axes(), " axes (", brief(), ") has no axis ", axis, "; please report this");
+}
+
 int Shape::canonical_axis(int axis) const {
   if (axis < -axes() || axis >= axes())
     fail("axis ", axis, " is out of range for a blob of ", axes(), " axes (", brief(), ")");

@@ -2,6 +2,7 @@
 // scalar of one element.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <string>
@@ -16,8 +17,18 @@ class Shape {
   explicit Shape(std::vector<int64_t> dims) : dims_(std::move(dims)) {}
 
   int axes() const { return static_cast<int>(dims_.size()); }
-  int64_t operator[](int axis) const { return dims_[axis]; }
-  int64_t& operator[](int axis) { return dims_[axis]; }
+  // Error if there is no such axis: a layer that does not count the axes of its bottoms would read
+  // beyond them.
+  int64_t operator[](int axis) const {
+    if (!has(axis)) [[unlikely]]
+      refuse(axis);
+    return dims_[axis];
+  }
+  int64_t& operator[](int axis) {
+    if (!has(axis)) [[unlikely]]
+      refuse(axis);
+    return dims_[axis];
+  }
   const std::vector<int64_t>& dims() const { return dims_; }
   bool operator==(const Shape& other) const { return dims_ == other.dims_; }
   bool operator!=(const Shape& other) const { return dims_ != other.dims_; }
@@ -37,6 +48,9 @@ class Shape {
   std::string brief() const;
 
  private:
+  bool has(int axis) const { return static_cast<size_t>(axis) < dims_.size(); }
+  [[noreturn]] void refuse(int axis) const;
+
   std::vector<int64_t> dims_;
 };
 

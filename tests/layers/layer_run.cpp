@@ -14,15 +14,6 @@ namespace {
 constexpr size_t kGuard = 256;  // bytes before and after each tensor; keeps a GPU's alignment
 constexpr char kGuardByte = 0x5A;
 
-LayerParameter parse_layer(const Row& row) {
-  LayerParameter message;
-  const std::string error = parse_message(row.text, &message);
-  require(error.empty(), "row ", row.id(), ": ", error);
-  message.set_name(row.name);
-  for (size_t i = 0; i < row.bottoms.size(); ++i) message.add_bottom(cat("bottom", i));
-  return message;
-}
-
 void fill_bytes(Context& context, const Tensor& tensor, char byte) {
   const std::vector<char> bytes(tensor.bytes(), byte);
   copy_bytes(context, tensor.raw(), tensor.device(), bytes.data(), Device::cpu, bytes.size());
@@ -48,6 +39,15 @@ std::vector<std::vector<double>> read_all(Context& context, const std::vector<Te
 
 }  // namespace
 
+LayerParameter layer_of(const Row& row) {
+  LayerParameter message;
+  const std::string error = parse_message(row.text, &message);
+  require(error.empty(), "row ", row.id(), ": ", error);
+  message.set_name(row.name);
+  for (size_t i = 0; i < row.bottoms.size(); ++i) message.add_bottom(cat("bottom", i));
+  return message;
+}
+
 std::string Setting::str() const {
   return cat(device == Device::cpu ? "CPU " : "GPU ", name_of(dtype), " ", name_of(precision),
              order == Order::row_major ? " plain" : " channels_last", " implementation \"",
@@ -72,7 +72,7 @@ LayerRun::LayerRun(const Row& row, const Setting& setting)
   context_->repeatable = setting.repeatable;
   context_->chosen.clear();
   context_->ran.clear();
-  LayerParameter message = parse_layer(row);
+  LayerParameter message = layer_of(row);
   layer_ = make_layer(message, row.training, CREMA_TEST_DATA);
   if (message.top_size() == 0) {
     const int tops =

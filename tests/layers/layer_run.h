@@ -12,6 +12,9 @@
 
 namespace crema {
 
+// With the row's name and as many bottoms.
+LayerParameter layer_of(const Row& row);
+
 struct Setting {
   Device device = Device::cpu;
   DType dtype = DType::f64;

@@ -69,7 +69,8 @@ using LabelledLoss = TermLoss<Self, LabelledLossLayer>;
 
 // `what` is bottom 0: "scores".
 inline void require_label_per_image(const std::vector<Shape>& bottoms, const char* what) {
-  require(bottoms[0].axes() > 0 && bottoms[1].count() == bottoms[0][0],
+  require(bottoms[0].axes() > 0, "the ", what, " are one number, without an axis for the batch");
+  require(bottoms[1].count() == bottoms[0][0],
           "there must be one label for each image of the batch, but the ", what, " are ",
           bottoms[0].brief(), " and the labels ", bottoms[1].brief(),
           hint_about_shares(bottoms[1], bottoms[0][0]));
