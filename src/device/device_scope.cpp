@@ -35,14 +35,16 @@ void wait_for_gpu() {}
 
 void limit_threads() {
 #ifdef _OPENMP
-  if (std::getenv("OMP_NUM_THREADS")) return;
-  omp_set_num_threads(std::min(omp_get_max_threads(), usable_processors()));
+  const int most = omp_get_max_threads();
+  set_cpu_threads(std::getenv("OMP_NUM_THREADS") ? most : std::min(most, usable_processors()));
 #endif
 }
 
 void set_cpu_threads([[maybe_unused]] int threads) {
 #ifdef _OPENMP
-  omp_set_num_threads(threads);
+  // Threads of oneDNN wait for as many as they asked for, for ever if OpenMP starts fewer.
+  omp_set_dynamic(0);
+  omp_set_num_threads(std::min(threads, omp_get_thread_limit()));
 #endif
 }
 

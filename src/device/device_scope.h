@@ -22,7 +22,8 @@ void wait_for_gpu();
 // stopped for most of each period, and the others would wait for them. Applies to the calling
 // thread.
 void limit_threads();
-// Runs the calling thread's loops on this many threads. Without OpenMP there is one.
+// Runs the calling thread's loops on this many threads, or on OMP_THREAD_LIMIT if that is less.
+// Without OpenMP there is one.
 void set_cpu_threads(int threads);
 // The number of threads that the calling thread's loops run on.
 int cpu_threads();

@@ -16,9 +16,6 @@
 #include "layers/layer_facts.h"
 #include "layers/layer_types.h"
 #include "python/bindings.h"
-#ifdef _OPENMP
-#include <omp.h>
-#endif
 
 namespace crema::python {
 
@@ -91,10 +88,8 @@ void take_threads() {
   const std::lock_guard lock(mode().mutex);
   if (known == mode().change) return;
   known = mode().change;
-#ifdef _OPENMP
-  static const int at_start = omp_get_max_threads();
-  omp_set_num_threads(mode().threads > 0 ? mode().threads : at_start);
-#endif
+  static const int at_start = cpu_threads();
+  set_cpu_threads(mode().threads > 0 ? mode().threads : at_start);
   if (mode().threads == 0) limit_threads();
 }
 
