@@ -348,7 +348,7 @@ class Net {
   Tensor uploaded_;
   uint64_t generation_ = 0;
   std::vector<int64_t> parameter_offsets_;
-  std::set<int> unfilled_;  // parameters
+  std::set<int> unfilled_;          // parameters
   int64_t parameter_elements_ = 0;  // of the arenas
   std::function<void(const StepInfo&, bool)> observer_;
 };
