@@ -138,9 +138,8 @@ double folded_one(const std::string& op, double x) {
 void fold_function(OperatorImport& op) {
   OnnxTensor result = op.constant(0, "the operand");
   for (int64_t& value : result.ints)
-    value = op.type() == "Neg"
-                ? wrapped(0 - static_cast<uint64_t>(value))
-                : truncated(folded_one(op.type(), static_cast<double>(value)));
+    value = op.type() == "Neg" ? wrapped(0 - static_cast<uint64_t>(value))
+                               : truncated(folded_one(op.type(), static_cast<double>(value)));
   for (float& value : result.floats) value = static_cast<float>(folded_one(op.type(), value));
   op.give(std::move(result));
 }

@@ -122,8 +122,7 @@ IMPORT_OPERATOR(ArgMin, read_argmax);
 
 void read_top_k(OperatorImport& op) {
   const int axis = OperatorImport::axis_in(op.int_of("axis", -1), op.axes());
-  const int64_t count =
-      op.opset() < 10 ? op.int_of("k", 0) : truncated(op.number(1, "k"));
+  const int64_t count = op.opset() < 10 ? op.int_of("k", 0) : truncated(op.number(1, "k"));
   require(count > 0 && count <= op.shape()[axis], "k ", count, " is not within ", op.shape()[axis]);
   const bool largest = op.int_of("largest", 1) != 0;
   const std::string x = largest ? op.blob(0) : op.power(op.blob(0), 1, -1, 0);
