@@ -45,6 +45,10 @@ LayerParameter layer_of(const Row& row) {
   require(error.empty(), "row ", row.id(), ": ", error);
   message.set_name(row.name);
   for (size_t i = 0; i < row.bottoms.size(); ++i) message.add_bottom(cat("bottom", i));
+  if (message.top_size() > 0) return message;
+  const std::shared_ptr<Layer> layer = make_layer(message, row.training, CREMA_TEST_DATA);
+  const int tops = layer->as_many_tops_as_bottoms() ? message.bottom_size() : layer->tops().minimum;
+  for (int i = 0; i < tops; ++i) message.add_top(cat("top", i));
   return message;
 }
 
@@ -72,14 +76,8 @@ LayerRun::LayerRun(const Row& row, const Setting& setting)
   context_->repeatable = setting.repeatable;
   context_->chosen.clear();
   context_->ran.clear();
-  LayerParameter message = layer_of(row);
+  const LayerParameter message = layer_of(row);
   layer_ = make_layer(message, row.training, CREMA_TEST_DATA);
-  if (message.top_size() == 0) {
-    const int tops =
-        layer_->as_many_tops_as_bottoms() ? message.bottom_size() : layer_->tops().minimum;
-    for (int i = 0; i < tops; ++i) message.add_top(cat("top", i));
-    layer_ = make_layer(message, row.training, CREMA_TEST_DATA);
-  }
   const std::vector<Shape> bottoms = bottom_shapes();
   layer_->setup(*context_, bottoms);
   inference_ = layer_->infer(bottoms);

@@ -12,7 +12,7 @@
 
 namespace crema {
 
-// With the row's name and as many bottoms.
+// With the row's name, its number of bottoms, and tops if it has none.
 LayerParameter layer_of(const Row& row);
 
 struct Setting {

@@ -25,8 +25,7 @@ std::vector<Shape> odd_shapes(const Shape& shape) {
 }
 
 // What is said if the layer reads an axis that is not there, else nothing.
-std::string slip_of(const Row& row, const std::vector<Shape>& bottoms) {
-  Context context(Device::cpu);
+std::string slip_of(Context& context, const Row& row, const std::vector<Shape>& bottoms) {
   try {
     const std::shared_ptr<Layer> layer = make_layer(layer_of(row), row.training, CREMA_TEST_DATA);
     layer->setup(context, bottoms);
@@ -39,6 +38,7 @@ std::string slip_of(const Row& row, const std::vector<Shape>& bottoms) {
 }
 
 TEST(OddShapes, NoLayerReadsAnAxisThatABottomDoesNotHave) {
+  Context context(Device::cpu);
   size_t tried = 0;
   for (const Row& row : read_rows(CREMA_TEST_DATA "/layers/rows")) {
     if (!row.error.empty()) continue;
@@ -48,12 +48,12 @@ TEST(OddShapes, NoLayerReadsAnAxisThatABottomDoesNotHave) {
       for (const Shape& odd : odd_shapes(row.bottoms[at].shape)) {
         std::vector<Shape> given = bottoms;
         given[at] = odd;
-        const std::string slip = slip_of(row, given);
+        const std::string slip = slip_of(context, row, given);
         EXPECT_EQ(slip, "") << row.id() << ", bottom " << at << " of " << odd.brief();
         ++tried;
       }
     }
-    const std::string slip = slip_of(row, std::vector<Shape>(bottoms.size()));
+    const std::string slip = slip_of(context, row, std::vector<Shape>(bottoms.size()));
     EXPECT_EQ(slip, "") << row.id() << ", all bottoms scalars";
   }
   EXPECT_GT(tried, 20000u);

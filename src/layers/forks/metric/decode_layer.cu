@@ -160,6 +160,7 @@ class MeansOfLabels : public Layer {
 
   void check_shapes(const std::vector<Shape>& bottoms) const {
     const Shape& x = bottoms[0];
+    require(x.axes() > 0, "the bottom is one number, without an axis for the vectors");
     require(x.count(1) == parameters()[0].shape[1], "the bottom has shape ", x.brief(),
             ", that is vectors of ", x.count(1), " values, but the means have ",
             parameters()[0].shape[1]);
