@@ -45,7 +45,9 @@ for suite in "${suites[@]}"; do
   options=(--variant=minbase)
   [ $suite = bookworm ] || options+=(--components=main,universe)
   [ $suite = bookworm ] || [ -e /usr/share/keyrings/ubuntu-archive-keyring.gpg ] || options+=(--no-check-gpg)
-  debootstrap "${options[@]}" $suite "$tree" $mirror >"$work/log" 2>&1 || die "debootstrap fails: $(tail -n 3 "$work/log")"
+  script=()  # Debian's debootstrap knows Ubuntu's older releases only, which are made alike
+  [ $suite = bookworm ] || script=(/usr/share/debootstrap/scripts/gutsy)
+  debootstrap "${options[@]}" $suite "$tree" $mirror "${script[@]}" >"$work/log" 2>&1 || die "debootstrap fails: $(tail -n 3 "$work/log")"
   mount -t proc proc "$tree/proc"
   cp "$package" "$tree/tmp/crema.deb"
   inside() { chroot "$tree" /usr/bin/env -i HOME="$1" PATH=/usr/bin:/bin:/usr/sbin:/sbin DEBIAN_FRONTEND=noninteractive "${@:2}" >"$work/log" 2>&1; }
