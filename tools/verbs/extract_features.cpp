@@ -124,7 +124,7 @@ int run_extract_features(const VerbCall& call, const ExtractFeaturesFlags& flags
   NetInput input = read_model(call.log, model, phase_of_flag(flags.phase, TEST));
   input.options.keep_blobs = true;
   input.options.precision = precision;
-  input.options.weights_follow = true;
+  input.options.weights_follow = !weights.weights.empty();
   Net net(*context, input.net, input.options);
   if (flags.assume.empty())
     refuse_unfed_inputs(input.net, input.options.state, input.options.where);
