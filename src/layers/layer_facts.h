@@ -81,6 +81,8 @@ struct LayerFacts {
 
   // Blobs that a gradient changes: how many there are at least, without the one of bias_term.
   int learned = 0;
+  // Reads quantization_param.
+  bool quantizes = false;
 
   LabelKind labels = LabelKind::none;
   // Numbers of each region in bottom 1: that of its image, then corners of boxes; 0: no regions.

@@ -44,7 +44,8 @@ std::unique_ptr<LinearKernel> make_conv(Context& context, const ConvCase& c) {
   const int axes = c.x.axes() - 2;
   require(axes >= 1 && axes <= kMaxSpatialAxes, "a convolution over ", axes,
           " spatial axes is not supported: 1 to ", kMaxSpatialAxes);
-  std::unique_ptr<LinearKernel> conv = conv_kernels.make(context, c);
+  std::unique_ptr<LinearKernel> conv =
+      (c.quantization ? quantized_conv_kernels : conv_kernels).make(context, c);
   if (c.weights_format && !same_layout(*c.weights_format, conv->weights_format(), c.w)) {
     const Format format = conv->weights_format();
     conv = with_weights_in(*c.weights_format, std::move(conv), c.w, c.dtype, format);

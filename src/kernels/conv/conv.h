@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "kernels/conv/linear_kernel.h"
+#include "kernels/conv/quantized/quantization.h"
 #include "kernels/core/axes.h"
 #include "kernels/core/kernel_registry.h"
 #include "kernels/pointwise/bias.h"
@@ -46,6 +47,8 @@ struct ConvCase {
   bool is_candidate = false;
   DType dtype = DType::f32;  // of x, w, b and y; dw and db are float32 when that is a 16-bit type
   Precision precision = Precision::fp32;
+  // Round x, w and y to integers: the case goes to quantized_conv_kernels.
+  std::optional<LinearQuantization> quantization;
 
   ConvCalls calls() const { return {forward, backward_data, backward_weights}; }
   // dy arrives without the ReLU's gradient: the caller or the kernel applies it.
@@ -60,5 +63,9 @@ std::unique_ptr<LinearKernel> make_conv(Context& context, const ConvCase& c);
 
 // Their implementations, which may have another weights_format.
 extern KernelMakers<LinearKernel, ConvCase> conv_kernels;
+
+// Those of cases with `quantization`. "plain" rounds to float32 and has a kernel of conv_kernels
+// compute.
+extern KernelMakers<LinearKernel, ConvCase> quantized_conv_kernels;
 
 }  // namespace crema

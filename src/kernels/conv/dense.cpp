@@ -79,11 +79,16 @@ ConvCase conv_case_of(const DenseCase& c) {
   one.is_candidate = c.is_candidate;
   one.dtype = c.dtype;
   one.precision = c.precision;
+  one.quantization = c.quantization;
+  one.packs_weights = c.packs_weights;
   return one;
 }
 
 std::unique_ptr<LinearKernel> make_dense(Context& context, const DenseCase& c) {
-  return dense_kernels.make(context, c);
+  if (!c.quantization) return dense_kernels.make(context, c);
+  ConvCase one = conv_case_of(c);
+  if (!c.packs_weights) one.weights_format = Format::row_major();
+  return make_conv(context, one);
 }
 
 }  // namespace crema

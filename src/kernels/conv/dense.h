@@ -24,6 +24,8 @@ struct DenseCase {
   bool is_candidate = false;                             // as in ConvCase
   DType dtype = DType::f32;  // of x, w, b and y; dw and db are float32 when that is a 16-bit type
   Precision precision = Precision::fp32;
+  std::optional<LinearQuantization> quantization;  // as in ConvCase; not with `transposed`
+  bool packs_weights = false;                      // as in ConvCase; with `quantization` only
 };
 
 // The same case, weights not transposed, as a convolution over images of one pixel.

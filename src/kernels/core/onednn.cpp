@@ -232,6 +232,21 @@ Desc describe_any_weights(const Shape& shape, int64_t groups) {
               dnnl::memory::format_tag::any);
 }
 
+Desc describe_integers(const Shape& shape, bool is_signed, const Format& format) {
+  return make_desc(layout_of(shape, format),
+                   is_signed ? dnnl::memory::data_type::s8 : dnnl::memory::data_type::u8);
+}
+
+Desc describe_integer_weights(const Shape& shape, int64_t groups) {
+  const Layout layout = layout_of(shape, Format::row_major());
+  return make_desc(groups > 1 ? split_groups(layout, groups) : layout, dnnl::memory::data_type::s8);
+}
+
+Desc describe_any_integer_weights(const Shape& shape, int64_t groups) {
+  return Desc(grouped_dims(shape, groups), dnnl::memory::data_type::s8,
+              dnnl::memory::format_tag::any);
+}
+
 std::optional<Format> weights_format(const Desc& desc, const Shape& shape, int64_t groups) {
   for (const Format& known : {Format::row_major(), Format::channels_last()}) {
     if (desc == describe_weights(shape, known, groups)) return known;
@@ -268,19 +283,29 @@ void append_relu(dnnl::post_ops* after, float slope) {
 }  // namespace
 
 dnnl::primitive_attr attributes_with_relu(float slope) {
-  dnnl::primitive_attr attributes = onednn::attributes();
-  dnnl::post_ops after;
-  append_relu(&after, slope);
-  attributes.set_post_ops(after);
-  return attributes;
+  return attributes_with_sum(Desc(), slope);
 }
 
 dnnl::primitive_attr attributes_with_sum(const Desc& added, std::optional<float> slope) {
   dnnl::primitive_attr attributes = onednn::attributes();
   dnnl::post_ops after;
-  after.append_binary(dnnl::algorithm::binary_add, added);
+  if (!added.is_zero()) after.append_binary(dnnl::algorithm::binary_add, added);
   if (slope) append_relu(&after, *slope);
   attributes.set_post_ops(after);
+  return attributes;
+}
+
+dnnl::primitive_attr attributes_of_integers(const std::vector<float>& factors, int64_t groups,
+                                            const Desc& added, std::optional<float> slope) {
+  dnnl::primitive_attr attributes = attributes_with_sum(added, slope);
+#if DNNL_VERSION_MAJOR >= 3
+  (void)factors;
+  attributes.set_scales_mask(DNNL_ARG_WEIGHTS, groups > 1 ? 0b11 : 0b1);
+#else
+  (void)groups;
+  constexpr int kChannels = 1 << 1;
+  attributes.set_output_scales(kChannels, factors);
+#endif
   return attributes;
 }
 

@@ -38,6 +38,10 @@ Desc describe_any(const Shape& shape, DType dtype);
 // kernel...).
 Desc describe_weights(const Shape& shape, const Format& format, int64_t groups);
 Desc describe_any_weights(const Shape& shape, int64_t groups);
+// The same of 8-bit integers. Those of weights have a sign; describe_integer_weights() is row-major.
+Desc describe_integers(const Shape& shape, bool is_signed, const Format& format);
+Desc describe_integer_weights(const Shape& shape, int64_t groups);
+Desc describe_any_integer_weights(const Shape& shape, int64_t groups);
 // The inverse; none when the layout cannot be expressed in terms of the shape's axes.
 std::optional<Format> weights_format(const Desc& desc, const Shape& shape, int64_t groups);
 
@@ -81,6 +85,18 @@ dnnl::primitive_attr attributes_with_relu(float slope);
 // ... and that adds a tensor (DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1), then ends as the one
 // before if there is a slope.
 dnnl::primitive_attr attributes_with_sum(const Desc& added, std::optional<float> slope);
+// Attributes of a convolution of integers whose sums are multiplied by a factor for each output channel
+// before a bias is added; `added`, unless it is empty, and `slope` as above. oneDNN 3 takes the factors
+// as an argument, kFactors, of each run; oneDNN 2 multiplies the bias by them, too.
+dnnl::primitive_attr attributes_of_integers(const std::vector<float>& factors, int64_t groups,
+                                            const Desc& added, std::optional<float> slope);
+#if DNNL_VERSION_MAJOR >= 3
+constexpr int kFactors = DNNL_ARG_ATTR_SCALES | DNNL_ARG_WEIGHTS;
+constexpr bool kFactorsMultiplyBias = false;
+#else
+constexpr int kFactors = 0;  // no argument
+constexpr bool kFactorsMultiplyBias = true;
+#endif
 // Attributes of an operation that adds to what the output holds. Its scratch memory is oneDNN's own
 // (library mode), unlike that of the others: reorder_call() passes none.
 dnnl::primitive_attr attributes_that_add();

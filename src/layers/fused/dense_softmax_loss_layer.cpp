@@ -55,7 +55,7 @@ class DenseSoftmaxLossLayer : public FusedLayer {
     const bool plain = scores.axes() == 2 && bottoms[1].count() == scores[0] &&
                        softmax.axis() == 1 && softmax.class_weight_size() == 0 &&
                        !loss.weight_by_label_freqs() && !p.transpose() && !p.normalize() &&
-                       message().top_size() == 1;
+                       !message().has_quantization_param() && message().top_size() == 1;
     const DenseSoftmaxLoss c = case_of(bottoms);
     // The kernels count the labels again in backward, and would count those of this rank only.
     const bool counts_of_ranks =

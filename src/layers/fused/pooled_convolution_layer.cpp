@@ -81,6 +81,7 @@ class PooledConvolutionLayer : public FusedLayer {
         (learned.size() > 1 && learned[1] && !learned[0]))
       return std::nullopt;
     const ConvCase c = case_of(preparation);
+    if (c.quantization) return std::nullopt;
     std::string reason;
     std::unique_ptr<PooledConv> kernel = pooled_conv_kernels.find(context, c, reason);
     if (!kernel ||

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "layers/vision/layer_quantization.h"
 #include "proto/layer.pb.h"
 #include "proto/params/activation.pb.h"
 #include "proto/params/convolution.pb.h"
@@ -68,13 +69,19 @@ void ConvolutionBase::setup(Context& context, const std::vector<Shape>& bottoms)
   Shape weights =
       transposed() ? Shape{channels_, outputs_ / groups_} : Shape{outputs_, channels_ / groups_};
   for (int64_t extent : spatial_.kernel) weights.push_back(extent);
+  quantization_ = layer_quantization(message().quantization_param(), weights[0]);
+  if (quantization_ && transposed()) {
+    context.log().warning(cat(name(), ": quantization_param has no effect in ", type(),
+                              ", which computes in float32"));
+    quantization_.reset();
+  }
   add_parameter(weights, p.weight_filler());
   if (bias_) add_parameter({outputs_}, p.bias_filler());
 }
 
 // A deconvolution's weights have a row for each channel of its bottom.
 bool ConvolutionBase::give_bias(LayerParameter* message) const {
-  if (transposed() || spatial_.axis != 1 || message->top_size() != 1) return false;
+  if (transposed() || spatial_.axis != 1 || message->top_size() != 1 || quantization_) return false;
   message->mutable_convolution_param()->set_bias_term(true);
   return true;
 }
@@ -133,6 +140,7 @@ ConvCase ConvolutionBase::case_of(const Preparation& preparation) const {
   c.backward_weights = any(preparation.parameter_needs_diff);
   c.dtype = preparation.storage;
   c.precision = preparation.precision;
+  c.quantization = quantization_;
   return c;
 }
 

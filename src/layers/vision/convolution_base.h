@@ -13,7 +13,8 @@ namespace crema {
 
 class ConvolutionBase : public Layer {
  public:
-  static constexpr LayerFacts facts = {.kind = LayerKind::convolution, .learned = 1};
+  static constexpr LayerFacts facts = {
+      .kind = LayerKind::convolution, .learned = 1, .quantizes = true};
 
   Arity bottoms() const override { return fuses("Sum") ? Arity{2, 2} : Arity{1, -1}; }
   Arity tops() const override { return {1, fuses("Sum") ? 1 : -1}; }
@@ -33,6 +34,10 @@ class ConvolutionBase : public Layer {
   void backward(Context& context, const Backward& pass) const override;
   int64_t multiply_adds(const std::vector<Shape>& bottoms,
                         const std::vector<Shape>& tops) const override;
+  // A top that is rounded is rounded before a ReLU or a sum.
+  bool is_profitable(const Context&, const std::vector<Shape>&, Precision) const override {
+    return !quantization_ || !quantization_->y;
+  }
   // The case that its kernel is made for.
   ConvCase case_of(const Preparation& preparation) const;
 
@@ -69,6 +74,7 @@ class ConvolutionBase : public Layer {
   bool bias_ = true;
   bool sum_ = false;           // a sum with a second bottom has been fused: forward only
   std::optional<float> relu_;  // negative slope, if a ReLU has been fused
+  std::optional<LinearQuantization> quantization_;
 
  private:
   Shape with_one_outer(const Shape& shape) const;

@@ -15,6 +15,10 @@ namespace crema {
 namespace {
 
 class DeconvolutionLayer : public ConvolutionBase {
+ public:
+  static constexpr LayerFacts facts = {.kind = LayerKind::convolution, .learned = 1};
+
+ private:
   int64_t extent(size_t axis, int64_t bottom) const override {
     const int64_t window = spatial_.dilation[axis] * (spatial_.kernel[axis] - 1) + 1;
     const int64_t top = spatial_.stride[axis] * (bottom - 1) + window - 2 * spatial_.pad[axis];

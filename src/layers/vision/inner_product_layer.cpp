@@ -13,22 +13,25 @@
 #include <algorithm>
 
 #include "kernels/conv/dense.h"
+#include "kernels/move/reorder.h"
 #include "kernels/norm/l2_normalize.h"
 #include "layers/layer.h"
 #include "layers/pointwise/dropout_params.h"
 #include "layers/vision/dense_weights.h"
+#include "layers/vision/layer_quantization.h"
 #include "layers/vision/product_of_bottoms.h"
 #include "proto/layer.pb.h"
 #include "proto/params/activation.pb.h"
 #include "proto/params/dense.pb.h"
 #include "tensor/on.h"
+#include "tensor/part.h"
 
 namespace crema {
 namespace {
 
 class InnerProductLayer : public Layer {
  public:
-  static constexpr LayerFacts facts = {.kind = LayerKind::dense, .learned = 1};
+  static constexpr LayerFacts facts = {.kind = LayerKind::dense, .learned = 1, .quantizes = true};
 
   explicit InnerProductLayer(bool takes_weights = false) : takes_weights_(takes_weights) {}
 
@@ -54,7 +57,7 @@ class InnerProductLayer : public Layer {
     return {.relu = relu_.on && relu_.slope == 0, .relu_factor = dropout_.factor};
   }
 
-  void setup(Context&, const std::vector<Shape>& bottoms) override {
+  void setup(Context& context, const std::vector<Shape>& bottoms) override {
     const InnerProductParameter& p = params<InnerProductParameter>();
     given_ = bottoms.size() > 1;
     if (given_) return set_up_given(bottoms);
@@ -71,6 +74,13 @@ class InnerProductLayer : public Layer {
         !normalized_ || !transposed_,
         "inner_product_param has normalize and transpose, which do not go together: rows of the "
         "weights must be outputs");
+    quantization_ = layer_quantization(message().quantization_param(), outputs_);
+    if (quantization_ && (transposed_ || normalized_)) {
+      context.log().warning(cat(name(),
+                                ": quantization_param has no effect with transpose or normalize; "
+                                "the layer computes in float32"));
+      quantization_.reset();
+    }
     if (fuses("ReLU")) relu_ = {true, params<ReLUParameter>().negative_slope()};
     if (fuses("Dropout")) dropout_ = DropoutParams(params<DropoutParameter>(), training());
     add_parameter(transposed_ ? Shape{inputs_, outputs_} : Shape{outputs_, inputs_},
@@ -97,14 +107,15 @@ class InnerProductLayer : public Layer {
   }
 
   bool give_bias(LayerParameter* message) const override {
-    if (given_ || transposed_ || normalized_ || axis_ != 1) return false;
+    if (given_ || transposed_ || normalized_ || axis_ != 1 || quantization_) return false;
     message->mutable_inner_product_param()->set_bias_term(true);
     return true;
   }
 
-  // The kernels' fused dropout supports only tops without spatial axes.
+  // The kernels' fused dropout supports only tops without spatial axes. A top that is rounded is rounded
+  // before a ReLU.
   bool is_profitable(const Context&, const std::vector<Shape>&, Precision) const override {
-    return axis_ == 1 || !dropout_.changes();
+    return (axis_ == 1 || !dropout_.changes()) && !(quantization_ && quantization_->y);
   }
 
   Inference infer(const std::vector<Shape>& bottoms) const override {
@@ -149,13 +160,18 @@ class InnerProductLayer : public Layer {
     c.backward_weights = preparation.parameter_needs_diff[0];
     c.dtype = preparation.storage;
     c.precision = preparation.precision;
+    c.quantization = quantization_;
+    c.packs_weights = quantization_ && preparation.packs_weights;
     std::unique_ptr<LinearKernel>& kernel = state.kernel;
     kernel = make_dense(context, c);
     const Format weights = dense_weights_format(preparation);
     const Shape& w = parameters()[0].shape;
     const Format given = preparation.parameter_formats[0].value_or(weights);
-    if (!same_layout(given, weights, w))
+    if (kernel->packed_form().bytes > 0) {
+      prepared.packed = pack_by(*kernel, weights);
+    } else if (!same_layout(given, weights, w)) {
       kernel = with_weights_in(given, std::move(kernel), w, c.dtype, weights);
+    }
     prepared.parameter_formats.resize(parameters().size());
     prepared.parameter_formats[0] = given;
     prepared.half_parameters.assign(parameters().size(), is_half(c.dtype));
@@ -166,6 +182,18 @@ class InnerProductLayer : public Layer {
       prepared.workspace = std::max(prepared.workspace, lengths);
     }
     return prepared;
+  }
+
+  // The kernel packs rows whose columns are in this order.
+  static Prepared::Packed pack_by(const LinearKernel& kernel, const Format& columns) {
+    const LinearKernel::PackedForm form = kernel.packed_form();
+    return {cat(form.name, ", points ", columns.points), form.bytes,
+            [&kernel, columns](Context& context, const Tensor& rows, const Tensor& packed) {
+              if (columns.points == 0) return kernel.pack(context, rows, packed);
+              const Tensor ordered(context, rows.shape(), rows.dtype(), columns);
+              reorder(context, rows, ordered);
+              kernel.pack(context, part_of(ordered, 0, rows.shape(), rows.dtype()), packed);
+            }};
   }
 
   // The same mask in backward as in the corresponding forward pass.
@@ -243,6 +271,7 @@ class InnerProductLayer : public Layer {
   bool given_ = false;  // the weights are a bottom
   Relu relu_;
   DropoutParams dropout_;
+  std::optional<LinearQuantization> quantization_;
 };
 
 REGISTER_FUSED(InnerProductLayer, "InnerProduct+ReLU", "InnerProduct+ReLU+Dropout");

@@ -100,6 +100,7 @@ class Fuser {
       more.clear_include();
       more.clear_exclude();
       more.clear_propagate_down();
+      more.clear_quantization_param();
       fused.message.MergeFrom(more);
       for (size_t j = 0; j < next.bottoms.size(); ++j) {
         if (made_by(members, m, next.bottoms[j])) continue;

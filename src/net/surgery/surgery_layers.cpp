@@ -62,6 +62,7 @@ LayerParameter as_convolution(const LayerParameter& layer, const Shape& image, i
   LayerParameter made = layer;
   made.set_type("Convolution");
   made.clear_inner_product_param();
+  if (p.transpose()) made.clear_quantization_param();  // which has no effect there
   ConvolutionParameter* to = made.mutable_convolution_param();
   to->set_num_output(p.num_output());
   if (!p.bias_term()) to->set_bias_term(false);

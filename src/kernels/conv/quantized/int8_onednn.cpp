@@ -1,0 +1,186 @@
+// Convolution and fully connected layers of 8-bit integers by oneDNN, on CPUs whose instructions sum
+// four products of bytes without overflow (VNNI), in plans without gradients. x is rounded in each
+// pass, the weights once (pack()). Sums are exact; the results are float32.
+#include <cmath>
+#include <cstring>
+
+#include "base/system.h"
+#include "kernels/conv/conv.h"
+#include "kernels/core/onednn.h"
+
+namespace crema {
+namespace {
+
+bool has_byte_products() {
+#ifdef __x86_64__
+  return __builtin_cpu_supports("avx512vnni");
+#else
+  return false;
+#endif
+}
+
+int8_t byte_of(float x, float step, float low, float high) {
+  const float n = std::rint(x / step);
+  return static_cast<int8_t>(static_cast<int>(n < low ? low : n > high ? high : n));
+}
+
+class Int8Conv final : public LinearKernel {
+ public:
+  explicit Int8Conv(const ConvCase& c) : c_(c), x_(*c.quantization->x), w_(*c.quantization->w) {
+    for (int64_t row = 0; row < c.w[0]; ++row)
+      factors_.push_back(x_.step * w_.step(static_cast<size_t>(row)));
+  }
+
+  bool prepare(std::string& reason) {
+    using Plan = dnnl::convolution_forward;
+    const Format order{c_.order, nullptr};
+    const Desc x = onednn::describe_integers(c_.x, x_.low < 0, order),
+               y = onednn::describe(c_.y, DType::f32, order),
+               b = c_.bias ? onednn::describe({c_.w[0]}, DType::f32, {}) : Desc();
+    dnnl::memory::dims dilation = c_.dilation;
+    for (auto& step : dilation) step -= 1;  // oneDNN counts the elements between two taps
+    const Relu relu = c_.sum ? c_.sum_relu : c_.relu;
+    const auto plan = onednn::plan<Plan>(
+        on_,
+        onednn::attributes_of_integers(factors_, c_.groups, c_.sum ? y : Desc(),
+                                       relu.on ? std::optional(relu.slope) : std::nullopt),
+        dnnl::prop_kind::forward_inference, dnnl::algorithm::convolution_direct, x,
+        onednn::describe_any_integer_weights(c_.w, c_.groups), b, y, c_.stride, dilation, c_.pad,
+        c_.pad);
+    if (!plan || std::strstr(plan.impl_info_str(), "ref") ||
+        std::strstr(plan.impl_info_str(), "gemm:")) {
+      reason = "oneDNN has no fast kernel for it";
+      return false;
+    }
+    weights_ = plan.weights_desc();
+    forward_ = onednn::Call(
+        on_, Plan(plan),
+        {{DNNL_ARG_SRC, x},
+         {DNNL_ARG_WEIGHTS, weights_},
+         {DNNL_ARG_BIAS, b},
+         {DNNL_ARG_DST, y},
+         {kAdded, c_.sum ? y : Desc()},
+         {onednn::kFactors,
+          onednn::kFactors == 0 ? Desc() : onednn::describe({c_.w[0]}, DType::f32, {})},
+         {DNNL_ARG_SCRATCHPAD, plan.scratchpad_desc()}});
+    x_bytes_ = aligned(static_cast<size_t>(c_.x.count()));
+    b_bytes_ = aligned(static_cast<size_t>(c_.w[0]) * sizeof(float));
+    scratch_bytes_ = plan.scratchpad_desc().get_size();
+    form_ = cat("int8 by oneDNN, sign ", x_.low < 0, ", for ", c_.x.brief());
+    for (const float step : w_.steps) form_ += cat(" ", std::bit_cast<uint32_t>(step));
+    return true;
+  }
+
+  size_t workspace() const override { return x_bytes_ + b_bytes_ + scratch_bytes_; }
+  LinearKernelFeatures features() const override { return {.sum = true}; }
+  // The layout may depend on the sizes of x.
+  PackedForm packed_form() const override { return {form_.c_str(), weights_.get_size()}; }
+
+  void pack(Context&, const Tensor& w, const Tensor& packed) const override {
+    const int64_t rows = c_.w[0], size = c_.w.count(1);
+    std::vector<int8_t> bytes(static_cast<size_t>(rows * size));
+    const float* const from = w.data<float>();
+    for (int64_t row = 0; row < rows; ++row) {
+      const float step = w_.step(static_cast<size_t>(row));
+      for (int64_t i = row * size; i < (row + 1) * size; ++i)
+        bytes[i] = byte_of(from[i], step, w_.low, w_.high);
+    }
+    onednn::Engine on;
+    onednn::reorder_call(on, onednn::describe_integer_weights(c_.w, c_.groups), weights_)
+        .run(on, {{DNNL_ARG_FROM, bytes.data()}, {DNNL_ARG_TO, packed.raw()}});
+  }
+
+  void forward(Context&, const Tensor& x, const Tensor& w, const Tensor& b, const Tensor& y,
+               const Tensor& workspace) override {
+    run(x, w, b, Tensor(), y, workspace);
+  }
+  void forward_with_sum(Context&, const Tensor& x, const Tensor& w, const Tensor& b,
+                        const Tensor& added, Relu, const Tensor& y,
+                        const Tensor& workspace) override {
+    run(x, w, b, added, y, workspace);
+  }
+  void backward_data(Context&, const OutputGradient&, const Tensor&, const Tensor&,
+                     const Tensor&) override {
+    fail("the convolution of integers computes no gradients");
+  }
+  void backward_weights(Context&, const Tensor&, const OutputGradient&, const Tensor&,
+                        const Tensor&, bool, bool, const Tensor&) override {
+    fail("the convolution of integers computes no gradients");
+  }
+
+ private:
+  using Desc = onednn::Desc;
+  static constexpr int kAdded = DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1;
+
+  void run(const Tensor& x, const Tensor& w, const Tensor& b, const Tensor& added, const Tensor& y,
+           const Tensor& workspace) {
+    char* const memory = workspace.data<char>();
+    round_x(x.data<float>(), reinterpret_cast<int8_t*>(memory));
+    float* bias = b ? b.data<float>() : nullptr;
+    if (b && onednn::kFactorsMultiplyBias) {
+      bias = reinterpret_cast<float*>(memory + x_bytes_);
+      for (size_t i = 0; i < factors_.size(); ++i) bias[i] = b.data<float>()[i] / factors_[i];
+    }
+    forward_.run(on_, {{DNNL_ARG_SRC, memory},
+                       {DNNL_ARG_WEIGHTS, w.raw()},
+                       {DNNL_ARG_BIAS, bias},
+                       {DNNL_ARG_DST, y.raw()},
+                       {kAdded, added.raw()},
+                       {onednn::kFactors, factors_.data()},
+                       {DNNL_ARG_SCRATCHPAD, memory + x_bytes_ + b_bytes_}});
+  }
+
+  // The low byte of a number is the same with and without a sign.
+  void round_x(const float* x, int8_t* to) const {
+    const float step = x_.step, low = x_.low, high = x_.high;
+    const int64_t count = c_.x.count();
+#pragma omp parallel for simd schedule(static) if (count > 16384)
+    for (int64_t i = 0; i < count; ++i) to[i] = byte_of(x[i], step, low, high);
+  }
+
+  ConvCase c_;
+  QuantizedValues x_;
+  QuantizedWeights w_;
+  std::vector<float> factors_;  // of each output
+  onednn::Engine on_;
+  onednn::Call forward_;
+  Desc weights_;
+  std::string form_;
+  size_t x_bytes_ = 0, b_bytes_ = 0, scratch_bytes_ = 0;
+};
+
+bool is_byte(float low, float high) { return high - low <= 255 && low >= -128; }
+
+std::unique_ptr<LinearKernel> make_conv_int8(Context&, const ConvCase& c, std::string& reason) {
+  const LinearQuantization& q = *c.quantization;
+  if (!c.packs_weights || c.backward_data || c.backward_weights) {
+    reason = "for plans without gradients only";
+  } else if (!q.x || !q.w || q.y || !is_byte(q.x->low, q.x->high) ||
+             !is_byte(q.w->low, q.w->high) || q.w->high > 127) {
+    reason = "for 8-bit inputs and weights only";
+  } else if (c.dtype != DType::f32 || c.x_channels != 0 || c.x.axes() > 5) {
+    reason = "for float32 with one to three spatial axes only";
+  } else if (c.x.count() == 0 || c.y.count() == 0) {
+    reason = "nothing to compute";
+  } else if (!has_byte_products()) {
+    reason = "the processor has no VNNI instructions";
+  } else if (!may_generate_code() || !has_room_for_code(kCodeOfConvolution)) {
+    reason = "no code may be generated here";
+  } else {
+    for (const std::string& problem :
+         {onednn::too_large(c.x), onednn::too_large(c.y), onednn::too_large_weights(c.w)})
+      if (reason.empty()) reason = problem;
+    auto conv = std::make_unique<Int8Conv>(c);
+    try {
+      if (reason.empty() && conv->prepare(reason)) return conv;
+    } catch (const dnnl::error& error) {
+      reason = error.what();
+    }
+  }
+  return nullptr;
+}
+
+REGISTER_KERNEL(quantized_conv_kernels, "onednn", RunsOn::cpu, 50, make_conv_int8);
+
+}  // namespace
+}  // namespace crema

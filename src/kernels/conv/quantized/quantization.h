@@ -1,0 +1,25 @@
+// How a convolution or fully connected layer rounds what it reads and writes to integers of few bits.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "kernels/pointwise/quantize.h"
+
+namespace crema {
+
+// QuantizedValues for weights whose rows may have different steps.
+struct QuantizedWeights {
+  std::vector<float> steps;  // one for all rows, or one for each
+  float low = -128, high = 127;
+  float step(size_t row) const { return steps[steps.size() > 1 ? row : 0]; }
+  bool operator==(const QuantizedWeights&) const = default;
+};
+
+struct LinearQuantization {
+  std::optional<QuantizedValues> x, y;  // none: they stay as they are
+  std::optional<QuantizedWeights> w;
+  bool operator==(const LinearQuantization&) const = default;
+};
+
+}  // namespace crema

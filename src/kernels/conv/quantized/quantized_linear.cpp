@@ -1,0 +1,143 @@
+// Rounds what another kernel reads and writes: the reference of quantized convolutions, and what
+// computes them in training, on GPUs and with other than 8 bits. The sums of products are those of
+// float32.
+#include <functional>
+#include <string_view>
+
+#include "kernels/conv/conv.h"
+#include "kernels/move/reorder.h"
+#include "tensor/part.h"
+
+namespace crema {
+namespace {
+
+class QuantizedLinear final : public LinearKernel {
+ public:
+  QuantizedLinear(Context& context, const ConvCase& c, std::unique_ptr<LinearKernel> inner)
+      : c_(c), quantization_(*c.quantization), inner_(std::move(inner)) {
+    const size_t element = size_of(c.dtype);
+    if (quantization_.w) {
+      const std::vector<float>& steps = quantization_.w->steps;
+      steps_ = Tensor(context, {static_cast<int64_t>(steps.size())});
+      from_floats(context, steps.data(), steps_);
+      rows_bytes_ = aligned(static_cast<size_t>(c.w.count()) * element);
+      w_bytes_ = aligned(static_cast<size_t>(inner_->weights_format().elements(c.w)) * element);
+    }
+    if (quantization_.x)
+      x_bytes_ = aligned(static_cast<size_t>(x_format().elements(c.x)) * element);
+    if (c.packs_weights && quantization_.w) {
+      const PackedForm form = inner_->packed_form();
+      form_ = cat("quantized by ", hash_of_steps(), " ", form.name);
+      packed_bytes_ = form.bytes > 0 ? form.bytes : w_bytes_;
+    }
+  }
+
+  Format weights_format() const override { return inner_->weights_format(); }
+  size_t workspace() const override { return own_bytes() + inner_->workspace(); }
+  LinearKernelFeatures features() const override {
+    const LinearKernelFeatures inner = inner_->features();
+    return {.relu_gradient = inner.relu_gradient,
+            .bias_gradient = inner.bias_gradient,
+            .atomic_wgrad = inner.atomic_wgrad,
+            .sum = inner.sum};
+  }
+
+  PackedForm packed_form() const override {
+    if (packed_bytes_ == 0) return inner_->packed_form();
+    return {form_.c_str(), packed_bytes_};
+  }
+  void pack(Context& context, const Tensor& w, const Tensor& packed) const override {
+    if (packed_bytes_ == 0) return inner_->pack(context, w, packed);
+    const Tensor rows(context, c_.w, c_.dtype);
+    quantize_rows(context, steps_, quantization_.w->low, quantization_.w->high, w, rows);
+    if (inner_->packed_form().bytes > 0) return inner_->pack(context, rows, packed);
+    reorder(context, rows, part_of(packed, 0, c_.w, c_.dtype, inner_->weights_format()));
+  }
+
+  void forward(Context& context, const Tensor& x, const Tensor& w, const Tensor& b, const Tensor& y,
+               const Tensor& workspace) override {
+    inner_->forward(context, rounded_x(context, x, workspace), rounded_w(context, w, workspace), b,
+                    y, rest(workspace));
+    if (quantization_.y) quantize(context, *quantization_.y, y, y);
+  }
+  void forward_with_sum(Context& context, const Tensor& x, const Tensor& w, const Tensor& b,
+                        const Tensor& added, Relu relu, const Tensor& y,
+                        const Tensor& workspace) override {
+    if (quantization_.y)  // the top is what is rounded, not the sum
+      return LinearKernel::forward_with_sum(context, x, w, b, added, relu, y, workspace);
+    inner_->forward_with_sum(context, rounded_x(context, x, workspace),
+                             rounded_w(context, w, workspace), b, added, relu, y, rest(workspace));
+  }
+  void backward_data(Context& context, const OutputGradient& g, const Tensor& w, const Tensor& dx,
+                     const Tensor& workspace) override {
+    inner_->backward_data(context, g, rounded_w(context, w, workspace), dx, rest(workspace));
+  }
+  void backward_weights(Context& context, const Tensor& x, const OutputGradient& g,
+                        const Tensor& dw, const Tensor& db, bool accumulate_w, bool accumulate_b,
+                        const Tensor& workspace) override {
+    inner_->backward_weights(context, rounded_x(context, x, workspace), g, dw, db, accumulate_w,
+                             accumulate_b, rest(workspace));
+  }
+
+ private:
+  Format x_format() const { return {c_.order, nullptr, c_.x_channels}; }
+  size_t own_bytes() const { return x_bytes_ + (packed_bytes_ == 0 ? rows_bytes_ + w_bytes_ : 0); }
+  size_t hash_of_steps() const {
+    const QuantizedWeights& w = *quantization_.w;
+    std::vector<float> numbers = w.steps;
+    numbers.insert(numbers.end(), {w.low, w.high});
+    return std::hash<std::string_view>()(
+        {reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(float)});
+  }
+
+  // The workspace: x, weights in rows, weights in the inner kernel's format, its workspace.
+  Tensor rounded_x(Context& context, const Tensor& x, const Tensor& workspace) const {
+    if (!quantization_.x) return x;
+    const Tensor to = part_of(workspace, 0, x.shape(), x.dtype(), x.format());
+    quantize(context, *quantization_.x, x, to);
+    return to;
+  }
+  Tensor rounded_w(Context& context, const Tensor& w, const Tensor& workspace) const {
+    if (!quantization_.w) return w;
+    if (packed_bytes_ > 0) {
+      if (inner_->packed_form().bytes > 0) return w;
+      return part_of(w, 0, c_.w, c_.dtype, inner_->weights_format());
+    }
+    const Tensor rows = part_of(workspace, x_bytes_, c_.w, c_.dtype);
+    const Tensor to =
+        part_of(workspace, x_bytes_ + rows_bytes_, c_.w, c_.dtype, inner_->weights_format());
+    // A fully connected layer's columns may be in another order, which is that of its x.
+    reorder(context, part_of(w, 0, c_.w, c_.dtype, inner_->weights_format()), rows);
+    quantize_rows(context, steps_, quantization_.w->low, quantization_.w->high, rows, rows);
+    reorder(context, rows, to);
+    return to;
+  }
+  Tensor rest(const Tensor& workspace) const {
+    if (inner_->workspace() == 0) return {};
+    return part_of(workspace, own_bytes(), {static_cast<int64_t>(inner_->workspace())}, DType::u8);
+  }
+
+  ConvCase c_;
+  LinearQuantization quantization_;
+  std::unique_ptr<LinearKernel> inner_;
+  Tensor steps_;  // of the weights
+  size_t x_bytes_ = 0, rows_bytes_ = 0, w_bytes_ = 0;
+  std::string form_;
+  size_t packed_bytes_ = 0;  // 0: not packed by this kernel
+};
+
+std::unique_ptr<LinearKernel> make_quantized_linear(Context& context, const ConvCase& c,
+                                                    std::string&) {
+  ConvCase inner = c;
+  inner.quantization.reset();
+  inner.statistics = inner.affine_input = false;
+  return std::make_unique<QuantizedLinear>(context, c, make_conv(context, inner));
+}
+
+REGISTER_KERNEL(quantized_conv_kernels, "plain", RunsOn::both, 0, make_quantized_linear);
+
+}  // namespace
+
+constinit KernelMakers<LinearKernel, ConvCase> quantized_conv_kernels("the quantized convolution");
+
+}  // namespace crema

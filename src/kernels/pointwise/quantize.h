@@ -1,0 +1,25 @@
+// Rounds tensors to integers of few bits, times a step: the values that 8-bit kernels compute with.
+#pragma once
+
+#include "device/context.h"
+#include "tensor/tensor.h"
+
+namespace crema {
+
+// The values of a tensor become step * n, with n the nearest integer in [low, high].
+struct QuantizedValues {
+  float step = 1;
+  float low = -128, high = 127;
+  bool operator==(const QuantizedValues&) const = default;
+};
+
+// y = values.step * clamp(round(x / values.step)); halves go to the even integer, NaN stays. The same shape,
+// dtype and format; y may be x.
+void quantize(Context& context, const QuantizedValues& values, const Tensor& x, const Tensor& y);
+
+// The same for row-major weights whose rows (axis 0) have different steps. steps: float32, of one
+// element or one for each row; low and high as in QuantizedValues.
+void quantize_rows(Context& context, const Tensor& steps, float low, float high, const Tensor& w,
+                   const Tensor& y);
+
+}  // namespace crema

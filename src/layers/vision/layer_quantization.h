@@ -1,0 +1,16 @@
+// Reads quantization_param of a layer with weights.
+#pragma once
+
+#include <optional>
+
+#include "kernels/conv/quantized/quantization.h"
+
+namespace crema {
+
+class QuantizationParameter;
+
+// rows: of the weights. None if nothing is rounded. Error for a number of bits out of range, a step that is
+// not positive, and scale_params of neither one nor `rows` values.
+std::optional<LinearQuantization> layer_quantization(const QuantizationParameter& p, int64_t rows);
+
+}  // namespace crema
