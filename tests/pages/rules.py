@@ -30,6 +30,8 @@ NOT_COMMANDS = [
     ("node1 slots=8", "mpirun's list of machines"),
     ("layers               forward ms", "the table of crema time, which tests/tools holds"),
     ("import numpy, onnxruntime", "needs ONNX Runtime and Pillow; tests/exchange runs models that take pictures"),
+    ("float32: accuracy ", "the table of crema quantize, which tests/tools holds"),
+    ("quantization_param {", "fields that tests/tools reads"),
     ("ONNX Runtime ", "a table of crema export and import, which tests/tools holds"),
 ]
 

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/larger.h"
+#include "exchange/quantize/quantized_node.h"
 #include "net/plan/plan.h"
 
 namespace crema {
@@ -55,6 +56,21 @@ std::vector<float> in_our_order(const std::vector<float>& ours, const std::vecto
   return ordered;
 }
 
+// How a layer that reads this value rounds it.
+std::optional<QuantizedValues> rounding_of(const Graph& graph, int id) {
+  for (const Node& node : graph.nodes) {
+    if (std::find(node.bottoms.begin(), node.bottoms.end(), id) == node.bottoms.end()) continue;
+    const std::optional<LinearQuantization> quantization = quantization_of(node, graph);
+    if (quantization && quantization->x) return quantization->x;
+  }
+  return std::nullopt;
+}
+
+float integer_of(double value, const QuantizedValues& rounding) {
+  const float n = std::rint(static_cast<float>(value) / rounding.step);
+  return std::clamp(n, rounding.low, rounding.high);
+}
+
 }  // namespace
 
 BlobDifferences::BlobDifferences(Net& net, const std::map<int, std::string>& values)
@@ -64,6 +80,7 @@ BlobDifferences::BlobDifferences(Net& net, const std::map<int, std::string>& val
     ids_.push_back(id);
     blobs_.push_back({value.producer < 0 ? "" : place_of(graph_.nodes[value.producer]), name,
                       net.plan().value(id).shape().brief(), value.output, 0, 0});
+    integers_.push_back({rounding_of(graph_, id)});
   }
 }
 
@@ -81,6 +98,10 @@ void BlobDifferences::add(size_t blob, const std::vector<float>& ours,
   for (size_t i = 0; i < ours.size(); ++i) {
     const double a = ours[i], b = ordered[i];
     if (std::isfinite(a)) magnitudes_[blob] = std::max(magnitudes_[blob], std::abs(a));
+    if (Integers& integers = integers_[blob]; integers.rounding) {
+      integers.equal += integer_of(a, *integers.rounding) == integer_of(b, *integers.rounding);
+      ++integers.all;
+    }
     if (a == b || (std::isnan(a) && std::isnan(b))) continue;
     found.largest = larger_or_nan(found.largest, std::abs(a - b));
   }
@@ -90,6 +111,9 @@ std::vector<VerifiedBlob> BlobDifferences::take() {
   for (size_t i = 0; i < blobs_.size(); ++i) {
     VerifiedBlob& blob = blobs_[i];
     blob.relative = blob.largest == 0 ? 0 : blob.largest / std::max(magnitudes_[i], 1e-30);
+    if (integers_[i].all > 0)
+      blob.equal_integers =
+          static_cast<double>(integers_[i].equal) / static_cast<double>(integers_[i].all);
   }
   return std::move(blobs_);
 }

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "kernels/pointwise/quantize.h"
 #include "net/net.h"
 
 namespace crema {
@@ -15,6 +17,8 @@ struct VerifiedBlob {
   bool output = false;  // a result of the net
   double largest = 0;   // of the absolute differences
   double relative = 0;  // that, of the blob's largest value; nan where one is nan
+  // If a layer rounds the blob to integers: the share of values that become the same one. -1: none does.
+  double equal_integers = -1;
 };
 
 // Collects the differences of blobs over several inputs.
@@ -34,6 +38,11 @@ class BlobDifferences {
   std::vector<int> ids_;
   std::vector<VerifiedBlob> blobs_;
   std::vector<double> magnitudes_;  // of the largest value of each blob
+  struct Integers {
+    std::optional<QuantizedValues> rounding;
+    int64_t equal = 0, all = 0;
+  };
+  std::vector<Integers> integers_;
 };
 
 }  // namespace crema

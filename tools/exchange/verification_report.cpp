@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <iostream>
@@ -42,6 +44,14 @@ std::vector<bool> shown_blobs(const std::vector<VerifiedBlob>& blobs, double tol
   return shown;
 }
 
+// Rounded down, so that 100 % is all.
+std::string share_text(double share) {
+  if (share < 0) return "";
+  char text[16];
+  std::snprintf(text, sizeof text, "%.3f %%", std::floor(share * 1e5) / 1e3);
+  return text;
+}
+
 // Prints a table of blobs; returns whether the results agree.
 bool print_verification(const Verification& one, double tolerance, ProgramLog& log) {
   const std::string runtime(trim(cat(one.runtime, " ", one.version)));
@@ -54,6 +64,10 @@ bool print_verification(const Verification& one, double tolerance, ProgramLog& l
   double worst = 0;
   std::vector<std::vector<std::string>> rows = {
       {"layer", "blob", "shape", "largest difference", "relative"}};
+  const bool has_integers =
+      std::any_of(one.blobs.begin(), one.blobs.end(),
+                  [](const VerifiedBlob& blob) { return blob.equal_integers >= 0; });
+  if (has_integers) rows[0].push_back("equal integers");
   const std::vector<bool> shown = shown_blobs(one.blobs, tolerance);
   for (size_t i = 0; i < one.blobs.size(); ++i) {
     const VerifiedBlob& blob = one.blobs[i];
@@ -65,6 +79,7 @@ bool print_verification(const Verification& one, double tolerance, ProgramLog& l
     rows.push_back({blob.where, blob.blob, blob.shape,
                     shown_difference(blob.largest, blob.largest == 0),
                     within ? relative : painted(relative, Colour::red, colour)});
+    if (has_integers) rows.back().push_back(share_text(blob.equal_integers));
   }
   std::cout << runtime << ": " << one.blobs.size()
             << (one.blobs.size() == 1 ? " blob, " : " blobs, ") << kDraws
@@ -80,12 +95,15 @@ bool print_verification(const Verification& one, double tolerance, ProgramLog& l
 
 // The same for other programs: a header, and columns separated by tabs.
 void keep_table(const std::vector<Verification>& all, const std::string& path) {
-  std::string text = "runtime\tversion\tlayer\tblob\tshape\tresult\tlargest difference\trelative\n";
+  std::string text =
+      "runtime\tversion\tlayer\tblob\tshape\tresult\tlargest difference\trelative\tequal "
+      "integers\n";
   for (const Verification& one : all)
     for (const VerifiedBlob& blob : one.blobs)
       text += cat(one.runtime, "\t", one.version, "\t", field_text(blob.where), "\t",
                   field_text(blob.blob), "\t", blob.shape, "\t", blob.output ? "yes" : "no", "\t",
-                  blob.largest, "\t", blob.relative, "\n");
+                  blob.largest, "\t", blob.relative, "\t",
+                  blob.equal_integers < 0 ? "" : cat(blob.equal_integers), "\n");
   write_file_atomically(path, text);
 }
 

@@ -7,6 +7,7 @@
 #include "exchange/caffe/fields.h"
 #include "exchange/caffe/fold.h"
 #include "exchange/caffe/layer_rewrite.h"
+#include "exchange/quantize/quantized_node.h"
 #include "net/graph/graph_builder.h"
 #include "net/plan/plan.h"
 #include "net/prototxt/upgrade_strip.h"
@@ -33,7 +34,10 @@ class DialectWriter {
       why_.clear();
       field_.clear();
       try {
-        at_layer(node.place, [&] { add(layer_of(node), 0, {}); });
+        at_layer(node.place, [&] {
+          require_floats(node);
+          add(layer_of(node), 0, {});
+        });
         note_change(node);
       } catch (const Error& error) {
         if (!go_on) throw;
@@ -78,6 +82,14 @@ class DialectWriter {
     const std::string prefix = cat("layer \"", node.message.name(), "\": ");
     const size_t at = what.find(prefix);
     return at == std::string::npos ? what : what.substr(at + prefix.size());
+  }
+
+  void require_floats(const Node& node) {
+    if (!quantization_of(node, net_.graph())) return;
+    field_ = "quantization_param";
+    fail(
+        "it computes with integers (quantization_param), which the layers of this dialect do not; "
+        "export the net before crema quantize, or as ONNX");
   }
 
   CaffeLayer layer_of(const Node& node) {

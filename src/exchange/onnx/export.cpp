@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "exchange/onnx/rounding.h"
 #include "net/graph/graph_builder.h"
 #include "net/plan/plan.h"
 
@@ -140,13 +141,28 @@ class Exporter {
       LayerExport layer(onnx_, options_, graph(), node, values_,
                         [&](int value) { return computed(value); });
       try {
-        is_input(node) ? add_inputs(node, layer) : find_exporter(node).write(layer);
+        is_input(node) ? add_inputs(node, layer) : write_layer(node, layer);
         onnx_.end_layer();
       } catch (const NeedsFixedBatch& reason) {
         fixed_batch_ = reason.what();  // at_layer would make it an Error like others
       }
     });
     if (!fixed_batch_.empty()) throw NeedsFixedBatch(fixed_batch_);
+  }
+
+  void write_layer(const Node& node, LayerExport& layer) {
+    const std::optional<LinearQuantization> quantization = quantization_of(node, graph());
+    if (!quantization || !quantization->y) return find_exporter(node).write(layer);
+    std::vector<std::string> names;  // of the tops
+    for (const int id : node.tops) {
+      names.push_back(values_[id].name);
+      values_[id].name = onnx_.unique(values_[id].name + ".exact");
+    }
+    find_exporter(node).write(layer);
+    for (size_t i = 0; i < names.size(); ++i) {
+      std::swap(values_[node.tops[i]].name, names[i]);
+      write_rounded(onnx_, names[i], values_[node.tops[i]].name, *quantization->y);
+    }
   }
 
   static const LayerExporter& find_exporter(const Node& node) {

@@ -4,6 +4,8 @@
 #include <limits>
 #include <map>
 
+#include "exchange/onnx/rounding.h"
+
 namespace crema {
 
 std::vector<float> LayerExport::parameter_values(int i) const {
@@ -14,6 +16,21 @@ std::vector<float> LayerExport::parameter_values(int i) const {
 
 // Layers that share a parameter share the constant.
 std::string LayerExport::parameter(int i) { return parameter(i, parameter_shape(i).dims()); }
+
+std::string LayerExport::rounded(const std::string& x) {
+  return quantization_ && quantization_->x ? round_values(graph_, x, *quantization_->x) : x;
+}
+
+std::string LayerExport::weights() {
+  if (!quantization_ || !quantization_->w) return parameter(0);
+  return round_rows(graph_, name("weights"), parameter_shape(0), parameter_values(0),
+                    *quantization_->w);
+}
+
+std::string LayerExport::bias() {
+  if (!quantization_ || !quantization_->w || !quantization_->x) return parameter(1);
+  return round_bias(graph_, name("bias"), parameter_values(1), *quantization_);
+}
 
 std::string LayerExport::parameter(int i, const std::vector<int64_t>& shape) {
   const Parameter& parameter = net_.parameters[node_.parameters[i]];

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/registry.h"
 #include "exchange/onnx/onnx_graph.h"
+#include "exchange/quantize/quantized_node.h"
 #include "net/graph/graph.h"
 
 namespace crema {
@@ -45,7 +46,8 @@ class LayerExport {
         net_(net),
         node_(node),
         values_(values),
-        blob_values_(std::move(blob_values)) {}
+        blob_values_(std::move(blob_values)),
+        quantization_(quantization_of(node, net)) {}
 
   const LayerParameter& message() const { return node_.message; }
   const Layer& layer() const { return *node_.layer; }
@@ -74,6 +76,12 @@ class LayerExport {
   std::vector<float> parameter_values(int i) const;
   std::string parameter(int i);
   std::string parameter(int i, const std::vector<int64_t>& shape);
+
+  // What the product of a Convolution or InnerProduct reads, rounded if it has a quantization_param: a
+  // bottom, perhaps in another shape; weights and bias, which are parameters 0 and 1.
+  std::string rounded(const std::string& x);
+  std::string weights();
+  std::string bias();
 
   // Adds an operator with one result, an intermediate value, and returns its name.
   std::string node(const std::string& op, const std::vector<std::string>& inputs,
@@ -135,6 +143,7 @@ class LayerExport {
   const Node& node_;
   std::vector<OnnxValue>& values_;
   BlobValues blob_values_;
+  const std::optional<LinearQuantization> quantization_;
 };
 
 // Thrown by require_fixed_batch() for a batch of any size.

@@ -91,10 +91,16 @@ void OnnxGraph::add_line(const std::string& input, const std::string& output, in
   steps_.back().axes = axes;
 }
 
+template <typename Integer>
+std::string raw_data_as(const std::vector<int64_t>& values) {
+  const std::vector<Integer> narrow(values.begin(), values.end());
+  return {reinterpret_cast<const char*>(narrow.data()), narrow.size() * sizeof(Integer)};
+}
+
 std::string OnnxGraph::floats(const std::string& wish, const std::vector<int64_t>& shape,
                               std::vector<float> values) {
   const std::string name = unique(wish);
-  constants_[name] = {shape, std::move(values), {}, false};
+  constants_[name] = {shape, std::move(values), {}, TensorProto::FLOAT};
   return name;
 }
 
@@ -110,7 +116,14 @@ std::string OnnxGraph::ints(const std::string& wish, const std::vector<int64_t>&
   const std::string name = unique(wish);
   std::vector<int64_t> shape;
   if (!scalar) shape.push_back(static_cast<int64_t>(values.size()));
-  constants_[name] = {shape, {}, values, true};
+  constants_[name] = {shape, {}, values, TensorProto::INT64};
+  return name;
+}
+
+std::string OnnxGraph::integers(const std::string& wish, const std::vector<int64_t>& shape,
+                                std::vector<int64_t> values, TensorProto::DataType type) {
+  const std::string name = unique(wish);
+  constants_[name] = {shape, {}, std::move(values), type};
   return name;
 }
 
@@ -225,12 +238,16 @@ void OnnxGraph::write_constant(const std::string& name, const Constant& constant
   TensorProto* tensor = graph->add_initializer();
   tensor->set_name(name);
   tensor->mutable_dims()->Add(constant.shape.begin(), constant.shape.end());
-  if (constant.is_int) {
-    tensor->set_data_type(TensorProto::INT64);
-    tensor->set_raw_data(constant.ints.data(), constant.ints.size() * sizeof(int64_t));
-  } else {
-    tensor->set_data_type(TensorProto::FLOAT);
-    tensor->set_raw_data(constant.floats.data(), constant.floats.size() * sizeof(float));
+  tensor->set_data_type(constant.type);
+  switch (constant.type) {
+    case TensorProto::FLOAT:
+      return tensor->set_raw_data(constant.floats.data(), constant.floats.size() * sizeof(float));
+    case TensorProto::INT64:
+      return tensor->set_raw_data(constant.ints.data(), constant.ints.size() * sizeof(int64_t));
+    case TensorProto::INT32:
+      return tensor->set_raw_data(raw_data_as<int32_t>(constant.ints));
+    default:  // INT8 and UINT8 have the same bytes
+      return tensor->set_raw_data(raw_data_as<uint8_t>(constant.ints));
   }
 }
 

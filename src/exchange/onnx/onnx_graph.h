@@ -56,6 +56,11 @@ class OnnxGraph {
   // A vector, or with `scalar` its only element.
   std::string ints(const std::string& wish, const std::vector<int64_t>& values,
                    bool scalar = false);
+  // Integers of another type: INT8, UINT8 or INT32.
+  std::string integers(const std::string& wish, const std::vector<int64_t>& shape,
+                       std::vector<int64_t> values, onnx::TensorProto::DataType type);
+  // The name of a value that several layers ask for by this key; "" for the first, which sets it.
+  std::string& shared_value(const std::string& key) { return shared_values_[key]; }
 
   // Removes operators that only pass their input on, unless it and their output are both in `kept`
   // or constants. Of two names for a value the later one stays, unless only the earlier is kept.
@@ -77,7 +82,7 @@ class OnnxGraph {
     std::vector<int64_t> shape;
     std::vector<float> floats;
     std::vector<int64_t> ints;
-    bool is_int = false;
+    onnx::TensorProto::DataType type = onnx::TensorProto::FLOAT;
   };
   // readers: how many nodes read each value, before anything was folded.
   bool fold_into(Step* before, const Step& line, const std::map<std::string, int>& readers);
@@ -89,6 +94,7 @@ class OnnxGraph {
   std::vector<Step> steps_;
   std::map<std::string, Constant> constants_;
   std::map<std::pair<std::string, std::vector<int64_t>>, std::string> shared_;
+  std::map<std::string, std::string> shared_values_;
   std::string layer_, where_;
   std::map<std::string, int> nodes_of_layer_;
 };

@@ -24,11 +24,11 @@ void write_convolution(LayerExport& layer, const char* op, bool depthwise) {
                                    {"pads", twice(spatial.pad)},
                                    {"dilations", spatial.dilation},
                                    {"group", groups}};
-  std::vector<std::string> inputs = {"", layer.parameter(0)};
-  if (layer.parameters() > 1) inputs.push_back(layer.parameter(1));
+  std::vector<std::string> inputs = {"", layer.weights()};
+  if (layer.parameters() > 1) inputs.push_back(layer.bias());
   for (int i = 0; i < layer.bottoms(); ++i) {
-    inputs[0] = layer.bottom(i);
     if (spatial.axis == 1) {
+      inputs[0] = layer.rounded(layer.bottom(i));
       layer.write(op, inputs, settings, i);
       continue;
     }
@@ -36,7 +36,7 @@ void write_convolution(LayerExport& layer, const char* op, bool depthwise) {
     const Shape& x = layer.bottom_shape(i);
     std::vector<int64_t> image(x.dims().begin() + spatial.axis, x.dims().end());
     image.insert(image.begin(), -1);
-    inputs[0] = layer.reshape(layer.bottom(i), image);
+    inputs[0] = layer.rounded(layer.reshape(layer.bottom(i), image));
     layer.reshape_to_top(layer.node(op, inputs, settings), i);
   }
 }
@@ -73,14 +73,14 @@ void write_inner_product(LayerExport& layer) {
   const std::string weights =
       p.normalize() ? layer.floats(layer.parameter_shape(0).dims(),
                                    unit_rows(layer.parameter_values(0), p.num_output()))
-                    : layer.parameter(0);
+                    : layer.weights();
   std::string rows = layer.bottom();
   if (x.axes() != 2 || axis != 1) {
     rows = axis == 1 ? layer.node("Flatten", {rows}, {{"axis", int64_t{1}}})
                      : layer.reshape(rows, {-1, x.count(axis)});
   }
-  std::vector<std::string> inputs = {rows, weights};
-  if (layer.parameters() > 1) inputs.push_back(layer.parameter(1));
+  std::vector<std::string> inputs = {layer.rounded(rows), weights};
+  if (layer.parameters() > 1) inputs.push_back(layer.bias());
   const OnnxAttributes settings = {{"transB", int64_t{!p.transpose()}}};
   if (axis == 1) return layer.write("Gemm", inputs, settings);
   layer.reshape_to_top(layer.node("Gemm", inputs, settings));

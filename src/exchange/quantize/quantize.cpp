@@ -1,0 +1,128 @@
+#include "exchange/quantize/quantize.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "proto/layer.pb.h"
+#include "proto/params/quantization.pb.h"
+
+namespace crema {
+namespace {
+
+constexpr float kLargestWeight = 127;  // integer
+constexpr int kBits = 8;
+
+std::vector<float> scales_of_rows(const WeightBlob& weights) {
+  const int64_t rows = weights.shape[0], size = weights.shape.count(1);
+  std::vector<float> largest;
+  for (int64_t row = 0; row < rows; ++row) {
+    float most = 0;
+    for (int64_t i = row * size; i < (row + 1) * size; ++i)
+      most = std::max(most, std::abs(weights.values[i]));
+    largest.push_back(most);
+  }
+  // A row of zeros has the scale of the others.
+  const float all = *std::max_element(largest.begin(), largest.end());
+  std::vector<float> scales;
+  for (const float most : largest) scales.push_back(kLargestWeight / (most > 0 ? most : all));
+  return scales;
+}
+
+float rounded_weight(float value, float step) {
+  return step * std::clamp(std::rint(value / step), -kLargestWeight - 1, kLargestWeight);
+}
+
+// What rounding adds to each result in the mean. means: of the channels of the bottom, exact and rounded.
+// Positions outside an image count as if they had the mean.
+std::vector<double> mean_shifts(const WeightBlob& weights, const std::vector<float>& scales,
+                                const std::vector<double>& means,
+                                const std::vector<double>& rounded) {
+  std::vector<double> shifts;
+  const int64_t rows = weights.shape[0], size = weights.shape.count(1),
+                channels = static_cast<int64_t>(means.size());
+  // Of convolutions axis 1 has the channels of a group; of others it may have those of all positions.
+  const bool is_dense = weights.shape.axes() == 2;
+  const int64_t of_row = is_dense ? channels : weights.shape[1], columns = size / of_row,
+                groups = channels / of_row;
+  for (int64_t row = 0; row < rows; ++row) {
+    const int64_t first = row / (rows / groups) * of_row;
+    double shift = 0;
+    for (int64_t i = 0; i < size; ++i) {
+      const float w = weights.values[row * size + i];
+      const int64_t channel = first + i / columns;
+      shift += rounded_weight(w, 1 / scales[row]) * rounded[channel] - w * means[channel];
+    }
+    shifts.push_back(shift);
+  }
+  return shifts;
+}
+
+// Less the shift, as a multiple of the steps' product.
+std::vector<float> integer_bias(std::vector<float> bias, const std::vector<double>& shifts,
+                                const LayerSteps& steps) {
+  for (size_t row = 0; row < bias.size(); ++row) {
+    const float step = (1 / steps.scale) * (1 / steps.weight_scales[row]);
+    const double wanted = bias[row] - (shifts.empty() ? 0 : shifts[row]);
+    bias[row] = static_cast<float>(std::rint(wanted / step)) * step;
+  }
+  return bias;
+}
+
+}  // namespace
+
+std::vector<LayerSteps> choose_steps(Net& net, const std::vector<LayerCalibration>& layers,
+                                     RangeRule rule, int64_t batches) {
+  const NetWeights weights = weights_of(net);
+  std::vector<LayerSteps> all;
+  std::vector<QuantizedValues> bottoms;
+  for (const LayerCalibration& layer : layers) {
+    LayerSteps steps;
+    steps.layer = layer.layer;
+    steps.has_sign = layer.bottom.has_negative();
+    const float high = steps.bottom().high;
+    steps.largest = layer.bottom.largest();
+    steps.range = layer.bottom.range(rule, static_cast<int>(high));
+    steps.clipped = layer.bottom.share_above(steps.range);
+    if (steps.range > 0) steps.scale = high / steps.range;
+    const auto blobs = weights.find(layer.layer);  // shared weights are with their first layer
+    if (blobs != weights.end()) steps.weight_scales = scales_of_rows(blobs->second[0]);
+    bottoms.push_back(steps.bottom());
+    all.push_back(std::move(steps));
+  }
+  const std::vector<std::vector<double>> rounded = rounded_means(net, batches, bottoms);
+  std::vector<LayerSteps> chosen;
+  for (size_t i = 0; i < all.size(); ++i) {
+    LayerSteps& steps = all[i];
+    const auto usable = [](float scale) { return scale > 0 && std::isfinite(scale); };
+    if (steps.range == 0 || steps.weight_scales.empty() || !usable(steps.scale) ||
+        !std::all_of(steps.weight_scales.begin(), steps.weight_scales.end(), usable))
+      continue;
+    const std::vector<WeightBlob>& blobs = weights.at(steps.layer);
+    if (blobs.size() > 1) {
+      std::vector<double> shifts;
+      if (!layers[i].means.empty())
+        shifts = mean_shifts(blobs[0], steps.weight_scales, layers[i].means, rounded[i]);
+      steps.bias = integer_bias(blobs[1].values, shifts, steps);
+    }
+    chosen.push_back(std::move(steps));
+  }
+  return chosen;
+}
+
+void apply_steps(const std::vector<LayerSteps>& steps, NetParameter* net, NetWeights* weights) {
+  for (const LayerSteps& one : steps) {
+    for (LayerParameter& layer : *net->mutable_layer()) {
+      if (layer.name() != one.layer) continue;
+      QuantizationParameter& p = *layer.mutable_quantization_param();
+      p.Clear();
+      p.set_bw_layer_in(kBits);
+      p.set_bw_params(kBits);
+      p.add_scale_in(one.scale);
+      if (one.has_sign) p.set_is_negative_input(true);
+      for (const float scale : one.weight_scales) p.add_scale_params(scale);
+    }
+    if (!one.bias.empty()) weights->at(one.layer)[1].values = one.bias;
+  }
+}
+
+}  // namespace crema

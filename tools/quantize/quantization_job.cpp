@@ -1,0 +1,176 @@
+#include "tools/quantize/quantization_job.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/strings.h"
+#include "layers/layer_facts.h"
+#include "net/graph/filter.h"
+#include "net/graph/silent_during.h"
+#include "net/records.h"
+#include "net/sources/source_files.h"
+#include "net/weights/weights.h"
+#include "proto/layer.pb.h"
+
+namespace crema {
+namespace {
+
+constexpr int64_t kNoiseBatches = 4;
+
+bool reads_file(const LayerParameter& layer) {
+  return layer.bottom_size() == 0 && !named_source(layer).empty();
+}
+
+}  // namespace
+
+QuantizationJob::QuantizationJob(Context& context, const NetFile& file, const NetInput& input,
+                                 const QuantizationSettings& settings,
+                                 const std::function<void(Net&)>& load)
+    : context_(context), file_(file), input_(input), settings_(settings), options_(input.options) {
+  // Layers are removed and have other positions than in the file.
+  options_.where = {};
+  NetOptions folding = input.options;
+  folding.pack = false;
+  folding.weights_follow = true;
+  Net net(context, input.net, folding);
+  load(net);
+  net.forward(0);
+  folded_ = fold_net(file.net, net);
+}
+
+std::unique_ptr<Net> QuantizationJob::make(const NetParameter& text, const NetWeights& weights,
+                                           NetOptions options) const {
+  const SilentDuring silent(context_);
+  const NetParameter net = filter_net(text, options.state, silent_log());
+  options.weights_follow = true;
+  std::vector<std::string> positions;
+  for (const LayerParameter& layer : net.layer()) positions.push_back(where(layer.name()));
+  options.where = [positions](int layer) { return positions[layer]; };
+  auto made = std::make_unique<Net>(context_, net, options);
+  set_weights(weights, *made);
+  return made;
+}
+
+std::string QuantizationJob::where(const std::string& layer) const {
+  for (int i = 0; i < file_.net.layer_size(); ++i)
+    if (file_.net.layer(i).name() == layer) return file_.where(i);
+  return "";
+}
+
+Score QuantizationJob::exact_score() { return score_with({}); }
+
+// The layers of phase TEST, with the source of -calibrate.
+NetParameter QuantizationJob::calibration_net() const {
+  NetParameter net = filter_net(folded_.net, options_.state, silent_log());
+  if (settings_.calibrate == "test") return net;
+  NetState training = options_.state;
+  training.set_phase(TRAIN);
+  const NetParameter trained = filter_net(file_.net, training, silent_log());
+  bool reads = false;
+  for (LayerParameter& layer : *net.mutable_layer()) {
+    if (!reads_file(layer)) continue;
+    reads = true;
+    std::string source = settings_.calibrate;
+    if (source == "train") {
+      const auto same = std::find_if(trained.layer().begin(), trained.layer().end(),
+                                     [&](const LayerParameter& other) {
+                                       return other.type() == layer.type() &&
+                                              other.top(0) == layer.top(0) && reads_file(other);
+                                     });
+      require(same != trained.layer().end(), "-calibrate train: phase TRAIN has no ", layer.type(),
+              " that gives \"", layer.top(0),
+              "\" from a file; -calibrate test, or a database or list, is possible");
+      source = named_source(*same);
+    }
+    set_source(source, &layer);
+  }
+  require(reads || settings_.calibrate == "train", "-calibrate ", settings_.calibrate,
+          ": the net reads no file in phase TEST");
+  return net;
+}
+
+int64_t QuantizationJob::choose() {
+  NetOptions options = options_;
+  options.keep_blobs = true;
+  const std::unique_ptr<Net> net = make(calibration_net(), folded_.weights, options);
+  const std::vector<std::string> names = quantizable_layers(*net);
+  for (const std::string& name : settings_.keep)
+    require(std::find(names.begin(), names.end(), name) != names.end(), "-keep ", name,
+            ": the net has no such layer that could be quantized", did_you_mean(name, names));
+  require(!names.empty(),
+          "the net has no layer that can be quantized: Convolution or InnerProduct");
+  const int64_t batch = batch_of(*net);
+  calibration_batches_ = (settings_.images + batch - 1) / batch;
+  const std::vector<LayerCalibration> seen = calibrate(*net, calibration_batches_);
+  for (LayerSteps& steps : choose_steps(*net, seen, settings_.rule, calibration_batches_)) {
+    QuantizedLayer layer;
+    layer.where = where(steps.layer);
+    layer.is_kept = settings_.keep.count(steps.layer) > 0;
+    layer.steps = std::move(steps);
+    layers_.push_back(std::move(layer));
+  }
+  return calibration_batches_ * batch;
+}
+
+std::vector<LayerSteps> QuantizationJob::steps_of(const std::set<std::string>& layers) const {
+  std::vector<LayerSteps> steps;
+  for (const QuantizedLayer& layer : layers_)
+    if (layers.count(layer.steps.layer) > 0) steps.push_back(layer.steps);
+  return steps;
+}
+
+std::set<std::string> QuantizationJob::quantized() const {
+  std::set<std::string> names;
+  for (const QuantizedLayer& layer : layers_)
+    if (!layer.is_kept) names.insert(layer.steps.layer);
+  return names;
+}
+
+Score QuantizationJob::score_with(const std::set<std::string>& layers) const {
+  NetParameter text = folded_.net;
+  NetWeights weights = folded_.weights;
+  apply_steps(steps_of(layers), &text, &weights);
+  return score_of(*make(text, weights, options_), settings_.test_batches);
+}
+
+Score QuantizationJob::score() { return score_with(quantized()); }
+
+void QuantizationJob::score_each(const std::function<void(size_t)>& progress) {
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    progress(i);
+    layers_[i].alone = score_with({layers_[i].steps.layer}).value;
+  }
+}
+
+void QuantizationJob::measure_noise() {
+  NetOptions options = options_;
+  options.keep_blobs = true;
+  const std::unique_ptr<Net> exact = make(folded_.net, folded_.weights, options),
+                             rounded = make(net(), weights(), options);
+  const std::vector<std::string> names = quantizable_layers(*exact);
+  const std::vector<double> noise = signal_to_noise(*exact, *rounded, kNoiseBatches);
+  for (QuantizedLayer& layer : layers_) {
+    const auto at = std::find(names.begin(), names.end(), layer.steps.layer);
+    layer.noise = noise[at - names.begin()];
+  }
+}
+
+NetParameter QuantizationJob::net() const {
+  NetParameter text = folded_.net;
+  NetWeights weights = folded_.weights;
+  apply_steps(steps_of(quantized()), &text, &weights);
+  return text;
+}
+
+NetWeights QuantizationJob::weights() const {
+  NetParameter text = folded_.net;
+  NetWeights weights = folded_.weights;
+  apply_steps(steps_of(quantized()), &text, &weights);
+  return weights;
+}
+
+void QuantizationJob::save(const std::string& path) {
+  save_caffemodel(*make(net(), weights(), options_), path);
+}
+
+}  // namespace crema
