@@ -170,7 +170,7 @@ TEST(QuantizedConv, ComputesWithRoundedValues) {
     expect_like(want, run(context, unpacked, *make_conv(context, unpacked)));
     std::string reason;
     Context fast(Device::cpu);
-    const auto integers = quantized_conv_kernels.make_named("onednn", fast, c, reason);
+    const auto integers = quantized_conv_kernels.make_named("onednn_int8", fast, c, reason);
     if (!integers) {
       std::printf("%s: no integers: %s\n", row.name, reason.c_str());
       continue;

@@ -12,7 +12,8 @@ struct PlanNode;  // net/plan/plan.h
 struct Work {
   double operations = 0;  // two for a multiply-add; 0: memory-bound
   double bytes = 0;
-  double executed = 0;  // operations of the chosen algorithm, of which Winograd's has fewer
+  // Operations as the chosen kernel counts: Winograd's has fewer, and of bytes several count as one.
+  double executed = 0;
 };
 
 // For a layer whose arguments are bound to memory.

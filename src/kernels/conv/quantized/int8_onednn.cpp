@@ -180,7 +180,7 @@ std::unique_ptr<LinearKernel> make_conv_int8(Context&, const ConvCase& c, std::s
   return nullptr;
 }
 
-REGISTER_KERNEL(quantized_conv_kernels, "onednn", RunsOn::cpu, 50, make_conv_int8);
+REGISTER_KERNEL(quantized_conv_kernels, "onednn_int8", RunsOn::cpu, 50, make_conv_int8);
 
 }  // namespace
 }  // namespace crema
