@@ -104,7 +104,6 @@ int64_t QuantizationJob::choose() {
   const std::vector<LayerCalibration> seen = calibrate(*net, calibration_batches_);
   for (LayerSteps& steps : choose_steps(*net, seen, settings_.rule, calibration_batches_)) {
     QuantizedLayer layer;
-    layer.where = where(steps.layer);
     layer.is_kept = settings_.keep.count(steps.layer) > 0;
     layer.steps = std::move(steps);
     layers_.push_back(std::move(layer));

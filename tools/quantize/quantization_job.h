@@ -27,7 +27,6 @@ struct QuantizationSettings {
 // One layer of the report.
 struct QuantizedLayer {
   LayerSteps steps;
-  std::string where;
   double noise = 0;      // signal to noise of the layer's top in the quantized net, decibels
   double alone = 0;      // score if only this layer is quantized; if measured
   bool is_kept = false;  // it stays in float32

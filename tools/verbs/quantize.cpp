@@ -53,11 +53,11 @@ std::string change_text(double value) {
 
 void print_layers(const std::vector<QuantizedLayer>& layers, const Score& exact, bool each) {
   std::vector<std::vector<std::string>> rows;
-  rows.push_back({"layer", "name", "integers", "largest", "range", "clipped", "signal/noise"});
+  rows.push_back({"layer", "integers", "largest", "range", "clipped", "signal/noise"});
   if (each) rows[0].push_back("points alone");
   for (const QuantizedLayer& layer : layers) {
     const LayerSteps& steps = layer.steps;
-    rows.push_back({layer.where, steps.layer,
+    rows.push_back({steps.layer,
                     layer.is_kept    ? "float32"
                     : steps.has_sign ? "int8"
                                      : "uint8",
@@ -68,7 +68,7 @@ void print_layers(const std::vector<QuantizedLayer>& layers, const Score& exact,
       rows.back().push_back(
           change_text(-Score::loss(exact, {exact.name, layer.alone, exact.is_share})));
   }
-  print_table(rows, 3);
+  print_table(rows, 2);
 }
 
 // Leaves the layers that lose most alone in float32 until the loss is within the budget.
@@ -107,7 +107,8 @@ int run_quantize(const VerbCall& call, const QuantizeFlags& flags) {
   QuantizationJob job(*context, file, input, settings,
                       [&](Net& net) { load_weights_of_flags(flags, net); });
   if (!job.folded().empty())
-    call.log.info(cat("Folded into the weights before them: ", join(job.folded(), ", ")));
+    call.log.info(cat("Folded ", job.folded().size(),
+                      " layers (BatchNorm, Scale, Bias) into the weights before them"));
   const Score exact = job.exact_score();
   call.log.answer(cat("float32: ", exact.text(), " (", flags.iterations, " batches)"));
   const int64_t images = job.choose();
