@@ -67,6 +67,32 @@ struct ParameterInfo {
   std::vector<int64_t> shape;
 };
 
+// How pictures become an input, in place of what the net's file says: a training file its data layers, a file
+// of `crema deploy` its comments. Old deploy files say nothing of it.
+struct PictureOptions {
+  std::string resize = {};          // "256x256", width first: the size that they get first
+  std::string mean = {};            // subtracted: "104,117,123", or a mean file
+  std::optional<float> scale = {};  // multiplies values after the mean
+  bool rgb = false;                 // the net's planes are red, green, blue
+  std::string labels = {};          // file with the names of the classes, one a line
+};
+
+enum class PictureFormat { grey, bgr, rgb };
+
+// A picture in memory: rows from the top, the bytes of a pixel next to each other.
+struct PictureView {
+  int width = 0, height = 0;
+  PictureFormat format = PictureFormat::rgb;
+  std::span<const uint8_t> pixels = {};
+};
+
+// A class that a Model proposes.
+struct ClassScore {
+  int index = 0;
+  std::string name;  // "": the classes have no names
+  float score = 0;
+};
+
 struct ModelOptions {
   ComputeDevice device = ComputeDevice::cpu();
   // Files to load in turn, .caffemodel or .h5; layers are matched by name.
@@ -84,6 +110,7 @@ struct ModelOptions {
   bool deploy = false;
   // With deploy: shapes of inputs whose data are not at hand, "data=1x3x224x224,rois=300x5".
   std::string assume = {};
+  PictureOptions pictures = {};
   // Samples per batch, in place of what Input and data layers say; 0: what they say.
   int batch = 0;
   // "fp32", "tf32", "bf16", "fp16"; the last three on a GPU only. "": tf32 on a GPU, else fp32.
@@ -124,6 +151,11 @@ class Model {
   // Copies values, in row-major order, into an input, where they stay until set again. Error for a
   // name that is not an input and for another number of values than its shape has.
   void set_input(const std::string& name, std::span<const float> values);
+  // Makes one sample of an input from a picture: resized, cropped and transformed as the net expects. The
+  // other samples keep theirs; all of the first batch must be set. Error for what is no picture, and if its
+  // size does not fit.
+  void set_picture(const std::string& name, const std::string& file, int sample = 0);
+  void set_picture(const std::string& name, const PictureView& picture, int sample = 0);
   // Gives an input another shape and plans the net anew. What inputs held is lost: all must be set
   // again. Error for what is not an input, or when layers cannot take the shape: then it keeps
   // its shape.
@@ -132,6 +164,10 @@ class Model {
   // One pass. Data layers advance by a batch each time. Error when an input has not been set, or a
   // label is not a class.
   void forward();
+
+  // The classes of a sample with the highest scores, the highest first. The scores are those of `blob`, or
+  // "": the output that is a Softmax or Sigmoid, else the only one with a row for each sample.
+  std::vector<ClassScore> best(int count, int sample = 0, const std::string& blob = {}) const;
 
   // Name, shape and type of a blob after a forward(): of an output, or with keep_blobs of any.
   // Error with similar names if there is none. Where in-place layers make several versions, the

@@ -22,11 +22,14 @@ package=$work/crema/lib/cmake/Crema
 version=$(sed -n 's/^project(crema VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
 grep -q "PACKAGE_VERSION \"$version\"" "$package/CremaConfigVersion.cmake" || die "the package is not version $version"
 
-# The project of the page and a larger one.
+# The project of the page, with its two programs, and a larger one.
 mkdir "$work/page"
-block() { sed -n "/^\`\`\`$1\$/,/^\`\`\`\$/p" src/crema.md | sed '1d;$d'; }
-block cmake >"$work/page/CMakeLists.txt"
-block cpp >"$work/page/use.cpp"
+block() { awk -v fence="^\`\`\`$1\$" -v wanted="$2" '/^```$/ { inside = 0 } inside && number == wanted; $0 ~ fence { inside = 1; ++number }' src/crema.md; }
+block cmake 1 >"$work/page/CMakeLists.txt"
+block cpp 1 >"$work/page/use.cpp"
+block cpp 2 >"$work/page/name.cpp"
+sed 's/\<use\>/name/g' "$work/page/CMakeLists.txt" | grep -E 'add_executable|target_link' >"$work/page/more"
+cat "$work/page/more" >>"$work/page/CMakeLists.txt"
 for project in "$work/page" tests/consumer; do
   made=$work/build/$(basename "$project")
   quietly cmake -S "$project" -B "$made" -G Ninja -DCMAKE_PREFIX_PATH="$work/crema" -DCMAKE_CXX_EXTENSIONS=OFF \
@@ -58,6 +61,17 @@ awk '$1 == "accuracy" && $2 > 0.8 { good = 1 } END { exit !good }' out || die "d
 grep -q 'missing.prototxt' log || die "digits does not say what is missing: $(cat log)"
 build/page/use >page.out 2>&1 || die "the README's program failed: $(cat page.out)"
 [ "$(wc -w <page.out)" -eq 12 ] || die "the README's program does not print a loss and ten probabilities: $(cat page.out)"
+
+# A picture named by the program of the page, with a deploy file and what it does not say.
+quietly "$work/crema/bin/deploy" -model models/lenet/digits_train_val.prototxt -output deploy.prototxt
+printf '%s\n' zero one two three four five six seven eight nine >labels.txt
+{ printf 'P5\n28 28\n255\n'; head -c 800 data/t10k-images-idx3-ubyte | tail -c 784; } >digit.pgm
+if ! build/page/name deploy.prototxt models/lenet/lenet_digits_iter_100.caffemodel 0 labels.txt digit.pgm >page.out 2>&1; then
+  grep -q 'without OpenCV' page.out || die "the page's second program failed: $(cat page.out)"
+else
+  [ "$(grep -cE '^[0-9.e-]+ - (zero|one|two|three|four|five|six|seven|eight|nine)$' page.out)" -eq 5 ] ||
+    die "the page's second program does not name five classes: $(cat page.out)"
+fi
 
 mkdir whole
 sed "s#find_package.*#set(CMAKE_CXX_STANDARD 17)\nset(CMAKE_CXX_VISIBILITY_PRESET hidden)\nset(CMAKE_UNITY_BUILD ON)\nadd_subdirectory($source crema)#" \

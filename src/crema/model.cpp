@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "crema.h"
+#include "crema/pictures.h"
 #include "crema/session.h"
 #include "net/deploy/deploy.h"
 #include "net/prototxt/net_input.h"
@@ -20,10 +21,14 @@ void make_deployed(NetInput* input, const ModelOptions& options, Log& log) {
   how.folder = input->options.folder;
   how.where = input->options.where;
   how.preparation = input->preparation;
+  how.change = [&options](InputPreparation* preparation) {
+    return change_preparation(picture_settings(options.pictures), preparation);
+  };
   const DeployedNet deployed = deploy(input->net, how, log);
   for (const std::string& line : deployed.inputs) log.info(line);
   for (const std::string& line : deployed.notes) log.info(line);
   input->net = deployed.net;
+  input->preparation = deployed.preparation;
   input->options.where = [origins = deployed.origins, where = how.where](int layer) {
     return where(origins[layer]);
   };
@@ -72,6 +77,7 @@ struct Model::Impl {
       : session(std::move(made)),
         net(session->context, read.net, read.options),
         inputs(net),
+        pictures(read.preparation, read.options.folder, options.pictures),
         weights_mode(weights_mode_named(options.weights_mode)),
         path(path) {
     // What shared() needs.
@@ -85,6 +91,7 @@ struct Model::Impl {
         text(other.text),
         net(session->context, text->net, other.shared_options()),
         inputs(net),
+        pictures(other.pictures),
         weights_mode(other.weights_mode),
         path(other.path) {}
 
@@ -121,6 +128,7 @@ struct Model::Impl {
   std::shared_ptr<const NetInput> text;
   Net net;
   CallerInputs inputs;
+  ModelPictures pictures;
   WeightsMode weights_mode;
   std::string path;
   uint64_t passes = 0;
@@ -175,6 +183,24 @@ std::vector<BlobInfo> Model::outputs() const {
 void Model::set_input(const std::string& name, std::span<const float> values) {
   const DeviceScope scope = impl_->session->enter();
   impl_->inputs.set(name, values);
+  impl_->pictures.forget(name);
+}
+
+void Model::set_picture(const std::string& name, const std::string& file, int sample) {
+  const DeviceScope scope = impl_->session->enter();
+  impl_->inputs.check_name(name);
+  impl_->inputs.set(name, impl_->pictures.set(impl_->net, name, sample, file));
+}
+
+void Model::set_picture(const std::string& name, const PictureView& picture, int sample) {
+  const DeviceScope scope = impl_->session->enter();
+  impl_->inputs.check_name(name);
+  impl_->inputs.set(name, impl_->pictures.set(impl_->net, name, sample, picture));
+}
+
+std::vector<ClassScore> Model::best(int count, int sample, const std::string& blob) const {
+  const DeviceScope scope = impl_->session->enter();
+  return impl_->pictures.best(impl_->net, count, sample, blob);
 }
 
 void Model::reshape(const std::string& name, const std::vector<int64_t>& shape) {

@@ -14,8 +14,8 @@ Classifier::Classifier(Net& net, const std::string& input, const ScoreBlob& scor
   values_.resize(static_cast<size_t>(batch_ * sample_.count()));
 }
 
-void Classifier::run(const ImageSource& source, const ImagePreparation& preparation) {
-  const std::unique_ptr<Dataset> dataset = preparation.dataset(source);
+void Classifier::run(const ImageSource& source, const PicturePreparation& preparation) {
+  const std::unique_ptr<Dataset> dataset = dataset_of(source, preparation);
   const int64_t size = source.size();
   for (int64_t first = 0; first < size; first += batch_) {
     const std::vector<LoadedImage> images =

@@ -1,10 +1,11 @@
 // Runs a net over images and reports the classes of each.
 #pragma once
 
+#include "net/class_scores.h"
 #include "net/net.h"
+#include "net/picture_preparation.h"
 #include "tools/classify/class_report.h"
-#include "tools/classify/class_scores.h"
-#include "tools/classify/image_preparation.h"
+#include "tools/classify/classify_inputs.h"
 
 namespace crema {
 
@@ -16,7 +17,7 @@ class Classifier {
 
   // All images of a source, batch by batch. Images that cannot be read, or whose label is not a
   // class, are logged as errors and skipped.
-  void run(const ImageSource& source, const ImagePreparation& preparation);
+  void run(const ImageSource& source, const PicturePreparation& preparation);
   int64_t failed() const { return failed_; }
 
  private:

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "data/databases/records.h"
 #include "data/lists/image_files.h"
 #include "data/lists/image_folder.h"
 
@@ -90,6 +91,13 @@ std::vector<ImageSource> sources_of(const std::vector<std::string>& arguments,
     }
   }
   return sources;
+}
+
+std::unique_ptr<Dataset> dataset_of(const ImageSource& source,
+                                    const PicturePreparation& preparation) {
+  if (source.database)
+    return std::make_unique<Records>(source.database, preparation.records, false);
+  return std::make_unique<ImageFiles>("", source.files, preparation.reading, preparation.images);
 }
 
 std::vector<LoadedImage> load_images(const ImageSource& source, const Dataset& dataset,

@@ -8,6 +8,7 @@
 
 #include "data/databases/source.h"
 #include "data/lists/image_list.h"
+#include "net/picture_preparation.h"
 
 namespace crema {
 
@@ -26,6 +27,9 @@ struct ImageSource {
 // the net's. Error for missing files, and for a folder without images.
 std::vector<ImageSource> sources_of(const std::vector<std::string>& arguments,
                                     const std::string& root, const std::string& folder);
+
+std::unique_ptr<Dataset> dataset_of(const ImageSource& source,
+                                    const PicturePreparation& preparation);
 
 // A sample as a net takes it, or why there is none.
 struct LoadedImage {

@@ -39,7 +39,7 @@ DeployedNet deploy_model(ProgramLog& log, const DeployFlags& flags, const NetInp
   options.where = input.options.where;
   options.preparation = input.preparation;
   options.change = [&flags](InputPreparation* preparation) {
-    return change_preparation(flags, preparation);
+    return change_preparation(picture_settings(flags), preparation);
   };
   const std::vector<std::string> assumed = split(flags.assume, ',');
   if (std::find(assumed.begin(), assumed.end(), "default") != assumed.end())

@@ -4,11 +4,9 @@
 #include <algorithm>
 
 #include "net/preparation.h"
-#include "tools/classify/class_scores.h"
 #include "tools/classify/classifier.h"
 #include "tools/classify/classify_inputs.h"
 #include "tools/classify/deployed_model.h"
-#include "tools/classify/image_preparation.h"
 #include "tools/devices.h"
 #include "tools/flags/net_flags.h"
 #include "tools/verb.h"
@@ -109,13 +107,14 @@ int run_classify(const VerbCall& call, const ClassifyFlags& flags) {
   const InputPreparation how = known ? *known : assumed_preparation(blob, shape);
   if (!find_preparation(input.preparation, blob) && (!known || source.type() == "Input"))
     say_assumed(flags.model, how, shape, call.log);
-  const ImagePreparation preparation =
-      prepare_images(how, folder, {shape[1], shape[2], shape[3]}, !flags.resize.empty(), call.log);
-  const ScoreBlob scores = find_scores(net, flags.blob, shape[0]);
-  ClassReport report(
-      scores.classes,
-      class_names(deployed.preparation.labels(), !flags.labels.empty(), scores.classes, call.log),
-      flags.top, flags.output);
+  const PicturePreparation preparation =
+      prepare_pictures(how, folder, {shape[1], shape[2], shape[3]}, !flags.resize.empty(),
+                       {"-resize WIDTHxHEIGHT", "-assume"}, call.log);
+  const ScoreBlob scores = find_scores(net, flags.blob, shape[0], "-blob");
+  ClassReport report(scores.classes,
+                     class_names(deployed.preparation.labels(), !flags.labels.empty(),
+                                 scores.classes, "-labels FILE", call.log),
+                     flags.top, flags.output);
   load_weights_of_flags(flags, net);
 
   report.begin(width);

@@ -33,7 +33,7 @@ void check_surgery_flags(const SurgeryFlags& flags) {
 
 // The size of -resize for each input that takes images, of which nothing is cropped any more.
 void set_image_size(const std::string& resize, Surgery* surgery, NetPreparation* preparation) {
-  const ImageSize size = resize_of_flag(resize);
+  const PictureSize size = picture_size(resize, "-resize");
   for (LayerParameter& layer : *surgery->net.mutable_layer()) {
     if (layer.type() != "Input") continue;
     for (BlobShape& shape : *layer.mutable_input_param()->mutable_shape()) {

@@ -1,4 +1,4 @@
-#include "tools/classify/class_scores.h"
+#include "net/class_scores.h"
 
 #include <algorithm>
 
@@ -27,11 +27,12 @@ bool is_probability(const Graph& graph, const std::string& blob) {
 
 }  // namespace
 
-ScoreBlob find_scores(Net& net, const std::string& blob, int64_t batch) {
+ScoreBlob find_scores(Net& net, const std::string& blob, int64_t batch,
+                      const std::string& setting) {
   if (!blob.empty()) {
     const Shape shape = net.blob(blob).shape();
-    require(has_rows(shape, batch), "-blob ", blob, ": its shape is ", shape.brief(), "; expected ",
-            batch, " rows of scores, one for each image");
+    require(has_rows(shape, batch), setting, " ", blob, ": its shape is ", shape.brief(),
+            "; expected ", batch, " rows of scores, one for each image");
     return {blob, shape.count(1)};
   }
   std::vector<ScoreBlob> rows, probabilities;
@@ -46,20 +47,20 @@ ScoreBlob find_scores(Net& net, const std::string& blob, int64_t batch) {
   if (probabilities.size() == 1) return probabilities[0];
   if (rows.size() == 1) return rows[0];
   fail("the net has ", rows.empty() ? "no output" : "several outputs",
-       " with a row of scores for each image: ", join(outputs, ", "),
-       "; name the blob: -blob NAME");
+       " with a row of scores for each image: ", join(outputs, ", "), "; name the blob: ", setting,
+       " NAME");
 }
 
-std::vector<std::string> class_names(const std::string& file, bool is_flag, int64_t classes,
-                                     Log& log) {
+std::vector<std::string> class_names(const std::string& file, bool is_asked, int64_t classes,
+                                     const std::string& setting, Log& log) {
   if (file.empty()) return {};
-  if (!is_flag && !file_exists(file)) {
-    log.warning(file + ": there is no such file of class names; give one with -labels FILE");
+  if (!is_asked && !file_exists(file)) {
+    log.warning(cat(file, ": there is no such file of class names; give one with ", setting));
     return {};
   }
   const ClassNames names = read_class_names(file);
   require_count(names, classes, "the net");
-  if (!is_flag) log.info("The class names come from " + file);
+  if (!is_asked) log.info("The class names come from " + file);
   return names.names;
 }
 
