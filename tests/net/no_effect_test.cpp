@@ -20,15 +20,15 @@ TEST(NoEffect, OneLineAField) {
   const NetFile file = parse_net_text(
       "layer { name: \"a\" type: \"Convolution\"\n"
       "  convolution_param { num_output: 1 kernel_size: 1 engine: MKLDNN }\n"
-      "  quantization_param { bw_layer_in: 8 } }\n"
+      "  multinode { num_nodes: 8 } }\n"
       "layer { name: \"b\" type: \"Convolution\"\n"
       "  convolution_param { num_output: 1 kernel_size: 1 engine: CUDNN }\n"
-      "  quantization_param { bw_layer_in: 8 } }\n",
+      "  multinode { num_nodes: 8 } }\n",
       "net");
   const std::vector<std::string> lines = warnings(file.upgrade.notes);
   ASSERT_EQ(lines.size(), 2u) << join(lines, "\n");
   EXPECT_EQ(lines[0], "net:2:52: engine: MKLDNN has no effect here: the fastest way is measured");
-  EXPECT_EQ(lines[1], "net:3:3: quantization_param has no effect here (2 times)");
+  EXPECT_EQ(lines[1], "net:3:3: multinode has no effect here (2 times)");
 }
 
 TEST(NoEffect, InsideOldLayersAndSolvers) {
