@@ -135,8 +135,8 @@ std::vector<float> PictureInput::prepared(const std::vector<uint8_t>& pixels) co
 }
 
 PictureInput picture_input(const InputPreparation& preparation, const Shape& shape, bool resizes,
-                           const std::string& folder) {
-  const std::string what = cat("-preprocess: input ", preparation.name(), ": ");
+                           const std::string& folder, const std::string& flag) {
+  const std::string what = cat(flag, ": input ", preparation.name(), ": ");
   require(shape.axes() == 4, what, "it is ", shape.brief(),
           ", and pictures become samples x channels x height x width");
   require(preparation.has_channels(), what, "the net does not say that it takes pictures");
@@ -150,9 +150,8 @@ PictureInput picture_input(const InputPreparation& preparation, const Shape& sha
   require(any_size || !crops(preparation.transform_param()), what,
           "it is the middle of a picture of unknown size; give -resize WIDTHxHEIGHT");
   require(resizes || input.short_side == 0, what, "the smaller side of pictures becomes ",
-          input.short_side,
-          ", so they have no one size; give -resize WIDTHxHEIGHT, or -preprocess "
-          "inside");
+          input.short_side, ", so they have no one size; give -resize WIDTHxHEIGHT",
+          flag == "-preprocess" ? ", or -preprocess inside" : "");
   input.resizes = resizes && any_size;
   if (input.height == 0) {
     input.height = input.short_side > 0 ? input.short_side : shape[2];
@@ -168,9 +167,8 @@ PictureInput picture_input(const InputPreparation& preparation, const Shape& sha
   const bool plain =
       !transform.changes().any() && transform.numbers().pad == 0 &&
       (!transform.augmentation().any() || transform.augmentation().only_reverses_colors());
-  require(plain, what,
-          "its transform_param has more than crop, mean and scale; leave -preprocess "
-          "out, and prepare pictures as transform_param says");
+  require(plain, what, "its transform_param has more than crop, mean and scale; leave ", flag,
+          " out, and prepare pictures as transform_param says");
   require(transform.mean_image().empty() || input.short_side == 0, what,
           "its mean image is that of pictures of one size; give -resize WIDTHxHEIGHT");
   const Shape made = transform.output({input.channels, input.height, input.width});

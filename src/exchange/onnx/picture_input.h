@@ -26,9 +26,10 @@ struct PictureInput {
 };
 
 // How the net's input of this shape is made of pictures, `resizes`: of any size. `folder`: where a mean
-// file is looked up. Error for a preparation that operators cannot express.
+// file is looked up. `flag`, which asked for it, begins messages. Error for a preparation that operators
+// cannot express.
 PictureInput picture_input(const InputPreparation& preparation, const Shape& shape, bool resizes,
-                           const std::string& folder);
+                           const std::string& folder, const std::string& flag = "-preprocess");
 
 // Adds the operators from `picture`, an input of the model, to the top of an Input layer.
 void write_picture_input(const PictureInput& input, const std::string& picture, int top,

@@ -1,0 +1,10 @@
+# Collects the C functions, one file each, into a C++ table: FOLDER of the files, OUT the file to write.
+file(GLOB sources ${FOLDER}/*.c)
+set(table "#include \"exchange/c/functions.h\"\n\nnamespace crema {\nconst std::map<std::string, std::string>& c_function_texts() {\n  static const std::map<std::string, std::string> texts = {\n")
+foreach(source ${sources})
+  file(READ ${source} text)
+  get_filename_component(name ${source} NAME_WE)
+  string(APPEND table "      {\"${name}\", R\"function(${text})function\"},\n")
+endforeach()
+string(APPEND table "  };\n  return texts;\n}\n}  // namespace crema\n")
+file(WRITE ${OUT} "${table}")

@@ -1,0 +1,161 @@
+#include "exchange/c/lower.h"
+
+#include <deque>
+
+#include "base/visible.h"
+#include "exchange/c/functions.h"
+#include "exchange/c/operator_emit.h"
+#include "exchange/c/unroll.h"
+
+namespace crema {
+
+namespace {
+
+// Code for more steps of a loop would be larger than most nets.
+constexpr int64_t kMostSteps = 256;
+
+Shape shape_of_info(const onnx::ValueInfoProto& info) {
+  Shape shape;
+  for (const auto& dim : info.type().tensor_type().shape().dim()) {
+    require(dim.has_dim_value(), "the shape of \"", visible(info.name()),
+            "\" depends on values, but memory in C is laid out beforehand; end the net before the "
+            "layer that makes it, such as with -cut before_nms");
+    shape.push_back(dim.dim_value());
+  }
+  return shape;
+}
+
+class CLowering {
+ public:
+  CLowering(Context& context, const onnx::ModelProto& model, const std::string& prefix)
+      : model_(model), graph_(context, &program_) {
+    program_.prefix = prefix;
+    for (const std::string& name : c_function_names()) graph_.identifier(name);
+  }
+
+  CProgram run() {
+    const onnx::GraphProto& graph = model_.graph();
+    for (const onnx::ValueInfoProto& output : graph.output()) {
+      shape_of_info(output);
+      graph_.results.insert(output.name());
+      ++graph_.readers[output.name()];
+    }
+    find_needed();
+    for (const onnx::TensorProto& tensor : graph.initializer()) add_constant(tensor);
+    for (const onnx::ValueInfoProto& input : graph.input()) add_input(input);
+    for (const onnx::NodeProto& node : graph.node())
+      if (needed_.count(&node) > 0 && graph_.absorbed.count(&node) == 0) add(node);
+    for (const onnx::ValueInfoProto& output : graph.output()) add_output(output.name());
+    return std::move(program_);
+  }
+
+ private:
+  int opset() const { return static_cast<int>(model_.opset_import(0).version()); }
+
+  // Operators that lead to a result.
+  void find_needed() {
+    std::set<std::string> wanted = graph_.results;
+    const auto& nodes = model_.graph().node();
+    for (int i = nodes.size() - 1; i >= 0; --i) {
+      bool needed = false;
+      for (const std::string& output : nodes[i].output()) needed |= wanted.count(output) > 0;
+      if (!needed) continue;
+      needed_.insert(&nodes[i]);
+      wanted.insert(nodes[i].input().begin(), nodes[i].input().end());
+      for (const onnx::AttributeProto& attribute : nodes[i].attribute())
+        for (const onnx::NodeProto& inner : attribute.g().node())
+          wanted.insert(inner.input().begin(), inner.input().end());
+      add_reader(nodes[i]);
+    }
+  }
+
+  void add_reader(const onnx::NodeProto& node) {
+    for (const std::string& input : node.input()) {
+      ++graph_.readers[input];
+      graph_.reader_of[input] = &node;
+    }
+  }
+
+  void add_constant(const onnx::TensorProto& tensor) {
+    ImportValue& value = graph_.reader.values[tensor.name()];
+    value.constant = std::make_shared<OnnxTensor>(read_onnx_tensor(tensor, "", tensor.name()));
+    value.shape = value.constant->shape;
+    value.is_integer = value.constant->is_int;
+  }
+
+  void add_input(const onnx::ValueInfoProto& input) {
+    const int id = graph_.add_value(input.name(), shape_of_info(input), CType::real);
+    program_.values[id].memory = CValue::Memory::input;
+    program_.inputs.push_back(id);
+    graph_.values[input.name()] = id;
+    ImportValue& value = graph_.reader.values[input.name()];
+    value.blob = input.name();
+    value.shape = program_.values[id].shape;
+  }
+
+  void add(const onnx::NodeProto& node) {
+    if (node.op_type() == "Scan") return add_scan(node);
+    try {
+      const OperatorImport folded(graph_.reader, node, opset(), graph_.readers);
+      if (folded.all_constant() && fold(node)) return;
+      const OperatorEmitter* const emitter = OperatorEmitRegistry::find(node.op_type());
+      require(emitter != nullptr, "there is no C function for the operator ", node.op_type(),
+              "; end the net before this layer with -cut, or write the net with -to onnx");
+      OperatorEmit op(graph_, node, opset());
+      emitter->emit(op);
+    } catch (const Error& error) {
+      fail(node.doc_string(), node.doc_string().empty() ? "" : ": ", "layer \"",
+           visible(node.name()), "\": ", error.what());
+    }
+  }
+
+  // Its sequences run along their first axis.
+  void add_scan(const onnx::NodeProto& node) {
+    const Shape& sequence = graph_.reader.values.at(node.input(node.input_size() - 1)).shape;
+    require(sequence[0] <= kMostSteps, node.doc_string(), ": layer \"", visible(node.name()),
+            "\": it has ", sequence[0], " steps, and each becomes C code, up to ", kMostSteps,
+            "; use shorter sequences, or write the net with -to onnx");
+    unrolled_.push_back(unroll_scan(node, sequence[0]));
+    for (const onnx::TensorProto& tensor : unrolled_.back().constants) add_constant(tensor);
+    for (const onnx::NodeProto& one : unrolled_.back().nodes) add_reader(one);
+    for (const onnx::NodeProto& one : unrolled_.back().nodes)
+      if (graph_.absorbed.count(&one) == 0) add(one);
+  }
+
+  // False: the importer computes no constants of this type.
+  bool fold(const onnx::NodeProto& node) {
+    const OperatorFunction* const function = OperatorFoldRegistry::find(node.op_type());
+    if (function == nullptr) return false;
+    OperatorImport op(graph_.reader, node, opset(), graph_.readers);
+    function->run(op);
+    return true;
+  }
+
+  // A result that is a constant is copied to the caller's memory.
+  void add_output(const std::string& name) {
+    if (graph_.values.count(name) == 0) {
+      onnx::NodeProto copy;
+      copy.set_op_type("Identity");
+      copy.add_input(name);
+      copy.add_output(name);
+      OperatorEmit(graph_, copy, opset()).view(0, graph_.reader.values.at(name).shape);
+    }
+    program_.outputs.push_back(graph_.values.at(name));
+  }
+
+  const onnx::ModelProto& model_;
+  CProgram program_;
+  EmitGraph graph_;
+  std::set<const onnx::NodeProto*> needed_;
+  std::deque<UnrolledScan> unrolled_;
+};
+
+}  // namespace
+
+CProgram lower_to_c(Context& context, const onnx::ModelProto& model, const std::string& prefix) {
+  CProgram program = CLowering(context, model, prefix).run();
+  plan_memory(&program);
+  return program;
+}
+
+}  // namespace crema

@@ -1,0 +1,186 @@
+#include <cstring>
+
+#include "base/strings.h"
+#include "exchange/c/export.h"
+#include "exchange/c/operator_emit.h"
+
+namespace crema {
+
+namespace {
+
+constexpr size_t kColumns = 100;
+
+// Text of an initializer, in lines of a readable length.
+template <typename Value, typename Text>
+std::string list_of(const std::vector<Value>& values, const Text& text_of) {
+  std::string text, line = "   ";
+  for (const Value& value : values) {
+    const std::string one = text_of(value) + ",";
+    if (line.size() + one.size() + 1 > kColumns) {
+      text += line + "\n";
+      line = "   ";
+    }
+    line += " " + one;
+  }
+  return text + line + "\n";
+}
+
+std::string constant_text(const CConstant& constant) {
+  if (constant.type == CType::real) return c_array(constant.name, constant.floats);
+  return cat("static const int32_t ", constant.name, "[", constant.count(), "] = {\n",
+             list_of(constant.ints,
+                     [](int32_t value) {
+                       // The smallest number is no literal.
+                       return value == INT32_MIN ? std::string("-2147483647 - 1")
+                                                 : std::to_string(value);
+                     }),
+             "};\n");
+}
+
+class NetText {
+ public:
+  NetText(const CProgram& program, bool weights_file)
+      : program_(program), weights_file_(weights_file) {}
+
+  std::string run() {
+    std::string text = constants();
+    text += "\nstruct " + program_.prefix + "_arena {\n";
+    const char* const members[] = {"floats", "ints"};
+    for (int type = 0; type < kCTypes; ++type)
+      if (program_.arena[type] > 0)
+        text +=
+            cat("  ", c_name(CType(type)), " ", members[type], "[", program_.arena[type], "];\n");
+    if (program_.arena_bytes() == 0) text += "  float nothing;\n";
+    text += "};\n";
+    text += cat("\nvoid ", program_.prefix, "_run_in(void *memory, ",
+                c_parameters(program_, weights_file_), ") {\n");
+    text += pointers();
+    for (const CCall& call : program_.calls) text += call_text(call);
+    return text + "}\n";
+  }
+
+ private:
+  std::string constants() const {
+    std::string text;
+    size_t at = 0;
+    for (const CConstant& constant : program_.constants) {
+      if (weights_file_ && constant.type == CType::real) {
+        text += cat("#define ", constant.name, " (weights + ", at, ")\n");
+        at += constant.count();
+      } else {
+        text += constant_text(constant);
+      }
+    }
+    return text.empty() ? text : "\n" + text;
+  }
+
+  // The values of the arena that calls name.
+  std::string pointers() {
+    std::set<int> used;
+    for (const CCall& call : program_.calls) {
+      for (const CArgument& argument : call.arguments) {
+        if (argument.kind != CArgument::Kind::value) continue;
+        used.insert(argument.index);
+        read_.insert(program_.root_of(argument.index));
+      }
+    }
+    std::string text;
+    bool in_arena = false;
+    for (const int id : used) {
+      const CValue& value = program_.values[id];
+      if (value.root < 0 && value.memory != CValue::Memory::arena) continue;  // a parameter
+      int64_t shift = 0;
+      int root = id;
+      for (; program_.values[root].root >= 0; root = program_.values[root].root)
+        shift += program_.values[root].shift;
+      const CValue& whole = program_.values[root];
+      std::string from = whole.name;
+      if (whole.memory == CValue::Memory::arena) {
+        from = cat("arena->", value.type == CType::real ? "floats" : "ints");
+        shift += whole.offset;
+        in_arena = true;
+      }
+      const bool constant = whole.memory == CValue::Memory::input;
+      text += cat("  ", constant ? "const " : "", c_name(value.type), " *const ", value.name, " = ",
+                  from, shift > 0 ? cat(" + ", shift) : "", ";\n");
+    }
+    std::string first = in_arena
+                            ? cat("  struct ", program_.prefix, "_arena *const arena = memory;\n")
+                            : std::string("  (void)memory;\n");
+    for (const int id : program_.inputs)
+      if (read_.count(program_.root_of(id)) == 0)
+        first += cat("  (void)", program_.values[id].name, ";\n");
+    return first + text;
+  }
+
+  std::string argument_text(const CArgument& argument) const {
+    std::string text =
+        argument.kind == CArgument::Kind::value      ? program_.values[argument.index].name
+        : argument.kind == CArgument::Kind::constant ? program_.constants[argument.index].name
+                                                     : argument.text;
+    return argument.shift != 0 ? cat(text, " + ", argument.shift) : text;
+  }
+
+  // A call that names a part of the arena through its structure, in a block of its own.
+  std::string call_text(const CCall& call) const {
+    std::string text;
+    if (!call.comment.empty()) text += cat("\n  /* ", comment_text(call.comment), " */\n");
+    std::string line = call.function + "(";
+    const std::string indent = call.structure.empty() ? "  " : "    ";
+    std::vector<std::string> arguments;
+    for (const CArgument& argument : call.arguments) arguments.push_back(argument_text(argument));
+    if (!call.structure.empty()) arguments.push_back("&shape");
+    line = indent + line;
+    const std::string further(line.size(), ' ');
+    std::string written;
+    for (size_t i = 0; i < arguments.size(); ++i) {
+      const std::string one = arguments[i] + (i + 1 < arguments.size() ? "," : ");");
+      if (line.size() + one.size() + 1 > kColumns && !trim(line).empty()) {
+        written += line + "\n";
+        line = further + one;
+      } else {
+        line += (i > 0 ? " " : "") + one;
+      }
+    }
+    written += line + "\n";
+    if (call.structure.empty()) return text + written;
+    text += cat("  {\n    static const struct ", call.structure, " shape = {\n");
+    for (const std::string& field : split(call.fields, '\n')) text += cat("        ", field, "\n");
+    return text + "    };\n" + written + "  }\n";
+  }
+
+  static std::string comment_text(std::string text) {
+    for (size_t at = text.find("*/"); at != std::string::npos; at = text.find("*/")) text[at] = '+';
+    for (size_t at = text.find("/*"); at != std::string::npos; at = text.find("/*"))
+      text[at + 1] = '+';
+    return text;
+  }
+
+  const CProgram& program_;
+  const bool weights_file_;
+  std::set<int> read_;  // roots
+};
+
+}  // namespace
+
+std::string c_array(const std::string& name, const std::vector<float>& values) {
+  return cat("static const float ", name, "[", values.size(), "] = {\n", list_of(values, c_float),
+             "};\n");
+}
+
+std::string c_parameters(const CProgram& program, bool weights_file) {
+  std::vector<std::string> parts;
+  if (weights_file) parts.emplace_back("const float *weights");
+  for (const int id : program.inputs)
+    parts.push_back(cat("const ", c_name(program.values[id].type), " *", program.values[id].name));
+  for (const int id : program.outputs)
+    parts.push_back(
+        cat(c_name(program.values[id].type), " *", program.values[program.root_of(id)].name));
+  return join(parts, ", ");
+}
+
+std::string c_net_text(const CProgram& program, bool weights_file) {
+  return NetText(program, weights_file).run();
+}
+
+}  // namespace crema

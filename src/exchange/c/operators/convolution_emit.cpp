@@ -1,0 +1,113 @@
+// Conv and ConvTranspose.
+#include <algorithm>
+
+#include "exchange/c/operators/window_emit.h"
+
+namespace crema {
+namespace {
+
+constexpr int64_t kTile = 16;  // TILE of conv.c
+// The memory for patches, in floats: enough taps that the sums are seldom read again, but no more than
+// a level-1 cache holds, or a small part of the image.
+constexpr int64_t kLeastPatches = 64 * kTile, kMostPatches = 512 * kTile;
+
+std::vector<int64_t> kernel_of(const OperatorEmit& op) {
+  const std::vector<int64_t>& dims = op.shape(1).dims();
+  return {dims.begin() + 2, dims.end()};
+}
+
+// Weights in blocks of four output channels: block, tap, channel.
+std::vector<float> in_blocks(const std::vector<float>& weights, int64_t groups, int64_t outputs,
+                             int64_t taps) {
+  std::vector<float> result;
+  result.reserve(weights.size());
+  for (int64_t group = 0; group < groups; ++group) {
+    const float* const from = weights.data() + group * outputs * taps;
+    for (int64_t first = 0; first < outputs; first += 4)
+      for (int64_t tap = 0; tap < taps; ++tap)
+        for (int64_t o = first; o < std::min(first + 4, outputs); ++o)
+          result.push_back(from[o * taps + tap]);
+  }
+  return result;
+}
+
+// depthwise.c computes so many positions at a time, at most, and has filters of so many
+// taps along an axis.
+constexpr int64_t kMostLanes = 16, kMostTaps = 16;
+
+void emit_depthwise(OperatorEmit& op, const CWindow& window, int64_t outputs) {
+  const Shape& x = op.shape();
+  const int64_t stride = window.stride[2];
+  const int64_t span = (window.kernel[1] - 1) * window.dilation[1] + 1;
+  const int64_t positions = (window.out[2] + kMostLanes - 1) / kMostLanes * kMostLanes;
+  const int64_t step = positions + (window.kernel[2] - 1) * window.dilation[2] / stride;
+  CFields fields;
+  fields.add("samples", x[0]).add("channels", x[1]).add("outputs", outputs);
+  fields.text("window", window.text()).add("span", span).add("step", step);
+  fields.text("activation", op.activation());
+  const CArgument y = op.output(0, image_shape(x, x[1] * outputs, window.out));
+  op.call("depthwise", {y, op.input(0), op.input(1), op.input(2), op.scratch(span * stride * step)},
+          "depthwise", fields);
+}
+
+void emit_conv(OperatorEmit& op) {
+  const Shape &x = op.shape(), &w = op.shape(1);
+  require(op.op.is_constant(1) && (!op.op.has(2) || op.op.is_constant(2)),
+          "its weights are computed, and C functions have them in another order");
+  const CWindow window = read_window(op, x, kernel_of(op));
+  const int64_t groups = op.op.int_of("group", 1), channels = w[1], outputs = w[0] / groups;
+  const int64_t taps = channels * window.taps();
+  op.count_products(x[0] * w[0] * taps * window.positions());
+  if (channels == 1 && groups > 1 && window.kernel[0] == 1 && window.in[0] == 1 &&
+      window.kernel[1] <= kMostTaps && window.kernel[2] <= kMostTaps)
+    return emit_depthwise(op, window, outputs);
+  const std::vector<int64_t> one = {1, 1, 1}, zero = {0, 0, 0};
+  const bool direct =
+      window.kernel == one && window.stride == one && window.pad == zero && window.in == window.out;
+  const int64_t image = x.count(1) + w[0] * window.positions();
+  const int64_t room = std::clamp(image / 8, kLeastPatches, kMostPatches);
+  // A whole image without a rest needs no patches, but the sums would be read from far away.
+  int64_t chunk = std::min(taps, room / kTile);
+  chunk = (taps + (taps + chunk - 1) / chunk - 1) / ((taps + chunk - 1) / chunk);
+  CFields fields;
+  fields.add("samples", x[0]).add("groups", groups).add("channels", channels);
+  fields.add("outputs", outputs).text("window", window.text()).add("chunk", chunk);
+  fields.add("direct", int64_t{direct}).text("activation", op.activation());
+  const CArgument y = op.output(0, image_shape(x, w[0], window.out));
+  const CArgument weights = op.packed(
+      1, "_blocks", in_blocks(op.op.constant(1, "the weights").floats, groups, outputs, taps));
+  const bool needs_patches = !direct || window.positions() % kTile != 0;
+  op.call("conv",
+          {y, op.input(0), weights, op.input(2),
+           needs_patches ? op.scratch(chunk * kTile) : op.text("NULL")},
+          "conv", fields);
+}
+EMIT_OPERATOR(Conv, emit_conv);
+
+void emit_conv_transpose(OperatorEmit& op) {
+  const Shape &x = op.shape(), &w = op.shape(1);
+  // Convolution the other way round: its image is the result.
+  CWindow window = read_window(op, x, kernel_of(op));
+  const int spatial = x.axes() - 2;
+  std::vector<int64_t> pads = op.op.ints_of("pads"), more = op.op.ints_of("output_padding");
+  pads.resize(2 * spatial);
+  more.resize(spatial);
+  window.out = window.in;
+  for (int i = 0; i < spatial; ++i) {
+    const int axis = i + 3 - spatial;
+    window.in[axis] = (window.out[axis] - 1) * window.stride[axis] +
+                      (window.kernel[axis] - 1) * window.dilation[axis] + 1 - pads[i] -
+                      pads[spatial + i] + more[i];
+  }
+  const int64_t groups = op.op.int_of("group", 1);
+  op.count_products(x.count() * w[1] * window.taps());
+  CFields fields;
+  fields.add("samples", x[0]).add("groups", groups).add("channels", x[1] / groups);
+  fields.add("outputs", w[1]).text("window", window.text()).text("activation", op.activation());
+  const CArgument y = op.output(0, image_shape(x, w[1] * groups, window.in));
+  op.call("conv_transpose", {y, op.input(0), op.input(1), op.input(2)}, "conv_transpose", fields);
+}
+EMIT_OPERATOR(ConvTranspose, emit_conv_transpose);
+
+}  // namespace
+}  // namespace crema

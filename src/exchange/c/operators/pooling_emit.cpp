@@ -1,0 +1,40 @@
+// Poolings.
+#include "exchange/c/operators/walk.h"
+#include "exchange/c/operators/window_emit.h"
+
+namespace crema {
+namespace {
+
+void emit_max_pool(OperatorEmit& op) {
+  const Shape& x = op.shape();
+  const CWindow window = read_window(op, x, op.op.ints_of("kernel_shape"));
+  const Shape shape = image_shape(x, x[1], window.out);
+  CFields fields;
+  fields.add("in", window.in).add("out", window.out).add("kernel", window.kernel);
+  fields.add("stride", window.stride).add("pad", window.pad).add("dilation", window.dilation);
+  const CArgument planes = op.number(x[0] * x[1]);
+  const CArgument y = op.output(0, shape);
+  if (op.wanted(1)) {
+    const CArgument positions = op.output(1, shape, CType::whole);
+    op.call("max_pool_positions", {y, positions, op.input(0), planes}, "window", fields);
+    return;
+  }
+  op.call("max_pool", {y, op.input(0), planes}, "window", fields);
+}
+EMIT_OPERATOR(MaxPool, emit_max_pool);
+
+void emit_average_pool(OperatorEmit& op) {
+  const Shape& x = op.shape();
+  const CWindow window = read_window(op, x, op.op.ints_of("kernel_shape"));
+  CFields fields;
+  fields.add("in", window.in).add("out", window.out).add("kernel", window.kernel);
+  fields.add("stride", window.stride).add("pad", window.pad).add("dilation", window.dilation);
+  const CArgument y = op.output(0, image_shape(x, x[1], window.out));
+  op.call("average_pool",
+          {y, op.input(0), op.number(x[0] * x[1]), op.number(op.op.int_of("count_include_pad", 0))},
+          "window", fields);
+}
+EMIT_OPERATOR(AveragePool, emit_average_pool);
+
+}  // namespace
+}  // namespace crema

@@ -1,0 +1,28 @@
+// Windows of convolutions and poolings, as the C structure window describes them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "exchange/c/operator_emit.h"
+
+namespace crema {
+
+// Depth, height and width; axes that a value lacks are in front, with extent 1.
+struct CWindow {
+  std::vector<int64_t> in, out, kernel, stride, pad, dilation;
+
+  int64_t taps() const { return kernel[0] * kernel[1] * kernel[2]; }
+  int64_t positions() const { return out[0] * out[1] * out[2]; }
+  // The value of a field `window`.
+  std::string text() const;
+};
+
+// Of an operator with kernel_shape, strides, pads and dilations, on an image of this shape (N, C, axes).
+// The extents `out` are those of Conv and the poolings.
+CWindow read_window(const OperatorEmit& op, const Shape& x, std::vector<int64_t> kernel);
+
+// The shape of a value with so many samples, channels and these extents, as many as x has.
+Shape image_shape(const Shape& x, int64_t channels, const std::vector<int64_t>& extents);
+
+}  // namespace crema

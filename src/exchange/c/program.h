@@ -1,0 +1,88 @@
+// CProgram: a net on its way to C. Operators of an ONNX graph became calls of C functions on values
+// of fixed shapes, which plan_memory() gives a place.
+#pragma once
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "tensor/shape.h"
+
+namespace crema {
+
+// The element type of values and constants: float, or int32_t for indices and booleans.
+enum class CType { real, whole };
+constexpr int kCTypes = 2;
+const char* c_name(CType type);
+size_t c_size(CType type);
+
+struct CValue {
+  std::string blob;  // its name in the net
+  std::string name;  // its identifier in C
+  Shape shape;
+  CType type = CType::real;
+  enum class Memory { arena, input, output } memory = Memory::arena;
+  // The value whose memory holds it, -1: its own, and how many elements it begins behind that one.
+  int root = -1;
+  int64_t shift = 0;
+  int64_t offset = 0;  // of a root, in the part of the arena of its type, in elements
+};
+
+struct CConstant {
+  std::string name;
+  CType type = CType::real;
+  std::vector<float> floats;
+  std::vector<int32_t> ints;
+
+  size_t count() const { return type == CType::real ? floats.size() : ints.size(); }
+  size_t bytes() const { return count() * c_size(type); }
+};
+
+// An argument of a call: a value, a constant, or text such as a number or NULL.
+struct CArgument {
+  enum class Kind { value, constant, text } kind = Kind::text;
+  int index = 0;  // of the value or constant
+  std::string text;
+  bool written = false;  // the function writes it
+  int64_t shift = 0;     // elements behind the beginning
+};
+
+struct CCall {
+  std::string function;
+  std::string file;   // of exchange/c/functions, which has it; "": the standard library has it
+  std::string macro;  // the use of a macro of that file which makes it; "": it is there
+  std::vector<CArgument> arguments;
+  // The fields of a structure, one per line, and its type; its address is the last argument. "": none.
+  std::string structure, fields;
+  // The result may have the memory of this value if nothing reads the value later. -1: it may not.
+  int over = -1;
+  // The call only copies `part` to this place of its result, so the value may be there from the
+  // beginning. -1: it does more.
+  int part = -1;
+  int64_t part_shift = 0;
+  std::string comment;  // before the first call of a layer's operator; ""
+};
+
+struct CProgram {
+  std::string prefix;  // of everything that other files see
+  std::vector<CValue> values;
+  std::vector<CConstant> constants;
+  std::vector<CCall> calls;
+  std::vector<int> inputs, outputs;  // values, which the caller has
+  int64_t products = 0;              // multiplications with addition
+  int64_t arena[kCTypes] = {};       // elements, set by plan_memory()
+
+  int root_of(int value) const;
+  size_t arena_bytes() const;
+  size_t constant_bytes() const;
+  // Of all constants, the floats.
+  size_t floats() const;
+  // Inputs and outputs.
+  size_t caller_bytes() const;
+};
+
+// Lets values share memory and lays out the arena by lifetime; outputs that have no memory of their own
+// get a copy.
+void plan_memory(CProgram* program);
+
+}  // namespace crema
