@@ -120,7 +120,7 @@ TEST_F(Dialects, LeavesNothingAfterAMistake) {
                 "convolution_param { num_output: 4 kernel_size: 3 } }\n"
                 "  layer { name: \"act\" type: \"GELU\" bottom: \"conv\" top: \"y\" }\n");
   const std::pair<const char*, const char*> rows[] = {
-      {"-to tflite", "-to tflite: expected onnx or caffe"},
+      {"-to tflite", "-to tflite: expected onnx, caffe or c"},
       {"-dialect bvcl", "-dialect bvcl: there is no such dialect (did you mean \"bvlc\"?)"},
       {"-output_weights ''", "-output_weights NET.caffemodel is needed"},
       {"-output out.caffemodel", "-output and -output_weights are both out.caffemodel"},

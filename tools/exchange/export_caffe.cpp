@@ -36,11 +36,13 @@ void verify_files(Net& net, const CaffeModel& model, const CaffeExportFlags& fla
 }  // namespace
 
 bool is_caffe_export(const CaffeExportFlags& flags) {
-  require(flags.to == "onnx" || flags.to == "caffe", "-to ", flags.to, ": expected onnx or caffe");
-  if (flags.to == "onnx") {
+  require(flags.to == "onnx" || flags.to == "caffe" || flags.to == "c", "-to ", flags.to,
+          ": expected onnx, caffe or c");
+  if (flags.to != "caffe") {
     require(!flags.dialect_given, "-dialect is for -to caffe");
-    require(flags.output_weights.empty(), "-output_weights is for -to caffe: an ONNX model has ",
-            "its weights in it");
+    require(flags.to == "onnx" || !flags.opset_given, "-opset is for -to onnx");
+    require(flags.to == "c" || flags.output_weights.empty(),
+            "-output_weights is for -to caffe: an ONNX model has ", "its weights in it");
     return false;
   }
   find_dialect(flags.dialect, "-dialect");

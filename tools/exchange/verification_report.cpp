@@ -23,8 +23,6 @@ namespace crema {
 
 namespace {
 
-constexpr int kDraws = 3;
-
 // A longer table would push its beginning off the screen.
 constexpr size_t kLongTable = 40, kLargestShown = 10;
 
@@ -82,7 +80,7 @@ bool print_verification(const Verification& one, double tolerance, ProgramLog& l
     if (has_integers) rows.back().push_back(share_text(blob.equal_integers));
   }
   std::cout << runtime << ": " << one.blobs.size()
-            << (one.blobs.size() == 1 ? " blob, " : " blobs, ") << kDraws
+            << (one.blobs.size() == 1 ? " blob, " : " blobs, ") << kVerificationDraws
             << " random inputs; the largest difference is " << shown_difference(worst, worst == 0)
             << " of a blob's largest value\n";
   print_table(rows, 3);
@@ -108,14 +106,15 @@ void keep_table(const std::vector<Verification>& all, const std::string& path) {
 }
 
 VerificationOptions options_of(const VerificationFlags& flags) {
-  return {flags.python.empty() ? "python3" : flags.python, kDraws, flags.proof};
+  return {flags.python.empty() ? "python3" : flags.python, kVerificationDraws, flags.proof};
 }
 
 void keep_proof(const std::vector<Verification>& all, const VerificationFlags& flags,
                 ProgramLog& log) {
   if (flags.proof.empty()) return;
   keep_table(all, flags.proof + "/verification.tsv");
-  log.info(cat("Wrote ", visible(flags.proof), ": the table and ", kDraws, " inputs with results"));
+  log.info(cat("Wrote ", visible(flags.proof), ": the table and ", kVerificationDraws,
+               " inputs with results"));
 }
 
 }  // namespace
@@ -138,7 +137,7 @@ void check_verification_flags(const VerificationFlags& flags) {
 void report_caffe_verification(Net& net, Net& again, const ComparedModel& compared,
                                const VerificationFlags& flags, const std::string& dialect,
                                ProgramLog& log) {
-  const Verification own = verify_net(net, again, compared, kDraws);
+  const Verification own = verify_net(net, again, compared, kVerificationDraws);
   require(print_verification(own, flags.tolerance, log),
           "the written files compute other results: results in the table above are beyond "
           "-tolerance ",
@@ -181,11 +180,16 @@ int report_verification(Net& net, const ComparedModel& compared, const Verificat
   int ran = 0;
   for (const Verification& one : all) {
     ran += one.problem.empty() ? 1 : 0;
-    require(print_verification(one, flags.tolerance, log), one.runtime,
-            " computes other results than Crema: results in the table above are beyond -tolerance ",
-            flags.tolerance, consequence);
+    report_one_verification(one, flags, consequence, log);
   }
   return ran;
+}
+
+void report_one_verification(const Verification& one, const VerificationFlags& flags,
+                             const std::string& consequence, ProgramLog& log) {
+  require(print_verification(one, flags.tolerance, log), one.runtime,
+          " computes other results than Crema: results in the table above are beyond -tolerance ",
+          flags.tolerance, consequence);
 }
 
 }  // namespace crema

@@ -9,6 +9,8 @@ namespace crema {
 
 using VerificationFlags = FlagsOf<"python", "tolerance", "proof">;
 
+constexpr int kVerificationDraws = 3;
+
 // Error, before anything is written, if -tolerance is no tolerance or -proof cannot be a folder.
 void check_verification_flags(const VerificationFlags& flags);
 
@@ -22,5 +24,9 @@ int report_verification(Net& net, const ComparedModel& compared, const Verificat
 void report_caffe_verification(Net& net, Net& again, const ComparedModel& compared,
                                const VerificationFlags& flags, const std::string& dialect,
                                ProgramLog& log);
+
+// The table of one program. Error if it computes other results.
+void report_one_verification(const Verification& one, const VerificationFlags& flags,
+                             const std::string& consequence, ProgramLog& log);
 
 }  // namespace crema

@@ -9,6 +9,7 @@
 #include "exchange/cut.h"
 #include "exchange/onnx/metadata.h"
 #include "tools/classify/deployed_model.h"
+#include "tools/exchange/export_c.h"
 #include "tools/exchange/export_caffe.h"
 #include "tools/exchange/verification_report.h"
 #include "tools/flags/net_flags.h"
@@ -23,9 +24,10 @@ namespace {
 constexpr size_t kMaxModel = (size_t{1} << 31) - 1;
 
 using ExportFlags =
-    FlagsOf<"model", "weights", "weights_mode", "output", "to", "dialect", "output_weights",
-            "opset", "fold", "cut", "preprocess", "batch", "verify", "python", "tolerance", "proof",
-            "assume", "phase", "level", "stage", "set", "resize", "mean", "scale", "rgb", "labels">;
+    FlagsOf<"model", "weights", "weights_mode", "output", "to", "dialect", "output_weights", "main",
+            "ram", "flash", "opset", "fold", "cut", "preprocess", "batch", "verify", "python",
+            "tolerance", "proof", "assume", "phase", "level", "stage", "set", "resize", "mean",
+            "scale", "rgb", "labels">;
 
 OnnxOptions options_of(const ExportFlags& flags) {
   OnnxOptions options;
@@ -80,12 +82,19 @@ std::vector<std::string> names_of_classes(const ExportFlags& flags, const Deploy
 
 int run_export(const VerbCall& call, const ExportFlags& flags) {
   const bool to_caffe = is_caffe_export(flags);
-  require(!flags.output.empty(), "-output NET.onnx is needed: the file to write");
+  const bool to_c = flags.to == "c";
+  require(!flags.output.empty(), "-output ", to_c ? "NET.c" : "NET.onnx",
+          " is needed: the file to write");
+  if (to_c) check_c_export_flags(flags);
+  require(to_c || (!flags.main && flags.ram.empty() && flags.flash.empty()),
+          "-main, -ram and -flash are for -to c");
   require(to_caffe || !ends_with(flags.output, ".prototxt"), "-output ", flags.output,
           ": this would be an ONNX model; -to caffe writes a prototxt file");
   require(!flags.weights.empty(), "weights are needed: -weights FILE.caffemodel");
   require(!to_caffe || flags.preprocess.empty(),
           "-preprocess writes operators of ONNX; Caffe's files have no layers for pictures");
+  require(!to_c || flags.preprocess.empty(),
+          "-preprocess writes operators of ONNX; -main writes C that prepares pictures");
   require(flags.verify || flags.proof.empty(),
           "-proof keeps what -verify finds; -verify=false leaves nothing to keep");
   require(flags.batch >= 0, "-batch ", flags.batch, ": expected a positive number");
@@ -97,7 +106,8 @@ int run_export(const VerbCall& call, const ExportFlags& flags) {
   Context context(Device::cpu);
   context.set_log(call.log.library());
   NetInput input = read_net(call.log, flags, phase_of_flag(flags.phase, TEST));
-  DeployedNet deployed = deploy_model(call.log, flags, input, flags.batch);
+  DeployedNet deployed =
+      deploy_model(call.log, flags, input, to_c && flags.batch == 0 ? 1 : flags.batch);
   if (!flags.cut.empty()) cut(flags.cut, &deployed);
   input.options.where = [&deployed, where = input.options.where](int i) {
     return where(deployed.origins[i]);
@@ -109,6 +119,10 @@ int run_export(const VerbCall& call, const ExportFlags& flags) {
   Net net(context, deployed.net, input.options);
   load_weights_of_flags(flags, net);
   if (to_caffe) return export_caffe_files(net, deployed, flags, call.log);
+  if (to_c) {
+    return export_c_files(net, deployed, names_of_classes(flags, deployed), input.options.folder,
+                          flags, call.log);
+  }
   const PictureInputs pictures = pictures_of(flags, deployed, net, input.options.folder);
   OnnxModel exported = export_onnx(net, options_of(flags), pictures);
   exported.model.set_producer_version(CREMA_VERSION);
@@ -127,16 +141,21 @@ int run_export(const VerbCall& call, const ExportFlags& flags) {
 
 REGISTER_VERB(
     export,
-    {.summary = "writes a net for other programs (ONNX, Caffe), and verifies it",
+    {.summary = "writes a net for other programs (ONNX, Caffe, C), and verifies it",
      .usage = "-model NET.prototxt -weights FILES -output NET.onnx [flags]",
      .example = "crema export -model models/lenet/digits_train_val.prototxt -weights "
                 "models/lenet/lenet_digits_iter_1500.caffemodel -output lenet.onnx\n"
                 "crema export -to caffe -dialect bvlc -model "
                 "models/lenet/digits_train_val.prototxt -weights "
                 "models/lenet/lenet_digits_iter_1500.caffemodel -output lenet.prototxt "
-                "-output_weights lenet.caffemodel",
+                "-output_weights lenet.caffemodel\n"
+                "crema export -to c -model models/lenet/digits_train_val.prototxt -weights "
+                "models/lenet/lenet_digits_iter_1500.caffemodel -output lenet.c -main",
      .meanings =
-         {{"output", "The file to write."},
+         {{"output", "The file to write. With -to c, NET.c; the header becomes NET.h."},
+          {"output_weights",
+           "The file for the weights, which -to caffe needs. With -to c: a binary file instead of "
+           "constants in NET.c, which the caller passes to the net."},
           {"weights",
            "Trained weights (.caffemodel or .caffemodel.h5); separate several with commas."},
           {"batch", "The batch size of the model. 0: any."},

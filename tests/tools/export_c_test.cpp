@@ -1,0 +1,203 @@
+// `crema export -to c`: the files, their names and sizes, what they say of mistakes, and their
+// verification by a compiler. tests/exchange/c_rows.cpp runs the layers.
+#include <gtest/gtest.h>
+
+#include "base/files.h"
+#include "tools/program.h"
+
+namespace crema::tests {
+namespace export_c_test {
+
+// Two inputs, two results, and names that are no identifiers of C.
+constexpr const char* kNet = R"(name: "small"
+layer { name: "in" type: "Input" top: "a/1" top: "float" input_param {
+  shape { dim: 1 dim: 3 dim: 12 dim: 12 } shape { dim: 1 dim: 4 dim: 10 dim: 10 } } }
+layer { name: "conv" type: "Convolution" bottom: "a/1" top: "conv"
+  convolution_param { num_output: 4 kernel_size: 3 weight_filler { type: "xavier" } } }
+layer { name: "sum" type: "Eltwise" bottom: "conv" bottom: "float" top: "sum" }
+layer { name: "relu" type: "ReLU" bottom: "sum" top: "sum" }
+layer { name: "pool" type: "Pooling" bottom: "sum" top: "2 results" pooling_param { global_pooling: true } }
+layer { name: "ip" type: "InnerProduct" bottom: "sum" top: "ip*/"
+  inner_product_param { num_output: 3 weight_filler { type: "xavier" } } }
+layer { name: "prob" type: "Softmax" bottom: "ip*/" top: "main" }
+)";
+
+constexpr const char* kPictures = R"(name: "pictures"
+layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 1 dim: 3 dim: 4 dim: 4 } } }
+layer { name: "ip" type: "InnerProduct" bottom: "data" top: "ip"
+  inner_product_param { num_output: 7 weight_filler { type: "gaussian" std: 0.1 } } }
+layer { name: "prob" type: "Softmax" bottom: "ip" top: "prob" }
+)";
+
+class ExportC : public testing::Test {
+ protected:
+  ExportC() {
+    train("net", kNet, "dim: 1 dim: 3 dim: 12 dim: 12", "dim: 1 dim: 4 dim: 10 dim: 10");
+    train("pictures", kPictures, "dim: 1 dim: 3 dim: 4 dim: 4", "");
+  }
+  // Writes the net, and its weights after an iteration on random data.
+  void train(const std::string& name, const std::string& text, const std::string& first,
+             const std::string& second) {
+    folder_.write(name + ".prototxt", text);
+    const size_t data = text.find("layer"), layers = text.find("layer", data + 5);
+    const size_t prob = text.find("layer { name: \"prob\"");
+    const bool two = !second.empty();
+    folder_.write("train.prototxt",
+                  cat("layer { name: \"in\" type: \"DummyData\" ",
+                      two ? "top: \"a/1\" top: \"float\"" : "top: \"data\"",
+                      " top: \"label\" dummy_data_param { shape { ", first, " } ",
+                      two ? cat("shape { ", second, " }") : "", " shape { dim: 1 } ",
+                      two ? "data_filler { type: \"gaussian\" } " : "",
+                      "data_filler { type: \"gaussian\" } data_filler { type: \"constant\" } } }\n",
+                      text.substr(layers, prob - layers),
+                      "layer { name: \"loss\" type: \"SoftmaxWithLoss\" bottom: \"",
+                      two ? "ip*/" : "ip", "\" bottom: \"label\" top: \"loss\" }\n"));
+    folder_.write("solver.prototxt",
+                  cat("net: \"train.prototxt\" base_lr: 0.01 lr_policy: \"fixed\" max_iter: 1 "
+                      "random_seed: 1 snapshot_prefix: \"",
+                      name, "\""));
+    const Outcome trained = run(folder_, "train -solver solver.prototxt");
+    ASSERT_EQ(trained.code, 0) << trained.err;
+  }
+  Outcome exported(const std::string& flags) {
+    return run(folder_, cat("crema export -to c -model net.prototxt -weights net_iter_1.caffemodel "
+                            "-output Net-1.c ",
+                            flags));
+  }
+  Outcome pictures(const std::string& flags) {
+    return run(folder_, cat("crema export -to c -model pictures.prototxt -weights "
+                            "pictures_iter_1.caffemodel -output pictures.c ",
+                            flags));
+  }
+  Outcome shell(const std::string& command) { return run_shell(folder_, command); }
+
+  Folder folder_;
+};
+
+constexpr const char* kStrict = "cc -std=c99 -Wall -Wextra -pedantic -Werror -O1 ";
+
+TEST_F(ExportC, WritesIdentifiersAndVerifies) {
+  const Outcome outcome = exported("");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  expect_part(outcome.out, "2 blobs, 3 random inputs");
+  expect_part(outcome.err, "multiplications with addition");
+  const std::string header = folder_.read("Net-1.h");
+  expect_part(header,
+              "void net_1_run(const float *a_1, const float *float_blob, float *v2_results, float "
+              "*main_blob);");
+  expect_part(header, "#define NET_1_A_1_SIZE 432");
+  expect_part(header, "/* Result \"2 results\", 1x4x1x1. */");
+  const Outcome compiled = shell(cat(kStrict, "-c Net-1.c -o /dev/null"));
+  EXPECT_EQ(compiled.code, 0) << compiled.err;
+  const std::string first = folder_.read("Net-1.c");
+  ASSERT_EQ(exported("-verify=false").code, 0);
+  EXPECT_EQ(folder_.read("Net-1.c"), first);
+}
+
+// Files that compute other results are an error: here the compiler is one that changes a weight.
+TEST_F(ExportC, FailsIfTheFilesComputeOtherResults) {
+  folder_.write("cc",
+                "#!/bin/sh\n[ \"$1\" = --version ] && echo other 1 && exit\n"
+                "sed -i '/conv_0_blocks.*{/{n;s/ [^,]*,/ 9.f,/}' Net-1.c\nexec cc \"$@\"\n");
+  const Outcome outcome = shell(
+      "chmod +x cc && CC=./cc $TOOLS/crema export -to c -model net.prototxt -weights "
+      "net_iter_1.caffemodel -output Net-1.c");
+  EXPECT_EQ(outcome.code, 1);
+  expect_part(outcome.err, "./cc computes other results than Crema");
+}
+
+TEST_F(ExportC, SaysWhyItIsNotVerified) {
+  const Outcome outcome = shell(
+      "CC=none/cc $TOOLS/crema export -to c -model net.prototxt -weights "
+      "net_iter_1.caffemodel -output Net-1.c");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  expect_part(outcome.err, "Not verified: there is no C compiler none/cc; set CC to one");
+}
+
+TEST_F(ExportC, PutsWeightsIntoAFile) {
+  const Outcome outcome = exported("-output_weights net.bin");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  expect_part(outcome.out, "2 blobs, 3 random inputs");
+  expect_part(folder_.read("Net-1.h"), "void net_1_run(const float *weights, const float *a_1");
+  expect_part(folder_.read("Net-1.h"), "#define NET_1_WEIGHTS_SIZE 1315\n");
+  EXPECT_EQ(folder_.read("net.bin").size(), 4u * 1315);
+  EXPECT_EQ(folder_.read("Net-1.c").find("static const float"), std::string::npos);
+}
+
+TEST_F(ExportC, TakesABatch) {
+  const Outcome outcome = pictures("-batch 2");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  expect_part(folder_.read("pictures.h"), "#define PICTURES_DATA_SIZE 96");
+  expect_part(folder_.read("pictures.h"), "#define PICTURES_PROB_SIZE 14");
+}
+
+// Blue, green, red, minus means, times a scale, from a picture of another size.
+TEST_F(ExportC, ClassifiesAPicture) {
+  folder_.write("names.txt", "ant\nbee \"b\"\ncat\ndog\neel\nfox\ngnu\n");
+  const std::string prepared = "-mean 10,20,30 -scale 0.02 -resize 4x4";
+  const Outcome outcome = pictures(cat("-main -labels names.txt ", prepared));
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  std::string pixels;
+  for (int i = 0; i < 4 * 4 * 3; ++i) pixels += static_cast<char>(i * 37 % 256);
+  folder_.write("a.ppm", cat("P6\n# a comment\n4 4\n255\n", pixels));
+  const Outcome made =
+      shell(cat(kStrict, "pictures.c pictures_main.c -o classify -lm && ./classify a.ppm"));
+  ASSERT_EQ(made.code, 0) << made.err;
+  const Outcome crema = run(
+      folder_, cat("crema classify -model pictures.prototxt -weights pictures_iter_1.caffemodel "
+                   "-labels names.txt ",
+                   prepared, " a.ppm"));
+  ASSERT_EQ(crema.code, 0) << crema.err;
+  // "0.4657  dog" here is 0.4657 "dog" there.
+  const std::vector<std::string> lines = split(made.out, '\n');
+  ASSERT_EQ(lines.size(), 6u) << made.out;
+  for (size_t i = 0; i < 5; ++i) {
+    const size_t gap = lines[i].find("  ");
+    expect_part(crema.out, cat(lines[i].substr(0, gap), " \"", lines[i].substr(gap + 2), "\""));
+  }
+  EXPECT_EQ(shell("./classify names.txt").code, 1);
+}
+
+// Nothing is written when something is wrong.
+TEST_F(ExportC, RefusesMistakes) {
+  folder_.write(
+      "select.prototxt",
+      "layer { name: \"in\" type: \"Input\" top: \"x\" top: \"rois\" input_param { shape { "
+      "dim: 1 dim: 2 dim: 8 dim: 8 } shape { dim: 3 dim: 5 } } }\n"
+      "layer { name: \"roi\" type: \"ROIPooling\" bottom: \"x\" bottom: \"rois\" top: \"y\" "
+      "roi_pooling_param { pooled_h: 2 pooled_w: 2 spatial_scale: 1 } }\n");
+  const std::vector<std::pair<std::string, std::string>> rows = {
+      {"-output a.txt", "-output a.txt: expected NET.c; the header becomes NET.h"},
+      {"-ram 1KiB", "the net needs 6.5 KiB of RAM, but -ram 1KiB allows 1.0 KiB"},
+      {"-flash 2KiB", "the net has 5.1 KiB of constants, but -flash 2KiB allows 2.0 KiB"},
+      {"-ram 0.5", "-ram 0.5: expected a size with a unit, such as 256KiB or 1MiB"},
+      {"-flash much", "-flash much: expected a size with a unit"},
+      {"-main", "-main: the net has 2 inputs, and a picture fills one"},
+      {"-model pictures.prototxt -weights pictures_iter_1.caffemodel -main -batch 3",
+       "-main: the net takes 3 pictures at a time; use -batch 1"},
+      {"-model select.prototxt -weights_mode match",
+       "select.prototxt:2:1: layer \"roi\": there is no C function for the operator MaxRoiPool; "
+       "end the net before this layer with -cut, or write the net with -to onnx"},
+      {"-output none/Net-1.c", "none/Net-1.c"},
+      {"-output_weights none/net.bin", "none/net.bin"},
+      {"-output_weights ./Net-1.h",
+       "the header of -output Net-1.h and -output_weights ./Net-1.h are"},
+      {"-preprocess inside", "-preprocess writes operators of ONNX"},
+      {"-opset 17", "-opset is for -to onnx"},
+      {"-dialect bvlc", "-dialect is for -to caffe"},
+      {"-proof here", "-proof is for -to onnx and caffe"},
+      {"-to onnx -output a.onnx -ram 1MiB", "-main, -ram and -flash are for -to c"},
+  };
+  for (const auto& [flags, says] : rows) {
+    const Outcome outcome = exported(flags);
+    EXPECT_EQ(outcome.code, 1) << flags;
+    ASSERT_EQ(outcome.errors().size(), 1u) << flags << outcome.err;
+    expect_part(outcome.errors()[0], says);
+    EXPECT_FALSE(folder_.has("Net-1.c")) << flags;
+    EXPECT_FALSE(folder_.has("Net-1.h")) << flags;
+  }
+  EXPECT_EQ(exported("-ram 8KiB -flash 6KiB -verify=false").code, 0);
+}
+
+}  // namespace export_c_test
+}  // namespace crema::tests
