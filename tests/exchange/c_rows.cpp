@@ -94,6 +94,27 @@ class CRows {
     rows_.push_back(std::move(one));
   }
 
+  // Each file of C functions uses all that it needs: of others the compiler would warn.
+  void check_functions() {
+    for (const auto& [name, text] : c_function_texts()) {
+      CProgram program;
+      program.calls.emplace_back().file = name;
+      const std::string all = c_functions({&program});
+      for (size_t at = all.find("static "); at != std::string::npos;
+           at = all.find("static ", at + 1)) {
+        const size_t end = all.find('(', at), begin = all.find_last_of(" *", end) + 1;
+        const std::string function = all.substr(begin, end - begin);
+        if (function == "name" || function == name || name == "classify_picture") continue;
+        if (all.find(function + "(", end) != std::string::npos) continue;
+        if (text.find("static") == std::string::npos ||
+            text.find(" " + function + "(") != std::string::npos)
+          continue;  // a file that only others use
+        ++complaints_;
+        std::cout << name << ".c does not use " << function << "\n";
+      }
+    }
+  }
+
   int run() {
     for (size_t first = 0; first < rows_.size(); first += kNetsOfProgram)
       run_program(first, std::min(first + kNetsOfProgram, rows_.size()));
@@ -217,6 +238,7 @@ int run_c_rows(int argc, char** argv) {
     if (row.error.empty() && kOpen.count(row.id()) == 0 &&
         (wanted.empty() || wanted.count(row.id()) > 0))
       rows.add(row);
+  rows.check_functions();
   return rows.run();
 }
 

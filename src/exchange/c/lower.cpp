@@ -14,16 +14,8 @@ namespace {
 // Code for more steps of a loop would be larger than most nets.
 constexpr int64_t kMostSteps = 256;
 
-Shape shape_of_info(const onnx::ValueInfoProto& info) {
-  Shape shape;
-  for (const auto& dim : info.type().tensor_type().shape().dim()) {
-    require(dim.has_dim_value(), "the shape of \"", visible(info.name()),
-            "\" depends on values, but memory in C is laid out beforehand; end the net before the "
-            "layer that makes it, such as with -cut before_nms");
-    shape.push_back(dim.dim_value());
-  }
-  return shape;
-}
+// Operators whose results have a size that depends on values, such as the number of objects found.
+const std::set<std::string> kOfAnySize = {"NonMaxSuppression", "NonZero", "Unique", "Compress"};
 
 class CLowering {
  public:
@@ -36,7 +28,6 @@ class CLowering {
   CProgram run() {
     const onnx::GraphProto& graph = model_.graph();
     for (const onnx::ValueInfoProto& output : graph.output()) {
-      shape_of_info(output);
       graph_.results.insert(output.name());
       ++graph_.readers[output.name()];
     }
@@ -84,7 +75,10 @@ class CLowering {
   }
 
   void add_input(const onnx::ValueInfoProto& input) {
-    const int id = graph_.add_value(input.name(), shape_of_info(input), CType::real);
+    Shape shape;
+    for (const auto& dim : input.type().tensor_type().shape().dim())
+      shape.push_back(dim.dim_value());
+    const int id = graph_.add_value(input.name(), shape, CType::real);
     program_.values[id].memory = CValue::Memory::input;
     program_.inputs.push_back(id);
     graph_.values[input.name()] = id;
@@ -98,6 +92,17 @@ class CLowering {
     try {
       const OperatorImport folded(graph_.reader, node, opset(), graph_.readers);
       if (folded.all_constant() && fold(node)) return;
+      if (node.op_type() == "Shape") {  // all shapes are known
+        ImportValue& value = graph_.reader.values[node.output(0)];
+        value.constant = std::make_shared<OnnxTensor>(OnnxTensor::of_ints(folded.shape(0).dims()));
+        value.shape = value.constant->shape;
+        value.is_integer = true;
+        return;
+      }
+      require(kOfAnySize.count(node.op_type()) == 0, "the size of its results depends on values (",
+              node.op_type(),
+              "), but memory in C is laid out beforehand; end the net before this "
+              "layer, with -cut LAYER or -cut before_nms");
       const OperatorEmitter* const emitter = OperatorEmitRegistry::find(node.op_type());
       require(emitter != nullptr, "there is no C function for the operator ", node.op_type(),
               "; end the net before this layer with -cut, or write the net with -to onnx");

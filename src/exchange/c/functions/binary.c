@@ -1,6 +1,6 @@
 /* y = expression of a and b, element by element. An operand's step is 0 along axes on which it has one
    element; y is contiguous.
-   needs: walk */
+   needs: independent walk */
 #define BINARY(name, type, result, expression)                                      \
   static void name(result *y, const type *x, const type *z, const struct walk *s) { \
     int32_t at[AXES] = {0};                                                         \

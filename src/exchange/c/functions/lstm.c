@@ -1,6 +1,6 @@
 /* The steps of an LSTM, from a state of zero. `sums`: the products of the inputs and the bias, with gates
    i, o, f, c for each sequence of each step; `weights`: of the state, with `hidden` rows.
-   needs: matmul */
+   needs: matmul_block */
 static void lstm(float *y, float *sums, const float *weights, float *cell, int32_t steps,
                  int32_t sequences, int32_t hidden) {
   for (int32_t i = 0; i < sequences * hidden; ++i) cell[i] = 0;

@@ -1,5 +1,5 @@
 /* y = expression of x and, in UNARY_OF, the settings p and q, element by element.
-   needs: walk */
+   needs: independent */
 #define UNARY(name, type, result, expression)                    \
   static void name(result *y, const type *from, int32_t count) { \
     INDEPENDENT for (int32_t i = 0; i < count; ++i) {            \

@@ -1,10 +1,3 @@
-/* Element loops in which no element reads another one, so that results may be in the place of operands. */
-#if defined(__GNUC__) && !defined(__clang__)
-#define INDEPENDENT _Pragma("GCC ivdep")
-#else
-#define INDEPENDENT
-#endif
-
 /* Axes that are walked together, slowest first: their extents, and the steps of up to three operands.
    The last axis is the innermost loop; axes in front that are not needed have extent 1. */
 #define AXES 6
