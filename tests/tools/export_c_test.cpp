@@ -161,11 +161,23 @@ TEST_F(ExportC, ClassifiesAPicture) {
 // Nothing is written when something is wrong.
 TEST_F(ExportC, RefusesMistakes) {
   folder_.write(
+      "four.prototxt",
+      "layer { name: \"in\" type: \"Input\" top: \"x\" input_param { shape { dim: 1 dim: 3 "
+      "dim: 12 dim: 12 } } }\n"
+      "layer { name: \"conv\" type: \"Convolution\" bottom: \"x\" top: \"y\" "
+      "convolution_param { num_output: 4 kernel_size: 3 } }\n"
+      "layer { name: \"shape\" type: \"Reshape\" bottom: \"y\" top: \"z\" reshape_param { "
+      "shape { dim: 1 dim: 4 dim: 2 dim: 5 dim: 5 dim: 2 } } }\n"
+      "layer { name: \"four\" type: \"Convolution\" bottom: \"z\" top: \"v\" "
+      "convolution_param { num_output: 2 kernel_size: 2 } }\n");
+  folder_.write(
       "select.prototxt",
-      "layer { name: \"in\" type: \"Input\" top: \"x\" top: \"rois\" input_param { shape { "
-      "dim: 1 dim: 2 dim: 8 dim: 8 } shape { dim: 3 dim: 5 } } }\n"
-      "layer { name: \"roi\" type: \"ROIPooling\" bottom: \"x\" bottom: \"rois\" top: \"y\" "
-      "roi_pooling_param { pooled_h: 2 pooled_w: 2 spatial_scale: 1 } }\n");
+      "layer { name: \"in\" type: \"Input\" top: \"loc\" top: \"conf\" top: \"priors\" "
+      "input_param { shape { dim: 1 dim: 8 } shape { dim: 1 dim: 4 } shape { dim: 1 dim: 2 "
+      "dim: 8 } } }\n"
+      "layer { name: \"objects\" type: \"DetectionOutput\" bottom: \"loc\" bottom: \"conf\" "
+      "bottom: \"priors\" top: \"y\" detection_output_param { num_classes: 2 "
+      "nms_param { nms_threshold: 0.5 top_k: 2 } keep_top_k: 2 confidence_threshold: 0.1 } }\n");
   const std::vector<std::pair<std::string, std::string>> rows = {
       {"-output a.txt", "-output a.txt: expected NET.c; the header becomes NET.h"},
       {"-ram 1KiB", "the net needs 6.5 KiB of RAM, but -ram 1KiB allows 1.0 KiB"},
@@ -175,9 +187,14 @@ TEST_F(ExportC, RefusesMistakes) {
       {"-main", "-main: the net has 2 inputs, and a picture fills one"},
       {"-model pictures.prototxt -weights pictures_iter_1.caffemodel -main -batch 3",
        "-main: the net takes 3 pictures at a time; use -batch 1"},
+      {"-model four.prototxt -weights_mode match",
+       "four.prototxt:4:1: layer \"four\": its image has 4 axes, and C functions have windows over "
+       "one to three"},
       {"-model select.prototxt -weights_mode match",
-       "select.prototxt:2:1: layer \"roi\": there is no C function for the operator MaxRoiPool; "
-       "end the net before this layer with -cut, or write the net with -to onnx"},
+       "select.prototxt:2:1: layer \"objects\": the size of its results depends on values "
+       "(NonMaxSuppression), but memory in C is laid out beforehand; end the net before this "
+       "layer, "
+       "with -cut LAYER or -cut before_nms"},
       {"-output none/Net-1.c", "none/Net-1.c"},
       {"-output_weights none/net.bin", "none/net.bin"},
       {"-output_weights ./Net-1.h",

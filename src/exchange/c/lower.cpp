@@ -17,6 +17,15 @@ constexpr int64_t kMostSteps = 256;
 // Operators whose results have a size that depends on values, such as the number of objects found.
 const std::set<std::string> kOfAnySize = {"NonMaxSuppression", "NonZero", "Unique", "Compress"};
 
+// Operators of a layer are called "layer", "layer/2" and so on.
+std::string layer_of(const onnx::NodeProto& node) {
+  const std::string& name = node.name();
+  const size_t last = name.find_last_not_of("0123456789");
+  const bool numbered =
+      last != std::string::npos && last > 0 && last + 1 < name.size() && name[last] == '/';
+  return visible(numbered ? name.substr(0, last) : name);
+}
+
 class CLowering {
  public:
   CLowering(Context& context, const onnx::ModelProto& model, const std::string& prefix)
@@ -109,15 +118,15 @@ class CLowering {
       OperatorEmit op(graph_, node, opset());
       emitter->emit(op);
     } catch (const Error& error) {
-      fail(node.doc_string(), node.doc_string().empty() ? "" : ": ", "layer \"",
-           visible(node.name()), "\": ", error.what());
+      fail(node.doc_string(), node.doc_string().empty() ? "" : ": ", "layer \"", layer_of(node),
+           "\": ", error.what());
     }
   }
 
   // Its sequences run along their first axis.
   void add_scan(const onnx::NodeProto& node) {
     const Shape& sequence = graph_.reader.values.at(node.input(node.input_size() - 1)).shape;
-    require(sequence[0] <= kMostSteps, node.doc_string(), ": layer \"", visible(node.name()),
+    require(sequence[0] <= kMostSteps, node.doc_string(), ": layer \"", layer_of(node),
             "\": it has ", sequence[0], " steps, and each becomes C code, up to ", kMostSteps,
             "; use shorter sequences, or write the net with -to onnx");
     unrolled_.push_back(unroll_scan(node, sequence[0]));
