@@ -124,6 +124,40 @@ TEST_F(ExportC, PutsWeightsIntoAFile) {
   EXPECT_EQ(folder_.read("Net-1.c").find("static const float"), std::string::npos);
 }
 
+// Branches that are concatenated twice, a residual whose operands are read again, and views.
+constexpr const char* kBranches = R"(name: "branches"
+layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 1 dim: 3 dim: 4 dim: 4 } } }
+layer { name: "a" type: "Convolution" bottom: "data" top: "a" convolution_param { num_output: 2 kernel_size: 3 pad: 1 weight_filler { type: "xavier" } } }
+layer { name: "b" type: "Convolution" bottom: "a" top: "b" convolution_param { num_output: 2 kernel_size: 1 weight_filler { type: "xavier" } } }
+layer { name: "ab" type: "Concat" bottom: "a" bottom: "b" top: "ab" }
+layer { name: "c" type: "Convolution" bottom: "ab" top: "c" convolution_param { num_output: 4 kernel_size: 3 pad: 1 group: 2 weight_filler { type: "xavier" } } }
+layer { name: "abc" type: "Concat" bottom: "ab" bottom: "c" bottom: "b" top: "abc" }
+layer { name: "sum" type: "Eltwise" bottom: "ab" bottom: "c" top: "sum" }
+layer { name: "relu" type: "ReLU" bottom: "sum" top: "relu" }
+layer { name: "again" type: "Eltwise" bottom: "relu" bottom: "sum" top: "again" eltwise_param { coeff: 1 coeff: -2 } }
+layer { name: "all" type: "Concat" bottom: "again" bottom: "abc" top: "all" }
+layer { name: "flat" type: "Flatten" bottom: "all" top: "flat" }
+layer { name: "ip" type: "InnerProduct" bottom: "flat" top: "ip" inner_product_param { num_output: 3 weight_filler { type: "xavier" } } }
+layer { name: "prob" type: "Softmax" bottom: "ip" top: "prob" }
+)";
+
+TEST_F(ExportC, SharesMemory) {
+  train("branches", kBranches, "dim: 1 dim: 3 dim: 4 dim: 4", "");
+  const Outcome outcome = run(folder_,
+                              "crema export -to c -model branches.prototxt -weights "
+                              "branches_iter_1.caffemodel -output branches.c -tolerance 1e-5");
+  ASSERT_EQ(outcome.code, 0) << outcome.out << outcome.err;
+  const std::string source = folder_.read("branches.c");
+  // b is copied once, as the third part of abc; all other parts are computed where they belong.
+  size_t copies = 0;
+  for (size_t at = source.find("copy("); at != std::string::npos; at = source.find("copy(", at + 1))
+    copies += source.compare(at - 1, 1, " ") == 0 && source.compare(at, 6, "copy(a") == 0 ? 1 : 0;
+  EXPECT_EQ(copies, 1u);
+  // 14 channels of 16 values, and the patches of `a`: 27 taps for 16 positions. Nothing else is alive.
+  expect_part(folder_.read("branches.h"),
+              cat("#define BRANCHES_ARENA_SIZE ", 4 * (14 * 16 + 27 * 16), "\n"));
+}
+
 TEST_F(ExportC, TakesABatch) {
   const Outcome outcome = pictures("-batch 2");
   ASSERT_EQ(outcome.code, 0) << outcome.err;

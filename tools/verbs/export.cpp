@@ -158,7 +158,10 @@ REGISTER_VERB(
            "constants in NET.c, which the caller passes to the net."},
           {"weights",
            "Trained weights (.caffemodel or .caffemodel.h5); separate several with commas."},
-          {"batch", "The batch size of the model. 0: any."},
+          {"batch", "The batch size of the model. 0: any, or 1 with -to c."},
+          {"verify",
+           "Runs the model with random inputs in each runtime that -python has, or compiles the "
+           "files of -to c with $CC or cc and runs them, and compares."},
           {"scale",
            "The factor for values after the mean, such as 0.00390625, to record in the "
            "file. Empty: what the net says."},

@@ -1,6 +1,7 @@
 #include <cctype>
 #include <cmath>
 #include <cstdio>
+#include <limits>
 
 #include "exchange/c/operator_emit.h"
 
@@ -55,6 +56,8 @@ std::string EmitGraph::identifier(const std::string& wish) {
 }
 
 int EmitGraph::add_value(const std::string& blob, const Shape& shape, CType type) {
+  require(shape.count() <= std::numeric_limits<int32_t>::max(), "blob \"", blob, "\" has ",
+          shape.count(), " values, and C functions count to 2147483647");
   CValue value;
   value.blob = blob;
   value.name = identifier(blob);

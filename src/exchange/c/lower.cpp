@@ -46,6 +46,7 @@ class CLowering {
     for (const onnx::NodeProto& node : graph.node())
       if (needed_.count(&node) > 0 && graph_.absorbed.count(&node) == 0) add(node);
     for (const onnx::ValueInfoProto& output : graph.output()) add_output(output.name());
+    rename_values();
     return std::move(program_);
   }
 
@@ -155,6 +156,14 @@ class CLowering {
       OperatorEmit(graph_, copy, opset()).view(0, graph_.reader.values.at(name).shape);
     }
     program_.outputs.push_back(graph_.values.at(name));
+  }
+
+  // A value of a function's name, such as relu, would hide it.
+  void rename_values() {
+    std::set<std::string> functions;
+    for (const CCall& call : program_.calls) functions.insert(call.function);
+    for (CValue& value : program_.values)
+      if (functions.count(value.name) > 0) value.name = graph_.identifier(value.name + "_blob");
   }
 
   const onnx::ModelProto& model_;
