@@ -1,6 +1,7 @@
 /* Convolution over up to three axes (depth, height, width), with groups.
    needs: activate lanes patches */
-#define TILE 16 /* positions that are computed together */
+#define TILE 16           /* positions that are computed together */
+#define MOST_PATCHES 8192 /* floats */
 
 struct conv {
   int32_t samples, groups, channels, outputs; /* channels and outputs: of one group */
@@ -52,59 +53,77 @@ static void copy_tile(float *to, const float *from, int32_t count) {
     memcpy(to, from, count * sizeof(float));
 }
 
-/* Output channels come in blocks of four, the last block may have fewer; weights have the axes block,
-   tap, channel of the block. `patches` has room for chunk * TILE floats. */
+/* All output channels of `count` positions from `at` on, for a group: its part of x, y and so on. Output
+   channels come in blocks of four, the last block may have fewer; weights have the axes block, tap,
+   channel of the block. */
+static void conv_tile(float *y, const float *x, const float *weights, const float *bias,
+                      float *patches, int32_t at, int32_t count, const struct conv *s) {
+  const struct window *const window = &s->window;
+  const int32_t positions = window->out[0] * window->out[1] * window->out[2];
+  const int32_t taps = s->channels * window->kernel[0] * window->kernel[1] * window->kernel[2];
+  for (int32_t first = 0; first < taps; first += s->chunk) {
+    const int32_t some = taps - first < s->chunk ? taps - first : s->chunk;
+    const float *from = patches;
+    size_t step = TILE;
+    if (s->direct && count == TILE) {
+      from = x + (size_t)first * positions + at;
+      step = positions;
+    } else {
+      copy_patches(x, patches, window, at, count, first, some);
+    }
+    for (int32_t o = 0; o < s->outputs; o += 4) {
+      const int32_t rows = s->outputs - o < 4 ? s->outputs - o : 4;
+      const float *const w = weights + (size_t)o * taps + (size_t)first * rows;
+      float *const out = y + (size_t)o * positions + at;
+      float sums[4 * TILE];
+      for (int32_t row = 0; row < rows; ++row) {
+        float *const sum = sums + row * TILE;
+        if (first > 0) {
+          copy_tile(sum, out + (size_t)row * positions, count);
+          for (int32_t i = count; i < TILE; ++i) sum[i] = 0;
+        } else {
+          const float start = bias ? bias[o + row] : 0;
+          for (int32_t i = 0; i < TILE; ++i) sum[i] = start;
+        }
+      }
+      if (rows == 4) {
+        tile_of_4(w, from, step, some, sums);
+      } else {
+        for (int32_t row = 0; row < rows; ++row)
+          tile_of_1(w + row, rows, from, step, some, sums + row * TILE);
+      }
+      if (first + some == taps) activate(sums, rows * TILE, s->activation);
+      for (int32_t row = 0; row < rows; ++row)
+        copy_tile(out + (size_t)row * positions, sums + row * TILE, count);
+    }
+  }
+}
+
+/* `patches` has room for chunk * TILE floats; with OpenMP each thread has room of its own. */
 static void conv(float *y, const float *x, const float *weights, const float *bias, float *patches,
                  const struct conv *s) {
   const struct window *const window = &s->window;
   const int32_t positions = window->out[0] * window->out[1] * window->out[2];
   const int32_t taps = s->channels * window->kernel[0] * window->kernel[1] * window->kernel[2];
   const size_t image = (size_t)window->in[0] * window->in[1] * window->in[2] * s->channels;
-  for (int32_t part = 0; part < s->samples * s->groups; ++part, x += image) {
+  for (int32_t part = 0; part < s->samples * s->groups; ++part) {
     const int32_t group = part % s->groups;
+    const float *const from = x + part * image;
     const float *const w = weights + (size_t)group * s->outputs * taps;
+    const float *const shift = bias ? bias + group * s->outputs : bias;
     float *const to = y + (size_t)part * s->outputs * positions;
+#ifdef _OPENMP
+#pragma omp parallel for if ((double)positions * s->outputs * taps > 4e6)
+#endif
     for (int32_t at = 0; at < positions; at += TILE) {
       const int32_t count = positions - at < TILE ? positions - at : TILE;
-      for (int32_t first = 0; first < taps; first += s->chunk) {
-        const int32_t some = taps - first < s->chunk ? taps - first : s->chunk;
-        const float *from = patches;
-        size_t step = TILE;
-        if (s->direct && count == TILE) {
-          from = x + (size_t)first * positions + at;
-          step = positions;
-        } else {
-          copy_patches(x, patches, window, at, count, first, some);
-        }
 #ifdef _OPENMP
-#pragma omp parallel for if (s->outputs * some > 8192)
+      float room[MOST_PATCHES];
+      (void)patches;
+      conv_tile(to, from, w, shift, room, at, count, s);
+#else
+      conv_tile(to, from, w, shift, patches, at, count, s);
 #endif
-        for (int32_t o = 0; o < s->outputs; o += 4) {
-          const int32_t rows = s->outputs - o < 4 ? s->outputs - o : 4;
-          const float *const v = w + (size_t)o * taps + (size_t)first * rows;
-          float *const out = to + (size_t)o * positions + at;
-          float sums[4 * TILE];
-          for (int32_t row = 0; row < rows; ++row) {
-            float *const sum = sums + row * TILE;
-            if (first > 0) {
-              copy_tile(sum, out + (size_t)row * positions, count);
-              for (int32_t i = count; i < TILE; ++i) sum[i] = 0;
-            } else {
-              const float start = bias ? bias[group * s->outputs + o + row] : 0;
-              for (int32_t i = 0; i < TILE; ++i) sum[i] = start;
-            }
-          }
-          if (rows == 4) {
-            tile_of_4(v, from, step, some, sums);
-          } else {
-            for (int32_t row = 0; row < rows; ++row)
-              tile_of_1(v + row, rows, from, step, some, sums + row * TILE);
-          }
-          if (first + some == taps) activate(sums, rows * TILE, s->activation);
-          for (int32_t row = 0; row < rows; ++row)
-            copy_tile(out + (size_t)row * positions, sums + row * TILE, count);
-        }
-      }
     }
   }
 }

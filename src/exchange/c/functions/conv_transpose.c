@@ -14,7 +14,7 @@ static void conv_transpose(float *y, const float *x, const float *weights, const
   const size_t image = (size_t)out[0] * out[1] * out[2], result = (size_t)in[0] * in[1] * in[2];
   const int32_t taps = kernel[0] * kernel[1] * kernel[2];
 #ifdef _OPENMP
-#pragma omp parallel for
+#pragma omp parallel for if ((double)s->outputs * s->channels * taps * image > 4e6)
 #endif
   for (int32_t part = 0; part < s->samples * s->groups * s->outputs; ++part) {
     const int32_t output = part % s->outputs, group = part / s->outputs % s->groups;

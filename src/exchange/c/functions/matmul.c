@@ -16,7 +16,7 @@ static void matmul(float *y, const float *x, const float *w, const float *bias,
     const float *const by = w + (ptrdiff_t)b0 * s->w[0] + (ptrdiff_t)b1 * s->w[1];
     float *const to = y + (size_t)part * s->rows * s->columns;
 #ifdef _OPENMP
-#pragma omp parallel for
+#pragma omp parallel for if ((double)s->rows * s->inner * s->columns > 4e6)
 #endif
     for (int32_t first = 0; first < s->columns; first += COLUMNS) {
       const int32_t count = s->columns - first < COLUMNS ? s->columns - first : COLUMNS;

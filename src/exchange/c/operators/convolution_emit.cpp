@@ -9,7 +9,7 @@ namespace {
 constexpr int64_t kTile = 16;  // TILE of conv.c
 // The memory for patches, in floats: enough taps that the sums are seldom read again, but no more than
 // a level-1 cache holds, or a small part of the image.
-constexpr int64_t kLeastPatches = 64 * kTile, kMostPatches = 512 * kTile;
+constexpr int64_t kLeastPatches = 64 * kTile, kMostPatches = 8192;  // MOST_PATCHES of conv.c
 
 std::vector<int64_t> kernel_of(const OperatorEmit& op) {
   const std::vector<int64_t>& dims = op.shape(1).dims();
