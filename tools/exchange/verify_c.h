@@ -12,7 +12,7 @@ namespace crema {
 struct CheckedC {
   const CProgram& program;
   bool weights_file = false;
-  std::string source, weights;  // paths; the header is beside the source
+  std::string source, weights;  // paths; the header is in the source's folder
 };
 
 // Compiles the files with $CC, or cc, and runs them. `problem` with an empty `runtime`: there is no

@@ -16,7 +16,7 @@ struct COptions {
   bool weights_file = false;  // the caller passes the weights, which are no constants of the file
 };
 
-// What the files say besides the net.
+// What the files say in addition to the net.
 struct CAbout {
   std::string model;   // the path of the net's file
   std::string header;  // the name of the header file

@@ -94,12 +94,6 @@ class OperatorEmit {
   // output(0) is the activation's. The field `.activation` of a structure.
   std::string activation();
 
-  // Error: there is no C for what this operator computes. help: what the user may do.
-  template <typename... Parts>
-  [[noreturn]] void refuse(const Parts&... parts) const {
-    fail(parts...);
-  }
-
  private:
   std::string output_name(int i) const;
   CCall& add_call(const std::string& function, std::vector<CArgument> arguments);
