@@ -56,6 +56,32 @@ bool is_readable(const std::string& path, std::string* reason) {
   }
 }
 
+// LevelDB would allocate memory for it, and wait for ever if there is none.
+TEST(DamagedLeveldb, ATableMayClaimABlockOfAnySize) {
+  const Folder folder;
+  const std::string path = folder.file("tables");
+  write_tables(path);
+  constexpr size_t kFooter = 48;
+  // Offset and length of two blocks: of none, and of 2^31, 2^62 and 2^64 - 1 bytes.
+  for (const std::string& length :
+       {std::string("\x80\x80\x80\x80\x08"), std::string("\x80\x80\x80\x80\x80\x80\x80\x80\x40"),
+        std::string("\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01")}) {
+    int tables = 0;
+    for (const auto& [name, bytes] : contents(path)) {
+      if (!name.ends_with(".ldb")) continue;
+      std::string wrong = bytes;
+      wrong.replace(wrong.size() - kFooter, 3 + length.size(), std::string(3, '\0') + length);
+      write_file_atomically(path + "/" + name, wrong);
+      std::string reason;
+      EXPECT_FALSE(is_readable(path, &reason));
+      expect_part(reason, "a table whose blocks are not inside of it");
+      write_file_atomically(path + "/" + name, bytes);
+      ++tables;
+    }
+    EXPECT_GT(tables, 0);
+  }
+}
+
 TEST(DamagedLeveldb, IsAnErrorOrHasAllItsRecordsAndStaysAsItIs) {
   const Folder folder;
   for (const bool in_log : {true, false}) {

@@ -17,9 +17,35 @@ using leveldb::Slice;
 using leveldb::Status;
 
 // A table that, unlike LevelDB's own, is not mapped into memory.
+// A number of LevelDB, 7 bits a byte, at the beginning of the text, which it leaves. False if there is none.
+bool take_number(std::string_view* text, uint64_t* number) {
+  *number = 0;
+  for (int shift = 0; shift < 64 && !text->empty(); shift += 7) {
+    const auto byte = static_cast<uint8_t>(text->front());
+    text->remove_prefix(1);
+    *number |= static_cast<uint64_t>(byte & 127) << shift;
+    if (byte < 128) return true;
+  }
+  return false;
+}
+
+// A table ends with the places of two blocks. LevelDB allocates memory for what they say before it
+// reads, while it holds a lock that it never gives back if there is none.
 class TableFile : public leveldb::RandomAccessFile {
  public:
-  explicit TableFile(const std::string& path) : file_(path) {}
+  explicit TableFile(const std::string& path) : file_(path) {
+    constexpr uint64_t kFooter = 48, kTrailer = 5;
+    const uint64_t size = file_.size();
+    if (size < kFooter) return;  // LevelDB says so
+    char bytes[kFooter];
+    std::string_view footer(bytes, file_.read(size - kFooter, bytes, kFooter));
+    for (int block = 0; block < 2; ++block) {
+      uint64_t offset = 0, length = 0;
+      require(take_number(&footer, &offset) && take_number(&footer, &length) && offset <= size &&
+                  length <= size - offset && length + kTrailer <= size - offset,
+              path, ": a table whose blocks are not inside of it");
+    }
+  }
 
   Status Read(uint64_t offset, size_t count, Slice* result, char* scratch) const override {
     *result = Slice();
@@ -236,7 +262,7 @@ Status LeveldbReadingEnv::NewRandomAccessFile(const std::string& file,
     *opened = new TableFile(file);
     return Status::OK();
   } catch (const Error& problem) {
-    return Status::IOError(problem.what());
+    return Status::Corruption(problem.what());
   }
 }
 
