@@ -24,6 +24,12 @@ std::vector<Shape> odd_shapes(const Shape& shape) {
   return odd;
 }
 
+std::vector<Shape> shapes_of(const Row& row) {
+  std::vector<Shape> shapes;
+  for (const RowBottom& bottom : row.bottoms) shapes.push_back(bottom.shape);
+  return shapes;
+}
+
 // What is said if the layer reads an axis that is not there, else nothing.
 std::string slip_of(Context& context, const Row& row, const std::vector<Shape>& bottoms) {
   try {
@@ -42,8 +48,7 @@ TEST(OddShapes, NoLayerReadsAnAxisThatABottomDoesNotHave) {
   size_t tried = 0;
   for (const Row& row : read_rows(CREMA_TEST_DATA "/layers/rows")) {
     if (!row.error.empty()) continue;
-    std::vector<Shape> bottoms;
-    for (const RowBottom& bottom : row.bottoms) bottoms.push_back(bottom.shape);
+    std::vector<Shape> bottoms = shapes_of(row);
     for (size_t at = 0; at < bottoms.size(); ++at) {
       for (const Shape& odd : odd_shapes(row.bottoms[at].shape)) {
         std::vector<Shape> given = bottoms;
@@ -57,6 +62,34 @@ TEST(OddShapes, NoLayerReadsAnAxisThatABottomDoesNotHave) {
     EXPECT_EQ(slip, "") << row.id() << ", all bottoms scalars";
   }
   EXPECT_GT(tried, 20000u);
+}
+
+// A file may claim any extents. Their products must be computed by Shape, which refuses those that
+// overflow: UndefinedBehaviorSanitizer finds others.
+TEST(OddShapes, ProductsOfHugeExtentsDoNotOverflow) {
+  constexpr int64_t kHuge = (int64_t{1} << 32) - 1;
+  Context context(Device::cpu);
+  size_t refused = 0;
+  for (const Row& row : read_rows(CREMA_TEST_DATA "/layers/rows")) {
+    if (!row.error.empty()) continue;
+    std::vector<Shape> bottoms = shapes_of(row);
+    for (Shape& bottom : bottoms) {
+      for (int axis = 0; axis < bottom.axes(); ++axis) {
+        const int64_t before = bottom[axis];
+        bottom[axis] = kHuge;
+        try {
+          const std::shared_ptr<Layer> layer =
+              make_layer(layer_of(row), row.training, CREMA_TEST_DATA);
+          layer->setup(context, bottoms);
+          layer->infer(bottoms);
+        } catch (const Error&) {
+          ++refused;
+        }
+        bottom[axis] = before;
+      }
+    }
+  }
+  EXPECT_GT(refused, 1000u);
 }
 
 }  // namespace

@@ -116,9 +116,10 @@ class DetectionOutputLayer : public Layer {
             p().normalized() ? "PriorBox makes it" : "normalized: false says");
     const int64_t count = priors[2] / numbers, images = predictions.axes() > 0 ? predictions[0] : 1;
     const auto check = [&](const Shape& shape, int64_t each, const char* what) {
-      require(shape.axes() >= 1 && shape[0] == images && shape.count(1) == count * each, "the ",
-              what, " are ", shape.brief(), ", but ", count, " priors need ", count * each,
-              " numbers (", each, " a prior) for each of ", images, " images");
+      require(
+          shape.axes() >= 1 && shape[0] == images && shape.count(1) == Shape{count, each}.count(),
+          "the ", what, " are ", shape.brief(), ", but ", count, " priors need ", count * each,
+          " numbers (", each, " a prior) for each of ", images, " images");
     };
     check(predictions, positions_ * 4, "predictions, the first bottom,");
     check(scores, classes_, "scores, the second bottom,");

@@ -164,10 +164,11 @@ class MultiBoxLossLayer : public Layer {
             objects.brief());
     const int64_t count = prior_count(priors), images = x.axes() > 0 ? x[0] : 0;
     const int64_t each = coordinate_classes();
-    require(x.count() == images * count * each * 4, "bottom 0 must have ", count * each * 4,
-            " coordinates for each image, 4 for each of ", count, " priors",
+    require(x.count() == Shape{images, count, each, 4}.count(), "bottom 0 must have ",
+            count * each * 4, " coordinates for each image, 4 for each of ", count, " priors",
             each > 1 ? " and each class" : "", ", but is ", x.brief());
-    require(scores.axes() > 0 && scores[0] == images && scores.count() == images * count * classes_,
+    require(scores.axes() > 0 && scores[0] == images &&
+                scores.count() == Shape{images, count, classes_}.count(),
             "bottom 1 must have ", classes_, " scores for each of ", count, " priors and each of ",
             images, " images, but is ", scores.brief());
     return {{Shape()},

@@ -86,8 +86,8 @@ class InfogainLossLayer : public LabelledSoftmaxLoss<InfogainLossLayer> {
     const int64_t classes = bottoms[0][axis_];
     const int64_t values =
         bottoms.size() == 3 ? bottoms[2].count() : static_cast<int64_t>(matrix_.size());
-    require(values == classes * classes, "the matrix must have ", classes, " x ", classes,
-            " values, one for each pair of classes, but has ", values);
+    require(values == Shape{classes, classes}.count(), "the matrix must have ", classes, " x ",
+            classes, " values, one for each pair of classes, but has ", values);
     made.saved.push_back({{classes}, {}});
     return made;
   }

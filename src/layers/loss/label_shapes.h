@@ -24,7 +24,7 @@ inline std::string advice_on_labels(const Shape& scores, int axis, const Shape& 
     return cat("; the labels are maps of ", labels[2], " x ", labels[3], ", the scores of ",
                scores[2], " x ", scores[3], ": both need the same size");
   if (labels.axes() > axis && labels.count(0, axis) == scores.count(0, axis) &&
-      labels.count() == positions * labels[axis] && labels[axis] > 1) {
+      labels.count() == Shape{positions, labels[axis]}.count() && labels[axis] > 1) {
     return cat("; there are ", labels[axis], " labels for each sample: a layer of type Slice ",
                "(slice_param { axis: ", axis,
                " }) makes a blob of each, for a loss of its own; soft "

@@ -229,9 +229,9 @@ class SqueezeDetLossLayer : public Layer {
     const int64_t each = p().anchors_per_grid();
     require(c.axes() == 4 && c[3] == each, "the confidences must have shape (N, H, W, ", each,
             "), but the second bottom is ", c.brief());
-    require(classes.count() == c.count() * p().classes(), "the first bottom must have ",
-            p().classes(), " probabilities for each of ", c.count(), " anchors, but it is ",
-            classes.brief());
+    require(classes.count() == Shape{c.count(), p().classes()}.count(),
+            "the first bottom must have ", p().classes(), " probabilities for each of ", c.count(),
+            " anchors, but it is ", classes.brief());
     const Shape wanted = {c[0], c[1], c[2], 4 * each};
     require(shifts == wanted, "the shifts must have shape ", wanted.brief(),
             ", but the third bottom is ", shifts.brief());

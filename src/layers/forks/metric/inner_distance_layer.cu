@@ -112,8 +112,8 @@ class InnerDistanceLayer : public Layer {
     const Shape& x = bottoms[0];
     require(x.count(axis_) == inputs_, "the bottom has shape ", x.brief(), ", that is ",
             x.count(axis_), " values a vector, but the weights were made for ", inputs_);
-    require(own_ || bottoms[1].count() == outputs_ * inputs_, "the second bottom must be ",
-            outputs_, " rows of ", inputs_, " values, but is ",
+    require(own_ || bottoms[1].count() == Shape{outputs_, inputs_}.count(),
+            "the second bottom must be ", outputs_, " rows of ", inputs_, " values, but is ",
             bottoms.size() > 1 ? bottoms[1].brief() : "");
     require(bottoms.size() < 3 || bottoms[2].count() == outputs_, "the third bottom must have ",
             outputs_, " values, but is ", bottoms.back().brief());
