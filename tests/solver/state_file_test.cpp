@@ -3,6 +3,7 @@
 #include "solver/snapshot/state_file.h"
 
 #include <climits>
+#include <set>
 
 #include "data/databases/hdf5/hdf5_writer.h"
 #include "fixtures.h"
@@ -156,6 +157,15 @@ TEST_F(StateFile, NumbersThatNoTrainingWrites) {
       {"last_event is -3", [](SolverState* s) { s->set_last_event(-3); }},
       {"loss_scale is 0", [](SolverState* s) { s->set_loss_scale(0); }},
       {"tests_without_better is -1", [](SolverState* s) { s->set_tests_without_better(-1); }},
+      {"samples_before is -1", [](SolverState* s) { s->set_samples_before(-1); }},
+      {"samples_before is 4611686018427387904, it must be from 0 to 2305843009213693952",
+       [](SolverState* s) { s->set_samples_before(int64_t{1} << 62); }},
+      {"samples_per_pass is -5", [](SolverState* s) { s->set_samples_per_pass(-5); }},
+      {"samples_per_pass is 4611686018427387904",
+       [](SolverState* s) {
+         s->set_train_passes(8);
+         s->set_samples_per_pass(int64_t{1} << 62);
+       }},
       {"train_passes is 18446744073709551615", [](SolverState* s) { s->set_train_passes(~0ull); }},
       {"test_passes is 2199023255552", [](SolverState* s) { s->add_test_passes(1ull << 41); }},
       {"loss_window is 2, it must be from 0 to 1", [](SolverState* s) { s->set_iter(1); }},
@@ -184,6 +194,53 @@ TEST_F(StateFile, NumbersOfHdfThatAreNoInt) {
     expect_part(error_of([&] { read_solver_state(folder_.file("bad.h5")); }),
                 "it must be a whole number of 32 bits");
   }
+}
+
+// A field that only one of the formats stores would change how a run resumes.
+TEST_F(StateFile, Hdf5StoresEachNumber) {
+  const SolverState whole = read_solver_state(trained("BINARYPROTO"));
+  const std::set<std::string> of_a_fork = {"minimum_loss", "iter_last_event", "checksum"};
+  const auto* reflection = SolverState::GetReflection();
+  const auto* descriptor = SolverState::descriptor();
+  using Field = google::protobuf::FieldDescriptor;
+  int tried = 0;
+  for (int i = 0; i < descriptor->field_count(); ++i) {
+    const Field* const field = descriptor->field(i);
+    if (field->is_repeated() || of_a_fork.count(field->name()) > 0) continue;
+    SolverState state = whole;
+    switch (field->cpp_type()) {
+      case Field::CPPTYPE_INT32:
+        reflection->SetInt32(&state, field, 5);
+        break;
+      case Field::CPPTYPE_INT64:
+        reflection->SetInt64(&state, field, 5);
+        break;
+      case Field::CPPTYPE_UINT32:
+        reflection->SetUInt32(&state, field, 5);
+        break;
+      case Field::CPPTYPE_UINT64:
+        reflection->SetUInt64(&state, field, 5);
+        break;
+      case Field::CPPTYPE_FLOAT:
+        reflection->SetFloat(&state, field, 5);
+        break;
+      case Field::CPPTYPE_DOUBLE:
+        reflection->SetDouble(&state, field, 5);
+        break;
+      default:
+        continue;
+    }
+    const std::string path = folder_.file("numbers.h5");
+    write_solver_state(state, path, true);
+    const SolverState again = read_solver_state(path);
+    SolverState only_before, only_after;
+    reflection->SwapFields(&state, &only_before, {field});
+    SolverState read_again = again;
+    reflection->SwapFields(&read_again, &only_after, {field});
+    EXPECT_EQ(only_before.ShortDebugString(), only_after.ShortDebugString()) << field->name();
+    ++tried;
+  }
+  EXPECT_GT(tried, 12);
 }
 
 TEST_F(StateFile, BlobsThatAreNotThoseOfTheNet) {

@@ -220,6 +220,10 @@ SolverState read_hdf5_state(const std::string& path) {
     for (uint64_t kept : file.numbers("kept_snapshots"))
       state.add_kept_snapshots(static_cast<int64_t>(kept));
   }
+  if (file.has("samples_per_pass"))
+    state.set_samples_per_pass(static_cast<int64_t>(file.number("samples_per_pass")));
+  if (file.has("samples_before"))
+    state.set_samples_before(static_cast<int64_t>(file.number("samples_before")));
   if (file.has("batch")) state.set_batch(static_cast<int64_t>(file.number("batch")));
   if (file.has("weights_checksum")) state.set_weights_checksum(file.number("weights_checksum"));
   file.check(&state);
@@ -257,6 +261,10 @@ void write_hdf5_state(const SolverState& state, const std::string& path) {
   if (state.has_recipe()) file.text("recipe", state.recipe());
   if (state.kept_snapshots_size() > 0)
     file.numbers("kept_snapshots", {state.kept_snapshots().begin(), state.kept_snapshots().end()});
+  if (state.has_samples_per_pass())
+    file.number("samples_per_pass", static_cast<uint64_t>(state.samples_per_pass()));
+  if (state.has_samples_before())
+    file.number("samples_before", static_cast<uint64_t>(state.samples_before()));
   if (state.has_batch()) file.number("batch", static_cast<uint64_t>(state.batch()));
   if (state.has_weights_checksum()) file.number("weights_checksum", state.weights_checksum());
   file.commit();
