@@ -160,6 +160,10 @@ TEST(Quantize, KeepsLayersInFloat32) {
   const size_t first = text.find("quantization_param");
   EXPECT_GT(first, text.find("name: \"ip\""));
   EXPECT_EQ(text.find("quantization_param", first + 1), std::string::npos);
+  // Weights of two bits are -1, 0 and 1 times a step.
+  ASSERT_EQ(run(folder, cat(kQuantize, "-bits 2")).code, 0);
+  EXPECT_NE(folder.read("int8/net.prototxt").find("bw_params: 2"), std::string::npos);
+  EXPECT_NE(test_loss(folder, ""), "0");
   // A budget that holds keeps all layers.
   ASSERT_EQ(run(folder, cat(kQuantize, "-budget 5 -calibrate test -range mse")).code, 0);
   EXPECT_NE(folder.read("int8/net.prototxt").find("quantization_param"),
@@ -181,6 +185,7 @@ TEST(Quantize, RefusesWhatItCannotDo) {
                "\"entropy\"?)"},
            Row{"-calibrate nowhere_lmdb", "nowhere_lmdb"},
            Row{"-budget 1 -each_layer=false", "-budget needs -each_layer"},
+           Row{"-bits 9", "-bits 9: expected 2 to 8"},
            Row{"-calibrate_images 0", "-calibrate_images 0: expected a positive number"},
        }) {
     const Outcome outcome = run(folder, cat(kQuantize, row.flags));

@@ -102,7 +102,8 @@ int64_t QuantizationJob::choose() {
   const int64_t batch = batch_of(*net);
   calibration_batches_ = (settings_.images + batch - 1) / batch;
   const std::vector<LayerCalibration> seen = calibrate(*net, calibration_batches_);
-  for (LayerSteps& steps : choose_steps(*net, seen, settings_.rule, calibration_batches_)) {
+  for (LayerSteps& steps :
+       choose_steps(*net, seen, settings_.rule, settings_.weight_bits, calibration_batches_)) {
     QuantizedLayer layer;
     layer.is_kept = settings_.keep.count(steps.layer) > 0;
     layer.steps = std::move(steps);

@@ -20,6 +20,7 @@ struct QuantizationSettings {
   std::string calibrate = "train";  // as -calibrate
   int64_t images = 512;
   RangeRule rule = RangeRule::entropy;
+  int weight_bits = 8;
   int64_t test_batches = 50;
   std::set<std::string> keep;  // layers that stay in float32
 };

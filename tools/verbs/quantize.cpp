@@ -20,8 +20,8 @@ namespace {
 
 using QuantizeFlags =
     FlagsOf<"model", "weights", "weights_mode", "output", "calibrate", "calibrate_images", "range",
-            "budget", "keep", "each_layer", "iterations", "gpu", "implementation", "gpu_memory",
-            "tune", "deterministic", "off", "recompute", "level", "stage", "set">;
+            "bits", "budget", "keep", "each_layer", "iterations", "gpu", "implementation",
+            "gpu_memory", "tune", "deterministic", "off", "recompute", "level", "stage", "set">;
 
 QuantizationSettings settings_of(const QuantizeFlags& flags) {
   require(flags.iterations > 0, "-iterations ", flags.iterations, ": expected a positive number");
@@ -35,6 +35,8 @@ QuantizationSettings settings_of(const QuantizeFlags& flags) {
   settings.calibrate = flags.calibrate;
   settings.images = flags.calibrate_images;
   settings.rule = range_rule_named(flags.range);
+  require(flags.bits >= 2 && flags.bits <= 8, "-bits ", flags.bits, ": expected 2 to 8");
+  settings.weight_bits = flags.bits;
   settings.test_batches = flags.iterations;
   for (const std::string& name : split(flags.keep, ',')) settings.keep.insert(name);
   return settings;

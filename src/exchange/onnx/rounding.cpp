@@ -71,14 +71,17 @@ void write_rounded(OnnxGraph& graph, const std::string& x, const std::string& to
 
 std::string round_rows(OnnxGraph& graph, const std::string& wish, const Shape& shape,
                        const std::vector<float>& weights, const QuantizedWeights& quantized) {
+  require(quantized.low >= -128 && quantized.high <= 127,
+          "bw_params is more than 8 bits, which ONNX "
+          "models of integers have");
   const int64_t size = shape.count(1);
   std::vector<int64_t> integers;
   for (size_t i = 0; i < weights.size(); ++i) {
     const float n = std::rint(weights[i] / quantized.step(i / static_cast<size_t>(size)));
     integers.push_back(static_cast<int64_t>(std::clamp(n, quantized.low, quantized.high)));
   }
-  return dequantize(graph, wish, shape.dims(), std::move(integers),
-                    byte_type(quantized.low, quantized.high), quantized.steps);
+  return dequantize(graph, wish, shape.dims(), std::move(integers), TensorProto::INT8,
+                    quantized.steps);
 }
 
 std::string round_bias(OnnxGraph& graph, const std::string& wish, const std::vector<float>& bias,

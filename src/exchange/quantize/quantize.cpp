@@ -9,10 +9,12 @@
 namespace crema {
 namespace {
 
-constexpr float kLargestWeight = 127;  // integer
-constexpr int kBits = 8;
+constexpr int kBottomBits = 8;
 
-std::vector<float> scales_of_rows(const WeightBlob& weights) {
+// The largest integer.
+float largest_weight(int bits) { return static_cast<float>((1 << (bits - 1)) - 1); }
+
+std::vector<float> scales_of_rows(const WeightBlob& weights, int bits) {
   const int64_t rows = weights.shape[0], size = weights.shape.count(1);
   std::vector<float> largest;
   for (int64_t row = 0; row < rows; ++row) {
@@ -24,17 +26,17 @@ std::vector<float> scales_of_rows(const WeightBlob& weights) {
   // A row of zeros has the scale of the others.
   const float all = *std::max_element(largest.begin(), largest.end());
   std::vector<float> scales;
-  for (const float most : largest) scales.push_back(kLargestWeight / (most > 0 ? most : all));
+  for (const float most : largest) scales.push_back(largest_weight(bits) / (most > 0 ? most : all));
   return scales;
 }
 
-float rounded_weight(float value, float step) {
-  return step * std::clamp(std::rint(value / step), -kLargestWeight - 1, kLargestWeight);
+float rounded_weight(float value, float step, float largest) {
+  return step * std::clamp(std::rint(value / step), -largest - 1, largest);
 }
 
 // What rounding adds to each result in the mean. means: of the channels of the bottom, exact and rounded.
 // Positions outside an image count as if they had the mean.
-std::vector<double> mean_shifts(const WeightBlob& weights, const std::vector<float>& scales,
+std::vector<double> mean_shifts(const WeightBlob& weights, const LayerSteps& steps,
                                 const std::vector<double>& means,
                                 const std::vector<double>& rounded) {
   std::vector<double> shifts;
@@ -50,7 +52,9 @@ std::vector<double> mean_shifts(const WeightBlob& weights, const std::vector<flo
     for (int64_t i = 0; i < size; ++i) {
       const float w = weights.values[row * size + i];
       const int64_t channel = first + i / columns;
-      shift += rounded_weight(w, 1 / scales[row]) * rounded[channel] - w * means[channel];
+      shift += rounded_weight(w, 1 / steps.weight_scales[row], largest_weight(steps.weight_bits)) *
+                   rounded[channel] -
+               w * means[channel];
     }
     shifts.push_back(shift);
   }
@@ -71,13 +75,14 @@ std::vector<float> integer_bias(std::vector<float> bias, const std::vector<doubl
 }  // namespace
 
 std::vector<LayerSteps> choose_steps(Net& net, const std::vector<LayerCalibration>& layers,
-                                     RangeRule rule, int64_t batches) {
+                                     RangeRule rule, int weight_bits, int64_t batches) {
   const NetWeights weights = weights_of(net);
   std::vector<LayerSteps> all;
   std::vector<QuantizedValues> bottoms;
   for (const LayerCalibration& layer : layers) {
     LayerSteps steps;
     steps.layer = layer.layer;
+    steps.weight_bits = weight_bits;
     steps.has_sign = layer.bottom.has_negative();
     const float high = steps.bottom().high;
     steps.largest = layer.bottom.largest();
@@ -85,7 +90,7 @@ std::vector<LayerSteps> choose_steps(Net& net, const std::vector<LayerCalibratio
     steps.clipped = layer.bottom.share_above(steps.range);
     if (steps.range > 0) steps.scale = high / steps.range;
     const auto blobs = weights.find(layer.layer);  // shared weights are with their first layer
-    if (blobs != weights.end()) steps.weight_scales = scales_of_rows(blobs->second[0]);
+    if (blobs != weights.end()) steps.weight_scales = scales_of_rows(blobs->second[0], weight_bits);
     bottoms.push_back(steps.bottom());
     all.push_back(std::move(steps));
   }
@@ -101,7 +106,7 @@ std::vector<LayerSteps> choose_steps(Net& net, const std::vector<LayerCalibratio
     if (blobs.size() > 1) {
       std::vector<double> shifts;
       if (!layers[i].means.empty())
-        shifts = mean_shifts(blobs[0], steps.weight_scales, layers[i].means, rounded[i]);
+        shifts = mean_shifts(blobs[0], steps, layers[i].means, rounded[i]);
       steps.bias = integer_bias(blobs[1].values, shifts, steps);
     }
     chosen.push_back(std::move(steps));
@@ -115,8 +120,8 @@ void apply_steps(const std::vector<LayerSteps>& steps, NetParameter* net, NetWei
       if (layer.name() != one.layer) continue;
       QuantizationParameter& p = *layer.mutable_quantization_param();
       p.Clear();
-      p.set_bw_layer_in(kBits);
-      p.set_bw_params(kBits);
+      p.set_bw_layer_in(kBottomBits);
+      p.set_bw_params(static_cast<uint32_t>(one.weight_bits));
       p.add_scale_in(one.scale);
       if (one.has_sign) p.set_is_negative_input(true);
       for (const float scale : one.weight_scales) p.add_scale_params(scale);

@@ -12,8 +12,9 @@ namespace crema {
 // How a layer computes with 8-bit integers. A scale is 1 divided by a step, as in the text.
 struct LayerSteps {
   std::string layer;
-  bool has_sign = false;             // of the bottom
-  float scale = 1;                   // of the bottom
+  bool has_sign = false;  // of the bottom
+  float scale = 1;        // of the bottom
+  int weight_bits = 8;
   std::vector<float> weight_scales;  // of each row
   std::vector<float> bias;           // corrected; empty: the layer has none
   float largest = 0;                 // magnitude of the values that it read
@@ -26,12 +27,13 @@ struct LayerSteps {
 };
 
 // Chooses the steps. `net` has the layers and is planned with NetOptions::keep_blobs; it runs the batches
-// that it was calibrated with once more. The bottom's integers have a sign if it had negative values; a row
-// of weights has a step so that its largest one is +-127. Rounding shifts the mean of a layer's results:
+// that it was calibrated with once more. The bottom's integers have a sign if it had negative values; a row of
+// weights has a step so that its largest one is the largest integer. Rounding shifts the mean of a layer's results:
 // that is subtracted from its bias, which becomes a multiple of the product of both steps, an integer of
 // 32 bits. Layers whose values, or weights, are all 0 are left out.
+// weight_bits: 2 to 8.
 std::vector<LayerSteps> choose_steps(Net& net, const std::vector<LayerCalibration>& layers,
-                                     RangeRule rule, int64_t batches);
+                                     RangeRule rule, int weight_bits, int64_t batches);
 
 // Writes them into the net's layers of these names, and the biases into the weights.
 void apply_steps(const std::vector<LayerSteps>& steps, NetParameter* net, NetWeights* weights);
