@@ -123,7 +123,7 @@ int export_c_files(Net& net, const DeployedNet& deployed, const std::vector<std:
     log.warning(cat("Not verified: ", found.problem));
     return 0;
   }
-  report_one_verification(found, flags, ". The files were written", log);
+  report_one_verification(net, found, flags, ". The files were written", log);
   return 0;
 }
 

@@ -14,6 +14,7 @@
 #include "base/files.h"
 #include "base/larger.h"
 #include "base/visible.h"
+#include "exchange/quantize/quantized_node.h"
 #include "tools/console/table.h"
 #include "tools/console/terminal.h"
 #include "tools/exchange/runtime_job.h"
@@ -117,6 +118,17 @@ void keep_proof(const std::vector<Verification>& all, const VerificationFlags& f
                " inputs with results"));
 }
 
+// Where a net rounds values to integers, a last digit of another program's sums may make a value the next
+// integer, and later layers add that up.
+double tolerance_of(const VerificationFlags& flags, const Net& net) {
+  constexpr double kOfIntegers = 0.05;
+  const std::vector<Node>& nodes = net.graph().nodes;
+  const bool rounds = std::any_of(nodes.begin(), nodes.end(), [&](const Node& node) {
+    return quantization_of(node, net.graph()).has_value();
+  });
+  return rounds && !flags.tolerance_given ? kOfIntegers : flags.tolerance;
+}
+
 }  // namespace
 
 void check_verification_flags(const VerificationFlags& flags) {
@@ -138,10 +150,10 @@ void report_caffe_verification(Net& net, Net& again, const ComparedModel& compar
                                const VerificationFlags& flags, const std::string& dialect,
                                ProgramLog& log) {
   const Verification own = verify_net(net, again, compared, kVerificationDraws);
-  require(print_verification(own, flags.tolerance, log),
+  require(print_verification(own, tolerance_of(flags, net), log),
           "the written files compute other results: results in the table above are beyond "
           "-tolerance ",
-          flags.tolerance);
+          tolerance_of(flags, net));
   std::string problem;
   const VerificationOptions options = options_of(flags);
   std::vector<Verification> all = verify_model(net, compared, options, &problem);
@@ -153,10 +165,10 @@ void report_caffe_verification(Net& net, Net& again, const ComparedModel& compar
   }
   for (const Verification& one : all) {
     const std::string its_dialect = one.runtime == "ncnn" ? "ncnn" : "opencv4";
-    const bool agrees = print_verification(one, flags.tolerance, log);
+    const bool agrees = print_verification(one, tolerance_of(flags, net), log);
     require(agrees || dialect != its_dialect, one.runtime,
             " computes other results than Crema: results in the table above are beyond -tolerance ",
-            flags.tolerance, ". The files were written");
+            tolerance_of(flags, net), ". The files were written");
     if (!agrees)
       log.warning(
           cat(one.runtime, " computes other results; write for it with -dialect ", its_dialect));
@@ -180,16 +192,17 @@ int report_verification(Net& net, const ComparedModel& compared, const Verificat
   int ran = 0;
   for (const Verification& one : all) {
     ran += one.problem.empty() ? 1 : 0;
-    report_one_verification(one, flags, consequence, log);
+    report_one_verification(net, one, flags, consequence, log);
   }
   return ran;
 }
 
-void report_one_verification(const Verification& one, const VerificationFlags& flags,
-                             const std::string& consequence, ProgramLog& log) {
-  require(print_verification(one, flags.tolerance, log), one.runtime,
+void report_one_verification(const Net& net, const Verification& one,
+                             const VerificationFlags& flags, const std::string& consequence,
+                             ProgramLog& log) {
+  require(print_verification(one, tolerance_of(flags, net), log), one.runtime,
           " computes other results than Crema: results in the table above are beyond -tolerance ",
-          flags.tolerance, consequence);
+          tolerance_of(flags, net), consequence);
 }
 
 }  // namespace crema

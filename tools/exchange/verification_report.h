@@ -26,7 +26,8 @@ void report_caffe_verification(Net& net, Net& again, const ComparedModel& compar
                                ProgramLog& log);
 
 // The table of one program. Error if it computes other results.
-void report_one_verification(const Verification& one, const VerificationFlags& flags,
-                             const std::string& consequence, ProgramLog& log);
+void report_one_verification(const Net& net, const Verification& one,
+                             const VerificationFlags& flags, const std::string& consequence,
+                             ProgramLog& log);
 
 }  // namespace crema
