@@ -170,6 +170,39 @@ TEST(Quantize, KeepsLayersInFloat32) {
             text.find("quantization_param"));
 }
 
+TEST(Quantize, TakesPicturesForADeployFile) {
+  const Folder folder;
+  make_trained_net(folder);
+  ASSERT_EQ(run(folder, "deploy -model net.prototxt -output deploy.prototxt").code, 0);
+  const std::string quantize =
+      "crema quantize -model deploy.prototxt -weights net_iter_60.caffemodel -output int8 ";
+  // The records of the database are what the training file reads: the same ranges.
+  ASSERT_EQ(run(folder, cat(kQuantize, "-range minmax -calibrate_images 64")).code, 0);
+  const std::string of_training = folder.read("int8/net.prototxt");
+  const Outcome outcome = run(folder, quantize + "-range minmax -calibrate train_lmdb");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(outcome.err.find("Chose ranges from 64 images"), std::string::npos) << outcome.err;
+  EXPECT_EQ(outcome.out.find("points alone"), std::string::npos);
+  const std::string of_deploy = folder.read("int8/net.prototxt");
+  EXPECT_NE(of_deploy.find("# crema: input {"), std::string::npos);
+  const auto ranges = [](const std::string& text) {
+    std::string lines;
+    for (const std::string& line : split(text, '\n'))
+      if (line.find("scale_in") != std::string::npos) lines += line;
+    return lines;
+  };
+  EXPECT_EQ(ranges(of_deploy), ranges(of_training));
+  ASSERT_NE(ranges(of_deploy), "");
+  EXPECT_EQ(run(folder, quantize + "-calibrate random -calibrate_images 4").code, 0);
+  const Outcome refused = run(folder, quantize);
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_NE(
+      refused.err.find("the net reads no data in phase TEST: give its training file, or pictures"),
+      std::string::npos)
+      << refused.err;
+  EXPECT_EQ(run(folder, quantize + "-calibrate train_lmdb -budget 1").code, 1);
+}
+
 TEST(Quantize, RefusesWhatItCannotDo) {
   const Folder folder;
   make_trained_net(folder);

@@ -34,6 +34,13 @@ QuantizationJob::QuantizationJob(Context& context, const NetFile& file, const Ne
   folding.weights_follow = true;
   Net net(context, input.net, folding);
   load(net);
+  if (std::none_of(input.net.layer().begin(), input.net.layer().end(), reads_file)) {
+    require(settings.calibrate != "train" && settings.calibrate != "test",
+            "the net reads no data in phase TEST: give its training file, or pictures with "
+            "-calibrate FOLDER, or try -calibrate random");
+    feed_.emplace(settings.calibrate, input.preparation, input.options.folder);
+    feed_->fill(net, 0);
+  }
   net.forward(0);
   folded_ = fold_net(file.net, net);
 }
@@ -59,17 +66,20 @@ std::string QuantizationJob::where(const std::string& layer) const {
 
 Score QuantizationJob::exact_score() { return score_with({}); }
 
+BatchFeed QuantizationJob::batch_feed() {
+  if (!feed_) return {};
+  return [this](Net& net, int64_t batch) { feed_->fill(net, batch); };
+}
+
 // The layers of phase TEST, with the source of -calibrate.
 NetParameter QuantizationJob::calibration_net() const {
   NetParameter net = filter_net(folded_.net, options_.state, silent_log());
-  if (settings_.calibrate == "test") return net;
+  if (settings_.calibrate == "test" || feed_) return net;
   NetState training = options_.state;
   training.set_phase(TRAIN);
   const NetParameter trained = filter_net(file_.net, training, silent_log());
-  bool reads = false;
   for (LayerParameter& layer : *net.mutable_layer()) {
     if (!reads_file(layer)) continue;
-    reads = true;
     std::string source = settings_.calibrate;
     if (source == "train") {
       const auto same = std::find_if(trained.layer().begin(), trained.layer().end(),
@@ -84,8 +94,6 @@ NetParameter QuantizationJob::calibration_net() const {
     }
     set_source(source, &layer);
   }
-  require(reads || settings_.calibrate == "train", "-calibrate ", settings_.calibrate,
-          ": the net reads no file in phase TEST");
   return net;
 }
 
@@ -100,10 +108,12 @@ int64_t QuantizationJob::choose() {
   require(!names.empty(),
           "the net has no layer that can be quantized: Convolution or InnerProduct");
   const int64_t batch = batch_of(*net);
-  calibration_batches_ = (settings_.images + batch - 1) / batch;
-  const std::vector<LayerCalibration> seen = calibrate(*net, calibration_batches_);
-  for (LayerSteps& steps :
-       choose_steps(*net, seen, settings_.rule, settings_.weight_bits, calibration_batches_)) {
+  const int64_t wanted =
+      feed_ && feed_->images() > 0 ? std::min(settings_.images, feed_->images()) : settings_.images;
+  calibration_batches_ = (wanted + batch - 1) / batch;
+  const std::vector<LayerCalibration> seen = calibrate(*net, calibration_batches_, batch_feed());
+  for (LayerSteps& steps : choose_steps(*net, seen, settings_.rule, settings_.weight_bits,
+                                        calibration_batches_, batch_feed())) {
     QuantizedLayer layer;
     layer.is_kept = settings_.keep.count(steps.layer) > 0;
     layer.steps = std::move(steps);
@@ -148,7 +158,7 @@ void QuantizationJob::measure_noise() {
   const std::unique_ptr<Net> exact = make(folded_.net, folded_.weights, options),
                              rounded = make(net(), weights(), options);
   const std::vector<std::string> names = quantizable_layers(*exact);
-  const std::vector<double> noise = signal_to_noise(*exact, *rounded, kNoiseBatches);
+  const std::vector<double> noise = signal_to_noise(*exact, *rounded, kNoiseBatches, batch_feed());
   for (QuantizedLayer& layer : layers_) {
     const auto at = std::find(names.begin(), names.end(), layer.steps.layer);
     layer.noise = noise[at - names.begin()];

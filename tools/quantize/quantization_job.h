@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "exchange/quantize/quantize.h"
 #include "net/prototxt/net_input.h"
 #include "net/prototxt/prototxt.h"
+#include "tools/quantize/calibration_feed.h"
 #include "tools/quantize/score.h"
 
 namespace crema {
@@ -36,11 +38,13 @@ struct QuantizedLayer {
 class QuantizationJob {
  public:
   // file: the net with the layers of all phases; input: those of phase TEST. load: loads the weights.
-  // Folds the net.
+  // Folds the net. If it reads no files, settings.calibrate fills its inputs.
   QuantizationJob(Context& context, const NetFile& file, const NetInput& input,
                   const QuantizationSettings& settings, const std::function<void(Net&)>& load);
 
   const std::vector<std::string>& folded() const { return folded_.folded; }
+  // Whether the net's results can be judged: it reads data with labels.
+  bool has_score() const { return !feed_; }
   // The score in float32.
   Score exact_score();
   // Runs the sample data and chooses the steps of all layers. Returns how many images it read. Error if
@@ -67,12 +71,14 @@ class QuantizationJob {
   std::set<std::string> quantized() const;
   Score score_with(const std::set<std::string>& layers) const;
   NetParameter calibration_net() const;
+  BatchFeed batch_feed();
 
   Context& context_;
   const NetFile& file_;
   const NetInput& input_;
   QuantizationSettings settings_;
   NetOptions options_;
+  std::optional<CalibrationFeed> feed_;  // of a net that reads no files
   FoldedNet folded_;
   std::vector<QuantizedLayer> layers_;
   int64_t calibration_batches_ = 0;

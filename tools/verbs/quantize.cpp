@@ -7,6 +7,7 @@
 #include "base/files.h"
 #include "base/visible.h"
 #include "net/net_text.h"
+#include "net/preparation.h"
 #include "tools/console/table.h"
 #include "tools/devices.h"
 #include "tools/flags/net_flags.h"
@@ -111,27 +112,36 @@ int run_quantize(const VerbCall& call, const QuantizeFlags& flags) {
   if (!job.folded().empty())
     call.log.info(cat("Folded ", job.folded().size(),
                       " layers (BatchNorm, Scale, Bias) into the weights before them"));
-  const Score exact = job.exact_score();
-  call.log.answer(cat("float32: ", exact.text(), " (", flags.iterations, " batches)"));
+  const bool judged = job.has_score(), each = judged && flags.each_layer;
+  require(judged || flags.budget == 0,
+          "-budget needs a net that reads data with labels, such as the training file");
+  Score exact, rounded;
+  if (judged) {
+    exact = job.exact_score();
+    call.log.answer(cat("float32: ", exact.text(), " (", flags.iterations, " batches)"));
+  }
   const int64_t images = job.choose();
   call.log.info(cat("Chose ranges from ", images, " images"));
-  if (flags.each_layer)
+  if (each)
     job.score_each([&](size_t i) {
       call.log.info(cat("Testing with ", job.layers()[i].steps.layer, " alone quantized"));
     });
-  const Score rounded =
-      flags.budget > 0 ? keep_to_budget(flags.budget, exact, job, call.log) : job.score();
+  if (judged)
+    rounded = flags.budget > 0 ? keep_to_budget(flags.budget, exact, job, call.log) : job.score();
   job.measure_noise();
-  print_layers(job.layers(), exact, flags.each_layer);
-  const double lost = Score::loss(exact, rounded);
-  call.log.answer(
-      cat("int8: ", rounded.text(), ", ", change_text(-lost), exact.is_share ? " points" : ""));
+  print_layers(job.layers(), exact, each);
+  std::string result;
+  if (judged) {
+    call.log.answer(cat("int8: ", rounded.text(), ", ", change_text(-Score::loss(exact, rounded)),
+                        exact.is_share ? " points" : ""));
+    result = cat(": ", exact.text(), " became ", rounded.text());
+  }
   std::filesystem::create_directories(flags.output);
-  write_with_weights(text_path,
-                     cat("# The net of ", visible(flags.model),
-                         " with 8-bit integers, written by crema quantize: ", exact.text(),
-                         " became ", rounded.text(), ".\n", net_text(job.net())),
-                     [&] { job.save(weights_path); });
+  write_with_weights(
+      text_path,
+      cat("# The net of ", visible(flags.model), " with 8-bit integers, written by crema quantize",
+          result, ".\n", text_of(input.preparation, flags.output), net_text(job.net())),
+      [&] { job.save(weights_path); });
   call.log.info(cat("Wrote ", visible(text_path), " and ", visible(weights_path)));
   return 0;
 }

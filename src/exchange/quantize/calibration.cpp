@@ -53,8 +53,9 @@ bool has_channels(const PlanNode& node) {
 
 // body(index of the layer, node, row-major values of bottom 0) for each batch.
 template <typename Body>
-void for_bottoms(Net& net, int64_t batches, const Body& body) {
+void for_bottoms(Net& net, int64_t batches, const BatchFeed& feed, const Body& body) {
   for (int64_t batch = 0; batch < batches; ++batch) {
+    if (feed) feed(net, batch);
     net.forward(static_cast<uint64_t>(batch));
     net.check();
     const std::vector<const PlanNode*> nodes = quantizable_nodes(net);
@@ -85,23 +86,24 @@ std::vector<std::string> quantizable_layers(const Net& net) {
   return names;
 }
 
-std::vector<LayerCalibration> calibrate(Net& net, int64_t batches) {
+std::vector<LayerCalibration> calibrate(Net& net, int64_t batches, const BatchFeed& feed) {
   std::vector<LayerCalibration> layers;
   for (const std::string& name : quantizable_layers(net)) layers.push_back({name, {}, {}});
   std::vector<ChannelSums> sums(layers.size());
-  for_bottoms(net, batches, [&](size_t i, const PlanNode& node, const std::vector<float>& values) {
-    layers[i].bottom.add(values);
-    add_channels(node, values, &sums[i]);
-  });
+  for_bottoms(net, batches, feed,
+              [&](size_t i, const PlanNode& node, const std::vector<float>& values) {
+                layers[i].bottom.add(values);
+                add_channels(node, values, &sums[i]);
+              });
   const std::vector<std::vector<double>> means = means_of(sums);
   for (size_t i = 0; i < layers.size(); ++i) layers[i].means = means[i];
   return layers;
 }
 
-std::vector<std::vector<double>> rounded_means(Net& net, int64_t batches,
+std::vector<std::vector<double>> rounded_means(Net& net, int64_t batches, const BatchFeed& feed,
                                                const std::vector<QuantizedValues>& values) {
   std::vector<ChannelSums> sums(values.size());
-  for_bottoms(net, batches, [&](size_t i, const PlanNode& node, std::vector<float> bottom) {
+  for_bottoms(net, batches, feed, [&](size_t i, const PlanNode& node, std::vector<float> bottom) {
     const Tensor all =
         Tensor::wrap(bottom.data(), {static_cast<int64_t>(bottom.size())}, DType::f32);
     Context host(Device::cpu);
@@ -111,9 +113,14 @@ std::vector<std::vector<double>> rounded_means(Net& net, int64_t batches,
   return means_of(sums);
 }
 
-std::vector<double> signal_to_noise(Net& exact, Net& rounded, int64_t batches) {
+std::vector<double> signal_to_noise(Net& exact, Net& rounded, int64_t batches,
+                                    const BatchFeed& feed) {
   std::vector<double> signal(quantizable_layers(exact).size()), noise(signal.size());
   for (int64_t batch = 0; batch < batches; ++batch) {
+    if (feed) {
+      feed(exact, batch);
+      feed(rounded, batch);
+    }
     exact.forward(static_cast<uint64_t>(batch));
     rounded.forward(static_cast<uint64_t>(batch));
     const std::vector<const PlanNode*> a = quantizable_nodes(exact), b = quantizable_nodes(rounded);

@@ -75,7 +75,8 @@ std::vector<float> integer_bias(std::vector<float> bias, const std::vector<doubl
 }  // namespace
 
 std::vector<LayerSteps> choose_steps(Net& net, const std::vector<LayerCalibration>& layers,
-                                     RangeRule rule, int weight_bits, int64_t batches) {
+                                     RangeRule rule, int weight_bits, int64_t batches,
+                                     const BatchFeed& feed) {
   const NetWeights weights = weights_of(net);
   std::vector<LayerSteps> all;
   std::vector<QuantizedValues> bottoms;
@@ -94,7 +95,7 @@ std::vector<LayerSteps> choose_steps(Net& net, const std::vector<LayerCalibratio
     bottoms.push_back(steps.bottom());
     all.push_back(std::move(steps));
   }
-  const std::vector<std::vector<double>> rounded = rounded_means(net, batches, bottoms);
+  const std::vector<std::vector<double>> rounded = rounded_means(net, batches, feed, bottoms);
   std::vector<LayerSteps> chosen;
   for (size_t i = 0; i < all.size(); ++i) {
     LayerSteps& steps = all[i];

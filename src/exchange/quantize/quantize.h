@@ -33,7 +33,8 @@ struct LayerSteps {
 // 32 bits. Layers whose values, or weights, are all 0 are left out.
 // weight_bits: 2 to 8.
 std::vector<LayerSteps> choose_steps(Net& net, const std::vector<LayerCalibration>& layers,
-                                     RangeRule rule, int weight_bits, int64_t batches);
+                                     RangeRule rule, int weight_bits, int64_t batches,
+                                     const BatchFeed& feed);
 
 // Writes them into the net's layers of these names, and the biases into the weights.
 void apply_steps(const std::vector<LayerSteps>& steps, NetParameter* net, NetWeights* weights);
