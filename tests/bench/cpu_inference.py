@@ -4,6 +4,7 @@ which run the same net, exported to ONNX, in turn.
 
     python3 tests/bench/cpu_inference.py venv build/tools/crema
     --nets squeezenet,vgg16 --batches 1 --rounds 3 --threads 2 choose what is measured
+    --int8 measures the nets with 8-bit integers (crema quantize), exported as such
 
 Makes the virtual environment if it is not there and installs the peers. Prints a row for each net
 and batch: medians of the rounds in ms, and the fastest peer's time divided by Crema's, with the
@@ -117,10 +118,10 @@ def must(command, folder=ROOT, threads=2):
     return text
 
 
-def prepare(python, crema, folder, name, batch):
-    """The net for inference and its model: FOLDER/NAME_BATCH.{prototxt,onnx,...}. Returns the stem
+def prepare(python, crema, folder, name, batch, int8):
+    """The net for inference and its model: FOLDER/NAME_BATCH[_int8].{prototxt,onnx,...}. Returns the stem
     and the input's shape."""
-    stem = folder / f"{name}_{batch}"
+    stem = folder / f"{name}_{batch}{'_int8' if int8 else ''}"
     if not stem.with_suffix(".onnx").exists():
         weights = folder / f"{name}.caffemodel"
         if not weights.exists():
@@ -131,6 +132,12 @@ def prepare(python, crema, folder, name, batch):
             (folder / f"{name}_iter_1.caffemodel").rename(weights)
         must([crema, "deploy", "-model", NETS[name], "-batch", batch, "-assume", "default",
               "-output", stem.with_suffix(".prototxt")])
+        if int8:
+            made = folder / "quantized"
+            must([crema, "quantize", "-model", stem.with_suffix(".prototxt"), "-weights", weights,
+                  "-output", made, "-calibrate", "random", "-calibrate_images", batch])
+            (made / "net.prototxt").rename(stem.with_suffix(".prototxt"))
+            weights = (made / "net.caffemodel").rename(stem.with_suffix(".caffemodel"))
         must([crema, "export", "-model", stem.with_suffix(".prototxt"), "-weights", weights,
               "-batch", batch, "-verify=false", "-output", stem.with_suffix(".onnx")])
     text = stem.with_suffix(".prototxt").read_text()
@@ -168,6 +175,7 @@ def main():
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=2, help="of each measurement of a peer")
     parser.add_argument("--passes", type=int, default=20, help="of each measurement of Crema")
+    parser.add_argument("--int8", action="store_true")
     parser.add_argument("--folder", type=pathlib.Path, help="for the models; kept (VENV/models)")
     args = parser.parse_args()
     python, crema = args.venv.absolute() / "bin/python", args.crema.absolute()
@@ -187,7 +195,7 @@ def main():
     print("|---|---|" + "---|" * (len(peers) + 1), flush=True)
     for name in args.nets.split(","):
         for batch in map(int, args.batches.split(",")):
-            stem, shape = prepare(python, crema, folder, name, batch)
+            stem, shape = prepare(python, crema, folder, name, batch, args.int8)
             here = [peer for peer in peers if peer != "ncnn" or batch == 1]
             rows = []
             for _ in range(args.rounds):
