@@ -6,6 +6,8 @@
 // bottoms give one top each, with the same weights.
 // Parameters: w (num_output, C/group, kernel...), b (num_output) unless bias_term is false.
 // Gradient: dw correlates dy with x, dx correlates dy with the mirrored w, db sums dy.
+// With quantization_param x and w are rounded to integers of few bits (crema quantize); gradients pass
+// the rounding unchanged.
 // ConvolutionDepthwise and DepthwiseConvolution (forks) are the same with one group per channel.
 // Convolution3D and NdConvolution (forks) are the same: kernel_depth, temporal_stride and
 // temporal_pad apply to time, the first of three axes. Convolution+ReLU, ConvolutionDepthwise+ReLU

@@ -6,6 +6,8 @@
 // is false. A second bottom gives w instead (NormFace), and with it num_output; a third gives b.
 // With normalize (a fork) forward first L2-normalizes each row of w, w / sqrt(|w|^2 + 1e-6), in
 // place.
+// With quantization_param x and w are rounded to integers of few bits (crema quantize); gradients pass
+// the rounding unchanged. Not with transpose or normalize.
 // Gradient: dx = dy w, dw = dy' x, db sums dy over m. SparseInnerProduct (forks for text) is the
 // same: SparseData's vectors are stored dense here. InnerProduct+ReLU is the same followed by a
 // ReLU (relu_param), InnerProduct+ReLU+Dropout by a ReLU and a dropout (dropout_param); the planner
