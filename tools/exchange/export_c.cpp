@@ -99,7 +99,7 @@ int export_c_files(Net& net, const DeployedNet& deployed, const std::vector<std:
   options.fold = flags.fold;
   options.weights_file = !flags.output_weights.empty();
   const CProgram program = compile_to_c(net, c_prefix(flags.output), options);
-  require(!options.weights_file || program.floats() > 0, "-output_weights ",
+  require(!options.weights_file || program.weights_bytes() > 0, "-output_weights ",
           visible(flags.output_weights), ": the net has no weights; leave the flag out");
   report_size(program, flags, log);
   CAbout about;

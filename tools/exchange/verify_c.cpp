@@ -86,7 +86,7 @@ class CVerifier {
       return array;
     };
     if (checked_.weights_file) {
-      text += cat("static float w[", program.floats(), "];\n");
+      text += cat("static float w[", program.weights_bytes() / 4, "];\n");
       arguments = "w";
     }
     for (size_t i = 0; i < program.inputs.size(); ++i) {

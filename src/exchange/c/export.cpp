@@ -106,7 +106,15 @@ class FileWriter {
                "   RAM: ", program_.arena_bytes(), " bytes, and ", program_.caller_bytes(),
                " of the caller. Flash: ", program_.constant_bytes(), " bytes of constants",
                options_.weights_file ? ", in the weights file" : "", ", and the code.\n   ",
-               program_.products, " multiplications with addition.  Compile with -O3. */\n");
+               int8_text(), program_.products,
+               " multiplications with addition.  Compile with -O3. */\n");
+  }
+
+  std::string int8_text() const {
+    size_t bytes = 0;
+    for (const CConstant& constant : program_.constants)
+      if (constant.type == CType::int8) bytes += constant.bytes();
+    return bytes == 0 ? "" : cat("int8: ", bytes, " of these bytes are weights of 8 bits.\n   ");
   }
 
   std::string sizes(const std::string& upper) const {
@@ -126,8 +134,9 @@ class FileWriter {
     }
     for (const int id : program_.outputs) add(id, "Result", "");
     if (options_.weights_file) {
-      text += cat("/* The weights are the content of the binary file, in floats. */\n#define ",
-                  upper, "_WEIGHTS_SIZE ", program_.floats(), "\n");
+      text += cat(
+          "/* The weights are the content of the binary file, in units of a float. */\n#define ",
+          upper, "_WEIGHTS_SIZE ", program_.weights_bytes() / 4, "\n");
     }
     return text + cat("#define ", upper, "_ARENA_SIZE ",
                       std::max<size_t>(program_.arena_bytes(), 4), "\n");
@@ -166,9 +175,7 @@ CFiles write_c(const CProgram& program, const COptions& options, const CAbout& a
   const FileWriter writer(program, options, about);
   CFiles files{writer.source(), writer.header(), ""};
   if (options.weights_file) {
-    for (const CConstant& constant : program.constants)
-      files.weights.append(reinterpret_cast<const char*>(constant.floats.data()),
-                           constant.floats.size() * sizeof(float));
+    for (const CConstant& constant : program.constants) files.weights += constant.data();
   }
   return files;
 }

@@ -1,5 +1,5 @@
-# Collects the C functions, one file each, into a C++ table: FOLDER of the files, OUT the file to write.
-file(GLOB sources ${FOLDER}/*.c)
+# Collects the C functions, one file each, into a C++ table: FOLDER of the files and their folders, OUT the file to write.
+file(GLOB_RECURSE sources ${FOLDER}/*.c)
 set(table "#include \"exchange/c/functions.h\"\n\nnamespace crema {\nconst std::map<std::string, std::string>& c_function_texts() {\n  static const std::map<std::string, std::string> texts = {\n")
 foreach(source ${sources})
   file(READ ${source} text)

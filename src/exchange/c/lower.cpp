@@ -4,6 +4,7 @@
 
 #include "base/visible.h"
 #include "exchange/c/functions.h"
+#include "exchange/c/integers.h"
 #include "exchange/c/operator_emit.h"
 #include "exchange/c/unroll.h"
 
@@ -82,6 +83,8 @@ class CLowering {
     value.constant = std::make_shared<OnnxTensor>(read_onnx_tensor(tensor, "", tensor.name()));
     value.shape = value.constant->shape;
     value.is_integer = value.constant->is_int;
+    if (tensor.data_type() == onnx::TensorProto::INT8) graph_.types[tensor.name()] = CType::int8;
+    if (tensor.data_type() == onnx::TensorProto::UINT8) graph_.types[tensor.name()] = CType::uint8;
   }
 
   void add_input(const onnx::ValueInfoProto& input) {
@@ -175,7 +178,8 @@ class CLowering {
 
 }  // namespace
 
-CProgram lower_to_c(Context& context, const onnx::ModelProto& model, const std::string& prefix) {
+CProgram lower_to_c(Context& context, onnx::ModelProto model, const std::string& prefix) {
+  fuse_integers(model.mutable_graph());
   CProgram program = CLowering(context, model, prefix).run();
   plan_memory(&program);
   return program;

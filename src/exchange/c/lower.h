@@ -11,6 +11,6 @@ namespace crema {
 
 // `model` as export_onnx() writes it for a batch of fixed size. Operators on constants are computed
 // here. Error, with the position of the layer, for an operator that C functions do not compute.
-CProgram lower_to_c(Context& context, const onnx::ModelProto& model, const std::string& prefix);
+CProgram lower_to_c(Context& context, onnx::ModelProto model, const std::string& prefix);
 
 }  // namespace crema

@@ -65,7 +65,7 @@ std::string c_main_text(const CProgram& program, const COptions& options, const 
                    named ? prefix + "_labels" : std::string("NULL"), ");\n");
   }
   if (options.weights_file) {
-    text += cat("static float weights[", program.floats(), "];\n");
+    text += cat("static float weights[", program.weights_bytes() / 4, "];\n");
     arguments = "weights, " + arguments;
   }
   text += cat("\nint main(int argc, char **argv) {\n  struct picture picture;\n",

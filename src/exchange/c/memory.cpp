@@ -8,8 +8,8 @@ namespace crema {
 
 namespace {
 
-// Values begin at multiples of so many elements. assign_offsets() has an alignment of its own, so it
-// gets one such piece for every kTogether elements.
+// Values begin at multiples of so many elements of four bytes. assign_offsets() has an alignment of its
+// own, so it gets one such piece for every kTogether elements.
 constexpr int64_t kTogether = 4;
 
 class MemoryPlanner {
@@ -133,22 +133,23 @@ class MemoryPlanner {
 
   void lay_out() {
     const std::vector<Use> used = uses();
-    for (int type = 0; type < kCTypes; ++type) {
+    for (int part = 0; part < kArenaParts; ++part) {
       std::vector<Lifetime> pieces;
       std::vector<int> ids;
       for (size_t id = 0; id < program_.values.size(); ++id) {
         const CValue& value = program_.values[id];
-        if (value.root >= 0 || value.memory != CValue::Memory::arena || value.type != CType(type) ||
-            used[id].first < 0)
+        if (value.root >= 0 || value.memory != CValue::Memory::arena ||
+            arena_part(value.type) != CArenaPart(part) || used[id].first < 0)
           continue;
-        const int64_t units = (value.shape.count() + kTogether - 1) / kTogether;
+        const int64_t together = kTogether * 4 / static_cast<int64_t>(c_size(value.type));
+        const int64_t units = (value.shape.count() + together - 1) / together;
         pieces.push_back({units * aligned(1), used[id].first, used[id].last});
         ids.push_back(static_cast<int>(id));
       }
       const auto elements = [](size_t bytes) {
         return static_cast<int64_t>(bytes / aligned(1)) * kTogether;
       };
-      program_.arena[type] = elements(assign_offsets(pieces));
+      program_.arena[part] = elements(assign_offsets(pieces));
       for (size_t i = 0; i < ids.size(); ++i)
         program_.values[ids[i]].offset = elements(pieces[i].offset);
     }

@@ -27,14 +27,14 @@ std::string list_of(const std::vector<Value>& values, const Text& text_of) {
 
 std::string constant_text(const CConstant& constant) {
   if (constant.type == CType::real) return c_array(constant.name, constant.floats);
-  return cat("static const int32_t ", constant.name, "[", constant.count(), "] = {\n",
-             list_of(constant.ints,
-                     [](int32_t value) {
-                       // The smallest number is no literal.
-                       return value == INT32_MIN ? std::string("-2147483647 - 1")
-                                                 : std::to_string(value);
-                     }),
-             "};\n");
+  return cat(
+      "static const ", c_name(constant.type), " ", constant.name, "[", constant.count(), "] = {\n",
+      list_of(constant.ints,
+              [](int32_t value) {
+                // The smallest number is no literal.
+                return value == INT32_MIN ? std::string("-2147483647 - 1") : std::to_string(value);
+              }),
+      "};\n");
 }
 
 class NetText {
@@ -46,10 +46,10 @@ class NetText {
     std::string text = constants();
     text += "\nstruct " + program_.prefix + "_arena {\n";
     const char* const members[] = {"floats", "ints"};
-    for (int type = 0; type < kCTypes; ++type)
-      if (program_.arena[type] > 0)
-        text +=
-            cat("  ", c_name(CType(type)), " ", members[type], "[", program_.arena[type], "];\n");
+    const char* const types[] = {"float", "int32_t"};
+    for (int part = 0; part < kArenaParts; ++part)
+      if (program_.arena[part] > 0)
+        text += cat("  ", types[part], " ", members[part], "[", program_.arena[part], "];\n");
     if (program_.arena_bytes() == 0) text += "  float nothing;\n";
     text += "};\n";
     text += cat("\nvoid ", program_.prefix, "_run_in(void *memory, ",
@@ -64,9 +64,14 @@ class NetText {
     std::string text;
     size_t at = 0;
     for (const CConstant& constant : program_.constants) {
-      if (weights_file_ && constant.type == CType::real) {
-        text += cat("#define ", constant.name, " (weights + ", at, ")\n");
-        at += constant.count();
+      if (weights_file_) {
+        const std::string from = cat("(weights + ", at, ")");
+        text += cat("#define ", constant.name, " ",
+                    constant.type == CType::real
+                        ? from
+                        : cat("((const ", c_name(constant.type), " *)(const void *)", from, ")"),
+                    "\n");
+        at += constant.words();
       } else {
         text += constant_text(constant);
       }
@@ -96,8 +101,12 @@ class NetText {
       const CValue& whole = program_.values[root];
       std::string from = whole.name;
       if (whole.memory == CValue::Memory::arena) {
-        from = cat("arena->", value.type == CType::real ? "floats" : "ints");
-        shift += whole.offset;
+        from = arena_part(value.type) == CArenaPart::ints ? "arena->ints" : "arena->floats";
+        if (!is_byte(value.type))
+          shift += whole.offset;
+        else
+          from = cat("(", c_name(value.type), " *)", whole.offset > 0 ? "(" : "", from,
+                     whole.offset > 0 ? cat(" + ", whole.offset, ")") : "");
         in_arena = true;
       }
       const bool constant = whole.memory == CValue::Memory::input;

@@ -35,7 +35,7 @@ CArgument OperatorEmit::input(int i) {
   const OnnxTensor& tensor = op.constant(i, "an input");
   CConstant constant;
   if (tensor.is_int) {
-    constant.type = CType::whole;
+    constant.type = type(i);
     for (const int64_t number : tensor.ints)
       constant.ints.push_back(static_cast<int32_t>(std::clamp<int64_t>(
           number, std::numeric_limits<int32_t>::min(), std::numeric_limits<int32_t>::max())));
@@ -46,7 +46,8 @@ CArgument OperatorEmit::input(int i) {
 }
 
 std::string OperatorEmit::output_name(int i) const {
-  return i == 0 && activation_ != nullptr ? activation_->output(0) : node_.output(i);
+  const onnx::NodeProto* const last = rounding_ != nullptr ? rounding_ : activation_;
+  return i == 0 && last != nullptr ? last->output(0) : node_.output(i);
 }
 
 CArgument OperatorEmit::output(int i, const Shape& shape, CType type) {
@@ -57,7 +58,7 @@ CArgument OperatorEmit::output(int i, const Shape& shape, CType type) {
   ImportValue& value = graph_.reader.values[name];
   value.blob = name;
   value.shape = shape;
-  value.is_integer = type == CType::whole;
+  value.is_integer = type != CType::real;
   return {CArgument::Kind::value, id, "", true};
 }
 
@@ -79,6 +80,15 @@ CArgument OperatorEmit::packed(int of, const std::string& layout, std::vector<fl
           graph_.add_constant(cat(node_.input(of), layout), std::move(constant)), "", false};
 }
 
+CArgument OperatorEmit::packed(int of, const std::string& layout, CType type,
+                               std::vector<int32_t> values) {
+  CConstant constant;
+  constant.type = type;
+  constant.ints = std::move(values);
+  return {CArgument::Kind::constant,
+          graph_.add_constant(cat(node_.input(of), layout), std::move(constant)), "", false};
+}
+
 CCall& OperatorEmit::add_call(const std::string& function, std::vector<CArgument> arguments) {
   CCall call;
   call.function = function;
@@ -89,7 +99,8 @@ CCall& OperatorEmit::add_call(const std::string& function, std::vector<CArgument
       if (op.has(i) && !op.is_constant(i))
         shapes += cat(shapes.empty() ? "" : ", ", shape(i).brief());
     call.comment = cat(node_.name(), ": ", node_.op_type());
-    if (activation_ != nullptr) call.comment += cat(" and ", activation_->op_type());
+    for (const onnx::NodeProto* const absorbed : {activation_, rounding_})
+      if (absorbed != nullptr) call.comment += cat(" and ", absorbed->op_type());
     if (!shapes.empty()) call.comment += cat(" of ", shapes);
     if (!node_.doc_string().empty()) call.comment += cat(" (", node_.doc_string(), ")");
   }
@@ -148,11 +159,16 @@ void OperatorEmit::view(int input, const Shape& shape, int64_t shift, int output
   graph_.program.values[to.index].shift = shift;
 }
 
+const onnx::NodeProto* OperatorEmit::only_reader(const std::string& name) const {
+  if (graph_.results.count(name) > 0 || graph_.readers.at(name) != 1) return nullptr;
+  return graph_.reader_of.at(name);
+}
+
 std::string OperatorEmit::activation() {
   const std::string none = "{NO_ACTIVATION, 0, 0}";
   const std::string& name = node_.output(0);
-  if (graph_.results.count(name) > 0 || graph_.readers[name] != 1) return none;
-  const onnx::NodeProto* const reader = graph_.reader_of.at(name);
+  const onnx::NodeProto* const reader = only_reader(name);
+  if (reader == nullptr) return none;
   const OperatorImport next(graph_.reader, *reader, op.opset(), graph_.readers);
   const std::string& kind = next.type();
   constexpr float kNone = std::numeric_limits<float>::infinity();
@@ -171,6 +187,15 @@ std::string OperatorEmit::activation() {
   graph_.absorbed.insert(reader);
   activation_ = reader;
   return text;
+}
+
+OperatorEmit::Rounding OperatorEmit::rounding() {
+  const onnx::NodeProto* const reader = only_reader(output_name(0));
+  if (reader == nullptr || reader->op_type() != "QuantizeLinear") return {};
+  const OperatorImport next(graph_.reader, *reader, op.opset(), graph_.readers);
+  graph_.absorbed.insert(reader);
+  rounding_ = reader;
+  return {graph_.types.at(reader->input(2)), next.number(1, "the step")};
 }
 
 }  // namespace crema

@@ -73,6 +73,7 @@ class OperatorEmit {
   static CArgument number(float value);
   // Constants in a layout that the function wants; `of` is the input they come from.
   CArgument packed(int of, const std::string& layout, std::vector<float> values);
+  CArgument packed(int of, const std::string& layout, CType type, std::vector<int32_t> values);
 
   // Adds a call of a function that a file of exchange/c/functions has.
   CCall& call(const std::string& function, std::vector<CArgument> arguments);
@@ -93,14 +94,22 @@ class OperatorEmit {
   // The bounds or slope of the activation that alone reads output 0: the function applies it, and
   // output(0) is the activation's. The field `.activation` of a structure.
   std::string activation();
+  // The same for a QuantizeLinear that alone reads the result, with its activation; after activation().
+  struct Rounding {
+    CType type = CType::real;  // of the result: floats if there is no QuantizeLinear
+    float step = 0;
+  };
+  Rounding rounding();
 
  private:
   std::string output_name(int i) const;
+  // nullptr: several operators read it, or it is a result.
+  const onnx::NodeProto* only_reader(const std::string& name) const;
   CCall& add_call(const std::string& function, std::vector<CArgument> arguments);
 
   EmitGraph& graph_;
   const onnx::NodeProto& node_;
-  const onnx::NodeProto* activation_ = nullptr;
+  const onnx::NodeProto *activation_ = nullptr, *rounding_ = nullptr;
   bool commented_ = false;
 };
 

@@ -2,9 +2,35 @@
 
 namespace crema {
 
-const char* c_name(CType type) { return type == CType::real ? "float" : "int32_t"; }
+const char* c_name(CType type) {
+  constexpr const char* kNames[] = {"float", "int32_t", "int8_t", "uint8_t"};
+  return kNames[static_cast<int>(type)];
+}
 
-size_t c_size(CType type) { return type == CType::real ? sizeof(float) : sizeof(int32_t); }
+size_t c_size(CType type) { return is_byte(type) ? 1 : 4; }
+
+bool is_byte(CType type) { return type == CType::int8 || type == CType::uint8; }
+
+std::string name_for(const std::string& function, CType type) {
+  constexpr const char* kEndings[] = {"", "_whole", "_int8", "_uint8"};
+  return function + kEndings[static_cast<int>(type)];
+}
+
+CArenaPart arena_part(CType type) {
+  return type == CType::whole ? CArenaPart::ints : CArenaPart::floats;
+}
+
+std::string CConstant::data() const {
+  std::string data;
+  if (type == CType::real)
+    data.assign(reinterpret_cast<const char*>(floats.data()), bytes());
+  else if (type == CType::whole)
+    data.assign(reinterpret_cast<const char*>(ints.data()), bytes());
+  else
+    for (const int32_t value : ints) data += static_cast<char>(value);
+  data.resize(words() * 4);
+  return data;
+}
 
 int CProgram::root_of(int value) const {
   while (values[value].root >= 0) value = values[value].root;
@@ -13,7 +39,7 @@ int CProgram::root_of(int value) const {
 
 size_t CProgram::arena_bytes() const {
   size_t bytes = 0;
-  for (int type = 0; type < kCTypes; ++type) bytes += arena[type] * c_size(CType(type));
+  for (const int64_t elements : arena) bytes += elements * sizeof(float);
   return bytes;
 }
 
@@ -23,10 +49,10 @@ size_t CProgram::constant_bytes() const {
   return bytes;
 }
 
-size_t CProgram::floats() const {
-  size_t count = 0;
-  for (const CConstant& constant : constants) count += constant.floats.size();
-  return count;
+size_t CProgram::weights_bytes() const {
+  size_t words = 0;
+  for (const CConstant& constant : constants) words += constant.words();
+  return words * 4;
 }
 
 size_t CProgram::caller_bytes() const {

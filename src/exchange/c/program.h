@@ -10,11 +10,20 @@
 
 namespace crema {
 
-// The element type of values and constants: float, or int32_t for indices and booleans.
-enum class CType { real, whole };
-constexpr int kCTypes = 2;
+// The element type of values and constants: float, int32_t for indices, booleans and biases, or integers
+// of 8 bits.
+enum class CType { real, whole, int8, uint8 };
 const char* c_name(CType type);
 size_t c_size(CType type);
+bool is_byte(CType type);
+// The name of a function for elements of a type: copy, copy_whole, copy_int8 or copy_uint8.
+std::string name_for(const std::string& function, CType type);
+
+// The arena has an array of floats and one of int32_t. Bytes lie in the one of floats, since C lets
+// characters share memory with any type.
+enum class CArenaPart { floats, ints };
+constexpr int kArenaParts = 2;
+CArenaPart arena_part(CType type);
 
 struct CValue {
   std::string blob;  // its name in the net
@@ -25,7 +34,7 @@ struct CValue {
   // The value whose memory holds it, -1: its own, and how many elements it begins behind that one.
   int root = -1;
   int64_t shift = 0;
-  int64_t offset = 0;  // of a root, in the part of the arena of its type, in elements
+  int64_t offset = 0;  // of a root, in its part of the arena, in elements of that part
 };
 
 struct CConstant {
@@ -36,6 +45,9 @@ struct CConstant {
 
   size_t count() const { return type == CType::real ? floats.size() : ints.size(); }
   size_t bytes() const { return count() * c_size(type); }
+  // As the file of weights has it, little-endian, with zeros up to a multiple of four bytes.
+  std::string data() const;
+  size_t words() const { return (bytes() + 3) / 4; }  // of four bytes
 };
 
 // An argument of a call: a value, a constant, or text such as a number or NULL.
@@ -70,13 +82,13 @@ struct CProgram {
   std::vector<CCall> calls;
   std::vector<int> inputs, outputs;  // values, which the caller has
   int64_t products = 0;              // multiplications with addition
-  int64_t arena[kCTypes] = {};       // elements, set by plan_memory()
+  int64_t arena[kArenaParts] = {};   // elements, set by plan_memory()
 
   int root_of(int value) const;
   size_t arena_bytes() const;
   size_t constant_bytes() const;
-  // Of all constants, the floats.
-  size_t floats() const;
+  // The size of the file of weights, which has all constants, each from a multiple of four bytes on.
+  size_t weights_bytes() const;
   // Inputs and outputs.
   size_t caller_bytes() const;
 };

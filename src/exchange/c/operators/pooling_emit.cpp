@@ -13,13 +13,17 @@ void emit_max_pool(OperatorEmit& op) {
   fields.add("in", window.in).add("out", window.out).add("kernel", window.kernel);
   fields.add("stride", window.stride).add("pad", window.pad).add("dilation", window.dilation);
   const CArgument planes = op.number(x[0] * x[1]);
-  const CArgument y = op.output(0, shape);
+  const CType type = op.type();
+  const CArgument y = op.output(0, shape, type);
   if (op.wanted(1)) {
     const CArgument positions = op.output(1, shape, CType::whole);
     op.call("max_pool_positions", {y, positions, op.input(0), planes}, "window", fields);
     return;
   }
-  op.call("max_pool", {y, op.input(0), planes}, "window", fields);
+  const char* const lowest = type == CType::real ? "-INFINITY" : type == CType::int8 ? "-128" : "0";
+  const std::string name = name_for("max_pool", type);
+  op.call_instance("max_pool", name, cat("MAX_POOL(", name, ", ", c_name(type), ", ", lowest, ")"),
+                   {y, op.input(0), planes}, "window", fields);
 }
 EMIT_OPERATOR(MaxPool, emit_max_pool);
 

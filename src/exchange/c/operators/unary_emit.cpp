@@ -65,6 +65,8 @@ void emit_plain(OperatorEmit& op, const std::string& function, const std::string
 void emit_unary(OperatorEmit& op) {
   for (const Unary& known : kUnary) {
     if (op.op.type() != known.operator_name) continue;
+    if (op.op.type() == "Relu" && op.type() == CType::int8)
+      return emit_plain(op, "relu_int8", known.expression, CType::int8, CType::int8);
     require(op.type() == CType::real || op.op.type() == "Neg" || op.op.type() == "Abs",
             "its operand is an integer");
     if (op.type() == CType::whole) {

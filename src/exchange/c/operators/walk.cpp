@@ -72,7 +72,7 @@ Shape common_shape(const std::vector<Shape>& shapes) {
 
 CCall& copy_elements(OperatorEmit& op, const CArgument& y, const CArgument& x, CType type,
                      const CWalk& walk, int64_t from, int64_t to) {
-  const std::string name = type == CType::real ? "copy" : "copy_whole";
+  const std::string name = name_for("copy", type);
   CArgument target = y, source = x;
   target.shift = to;
   source.shift = from;
