@@ -58,8 +58,32 @@ class CRows {
   void add(const Row& row) {
     Context context(Device::cpu);
     context.set_log(silent_log());
-    const std::unique_ptr<Net> net = net_of_row(context, row);
-    if (!net) return;
+    if (const std::unique_ptr<Net> net = net_of_row(context, row)) add(context, *net, row);
+  }
+
+  // A net whose layers have 8-bit integers between them, and no floats.
+  void add_integer_net() {
+    Context context(Device::cpu);
+    context.set_log(silent_log());
+    Row row;
+    row.file = "integer";
+    row.name = "net";
+    row.bottoms = {{Shape{2, 3, 13, 12}}};
+    const size_t before = rows_.size();
+    add(context, *net_of_text(context, read_text(CREMA_TEST_DATA "/exchange/c_integers.prototxt")),
+        row);
+    if (rows_.size() == before) return complain(row, "is not compiled");
+    const CProgram& program = rows_.back().program;
+    for (const CCall& call : program.calls)
+      for (const CArgument& argument : call.arguments)
+        if (argument.kind == CArgument::Kind::value)
+          if (const CValue& value = program.values[program.root_of(argument.index)];
+              value.memory == CValue::Memory::arena && !is_byte(value.type))
+            complain(row, cat("has floats in ", value.name));
+  }
+
+  void add(Context& context, Net& owned, const Row& row) {
+    Net* const net = &owned;
     CRow one{row, {}, {}, {}};
     onnx::ModelProto model;
     try {
@@ -238,6 +262,7 @@ int run_c_rows(int argc, char** argv) {
     if (row.error.empty() && kOpen.count(row.id()) == 0 &&
         (wanted.empty() || wanted.count(row.id()) > 0))
       rows.add(row);
+  if (wanted.empty()) rows.add_integer_net();
   rows.check_functions();
   return rows.run();
 }

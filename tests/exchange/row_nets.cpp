@@ -52,21 +52,23 @@ void fill_parameters(Net& net) {
 
 }  // namespace
 
-std::unique_ptr<Net> net_of_row(Context& context, const Row& row) {
+std::unique_ptr<Net> net_of_text(Context& context, const std::string& text) {
   NetParameter message;
   NetOptions options;
   options.state.set_phase(TEST);
   options.keep_blobs = options.row_major = true;
   options.fuse = false;
   options.folder = CREMA_TEST_DATA;
+  require(parse_message(text, &message).empty(), "not text of a net");
+  if (message.layer(message.layer_size() - 1).type().find('+') != std::string::npos) return nullptr;
+  auto net = std::make_unique<Net>(context, message, options);
+  fill_parameters(*net);
+  return net;
+}
+
+std::unique_ptr<Net> net_of_row(Context& context, const Row& row) {
   try {
-    require(parse_message(text_of_row(row, tops_of_row(row)), &message).empty(),
-            "not text of a net");
-    if (message.layer(message.layer_size() - 1).type().find('+') != std::string::npos)
-      return nullptr;
-    auto net = std::make_unique<Net>(context, message, options);
-    fill_parameters(*net);
-    return net;
+    return net_of_text(context, text_of_row(row, tops_of_row(row)));
   } catch (const Error&) {
     return nullptr;
   }

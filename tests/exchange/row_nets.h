@@ -14,6 +14,9 @@ namespace crema {
 // for training, for an error, or of a type that only the planner makes.
 std::unique_ptr<Net> net_of_row(Context& context, const Row& row);
 
+// The same of a whole net's text. Error for one that is none.
+std::unique_ptr<Net> net_of_text(Context& context, const std::string& text);
+
 void set_row_inputs(Net& net, const Row& row);
 
 // How the values differ by more than the tolerance times the largest one; "" if they do not.
