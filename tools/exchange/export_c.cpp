@@ -1,5 +1,6 @@
 #include "tools/exchange/export_c.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 
