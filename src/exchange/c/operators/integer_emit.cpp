@@ -7,6 +7,7 @@ namespace crema {
 namespace {
 
 constexpr int64_t kMostPositions = 16;  // MOST_POSITIONS of conv_int8.c
+constexpr int64_t kMostColumns = 16;    // MOST_COLUMNS of depthwise_int8.c
 // The memory for patches, in bytes, if they are not longer: a part of a level-1 cache.
 constexpr int64_t kPatchBytes = 8192;
 constexpr int64_t kBehindPatches = 8;  // copy_bytes() writes so many bytes more
@@ -93,7 +94,8 @@ std::vector<int32_t> first_sums(const OperatorEmit& op, const std::vector<int64_
 void emit_integer_conv(OperatorEmit& op, const IntegerConv& conv) {
   const std::vector<int64_t>& weights = op.op.constant(2, "the weights").ints;
   const int64_t rows = conv.rows(), taps = conv.taps();
-  const bool depthwise = conv.channels == 1 && conv.groups > 1,
+  const bool depthwise =
+                 conv.channels == 1 && conv.groups > 1 && conv.window.kernel[2] <= kMostColumns,
              is_signed = op.type() == CType::int8;
   const int64_t padded = depthwise ? taps : padded_taps(taps);
   op.count_products(conv.samples * rows * taps * conv.window.positions());
