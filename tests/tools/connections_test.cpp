@@ -1,5 +1,5 @@
-// Clients that are slow, greedy or silent, and addresses: what the server of `crema watch` stands on.
-#include "tools/pages/watch/connections.h"
+// Connections: clients that are slow, greedy or silent, and addresses.
+#include "tools/http/connections.h"
 
 #include <gtest/gtest.h>
 #include <netinet/in.h>
@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "support.h"
-#include "tools/pages/watch/loopback.h"
+#include "tools/http/loopback.h"
 
 namespace crema::tests {
 namespace connections_test {
@@ -171,12 +171,12 @@ TEST(Connections, EndPromptly) {
 }
 
 TEST(Connections, SayWhyTheyCannotListen) {
-  const Connections first("127.0.0.1", 0, nullptr);
+  const Connections first("127.0.0.1", 0, Connections::Answer());
   const std::string port = std::to_string(first.port());
-  expect_part(error_of([&] { Connections("127.0.0.1", first.port(), nullptr); }),
+  expect_part(error_of([&] { Connections("127.0.0.1", first.port(), Connections::Answer()); }),
               "port " + port + ": Address already in use; another port: -port N");
   expect_part(
-      error_of([] { Connections("203.0.113.1", 0, nullptr); }),
+      error_of([] { Connections("203.0.113.1", 0, Connections::Answer()); }),
       "cannot serve pages at 203.0.113.1, port 0: Cannot assign requested address; -host is");
 }
 
@@ -191,7 +191,7 @@ TEST(Loopback, IsJudgedByTheAddress) {
                                                  {"0.0.0.0", false},
                                                  {"::", false}}) {
     try {
-      EXPECT_EQ(Connections(host, 0, nullptr).is_local(), local) << host;
+      EXPECT_EQ(Connections(host, 0, Connections::Answer()).is_local(), local) << host;
     } catch (const Error& error) {  // a machine without IPv6
       EXPECT_NE(host.find(':'), std::string::npos) << error.what();
     }

@@ -11,11 +11,11 @@
 #include "base/hmac.h"
 #include "base/late_library.h"
 #include "base/visible.h"
+#include "tools/http/connections.h"
+#include "tools/http/loopback.h"
 #include "tools/pages/runs/run_texts.h"
-#include "tools/pages/watch/connections.h"
 #include "tools/pages/watch/http_routes.h"
 #include "tools/pages/watch/live_pages.h"
-#include "tools/pages/watch/loopback.h"
 #endif
 
 namespace crema {

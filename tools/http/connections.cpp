@@ -1,9 +1,7 @@
-#include "tools/pages/watch/connections.h"
+#include "tools/http/connections.h"
 
-#include <netdb.h>
 #include <netinet/in.h>
 #include <poll.h>
-#include <strings.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -21,127 +19,32 @@
 #include <vector>
 
 #include "base/error.h"
-#include "tools/pages/watch/loopback.h"
+#include "tools/http/connection.h"
+#include "tools/http/listener.h"
+#include "tools/http/loopback.h"
 
 namespace crema {
 
 namespace connections {
 
-using Clock = std::chrono::steady_clock;
-
 // How much is done for one client, or for new ones, before the others' turn.
 constexpr int kTurns = 16;
 
-class Descriptor {
- public:
-  explicit Descriptor(int number = -1) : number_(number) {}
-  ~Descriptor() {
-    if (number_ >= 0) close(number_);
-  }
-  Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
-  Descriptor& operator=(Descriptor&& other) noexcept {
-    std::swap(number_, other.number_);
-    return *this;
-  }
-  int number() const { return number_; }
-
- private:
-  int number_;
-};
-
-struct Connection {
-  // asks: its request is read; waits: it is computed; listens: the answer is sent; leaves: further
-  // input is dropped, because closing immediately could destroy the answer on its way.
-  enum class Phase { asks, waits, listens, leaves };
-  Descriptor socket;
-  Clock::time_point deadline;
-  Phase phase = Phase::asks;
-  std::string text{};  // the request, then the answer
-  size_t whole = 0;    // bytes of the request; 0: not known yet
-  size_t sent = 0;
-
-  // Reads the next part of the request. True when it is complete.
-  bool add(const char* part, size_t count);
-};
-
-// A body in chunks has no length that is known here: the request ends with its headers.
-bool Connection::add(const char* part, size_t count) {
-  const std::string ends = "\r\n\r\n";
-  const size_t from = text.size() - std::min(text.size(), ends.size() - 1);
-  text.append(part, count);
-  if (const size_t end = text.find(ends, from); whole == 0 && end != std::string::npos) {
-    const unsigned long long body =
-        std::strtoull(header_in(text, "Content-Length").c_str(), nullptr, 10);
-    whole = end + ends.size() + static_cast<size_t>(std::min(body, 1ULL << 40));
-  }
-  return whole > 0 && text.size() >= whole;
-}
-
-// What one thread passes to others and gets back, by the connection's address.
+// What one thread passes to others and gets back, by the connection's number.
 struct Job {
-  const Connection* of;
+  uint64_t of;
   std::string text;
+  bool stays = false;
 };
-
-Descriptor listener(const std::string& host, int port) {
-  addrinfo hints{}, *found = nullptr;
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
-  int code = 0;
-  if (getaddrinfo(host.c_str(), cat(port).c_str(), &hints, &found) == 0) {
-    const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owner(found, freeaddrinfo);
-    for (const addrinfo* at = found; at; at = at->ai_next) {
-      Descriptor socket(::socket(at->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-      const int yes = 1;
-      setsockopt(socket.number(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-      if (bind(socket.number(), at->ai_addr, at->ai_addrlen) == 0 &&
-          listen(socket.number(), SOMAXCONN) == 0)
-        return socket;
-      code = errno;
-    }
-  }
-  const bool port_is_at_fault = code == EADDRINUSE || code == EACCES;
-  fail("cannot serve pages at ", host, ", port ", port,
-       code != 0 ? cat(": ", std::strerror(code)) : "",
-       port_is_at_fault ? "; another port: -port N, or a free one: -port 0"
-                        : "; -host is an address of this machine, such as 127.0.0.1, or 0.0.0.0 "
-                          "for all of them");
-}
-
-sockaddr_storage address_of(const Descriptor& socket) {
-  sockaddr_storage address{};
-  socklen_t size = sizeof address;
-  require(getsockname(socket.number(), reinterpret_cast<sockaddr*>(&address), &size) == 0,
-          "cannot find the address of the server: ", std::strerror(errno));
-  return address;
-}
-
-int port_of(const sockaddr_storage& address) {
-  return ntohs(address.ss_family == AF_INET6
-                   ? reinterpret_cast<const sockaddr_in6&>(address).sin6_port
-                   : reinterpret_cast<const sockaddr_in&>(address).sin_port);
-}
 
 }  // namespace connections
 
 using namespace connections;
 
-std::string header_in(const std::string& request, const std::string& name) {
-  const size_t end = std::min(request.find("\r\n\r\n"), request.size());
-  for (size_t at = request.find("\r\n"); at < end; at = request.find("\r\n", at + 2)) {
-    const std::string_view line =
-        std::string_view(request).substr(at + 2, request.find("\r\n", at + 2) - at - 2);
-    if (line.size() > name.size() && line[name.size()] == ':' &&
-        strncasecmp(line.data(), name.data(), name.size()) == 0)
-      return std::string(trim(line.substr(name.size() + 1)));
-  }
-  return "";
-}
-
-struct Connections::State {
-  State(const std::string& host, int port, Answer answers, const ConnectionLimits& most)
+struct Connections::State : std::enable_shared_from_this<Connections::State> {
+  State(const std::string& host, int port, Handler handles, const ConnectionLimits& most)
       : limits(most),
-        answer(std::move(answers)),
+        handler(std::move(handles)),
         socket(listener(host, port)),
         wake(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
     require(wake.number() >= 0, "cannot make an event: ", std::strerror(errno));
@@ -152,27 +55,46 @@ struct Connections::State {
     const uint64_t one = 1;
     [[maybe_unused]] const ssize_t written = write(wake.number(), &one, sizeof one);
   }
-  void accept_some();
+  bool accept_some();
   void take_answers();
+  void begin_end(Clock::time_point now);
+  void make_room();
   bool proceed(Connection& one, Clock::time_point now);
-  bool read_request(Connection& one);
+  bool read_request(Connection& one, Clock::time_point now);
+  void hand_over(Connection& one);
   bool send_answer(Connection& one, Clock::time_point now);
   bool close_oldest();
   int wait_for_events();
 
   const ConnectionLimits limits;
-  const Answer answer;
+  const Handler handler;
   Descriptor socket, wake;
-  std::atomic<bool> over = false;
+  std::atomic<bool> over = false, ends = false;
   std::list<Connection> clients;  // the oldest first; of the serving thread only
   std::vector<pollfd> events;
   Clock::time_point accepts_again{};  // after the process had no descriptor left
+  uint64_t accepted = 0;
+  size_t reading = 0;  // bytes of requests that are incomplete
+  bool closed = false;
 
   std::mutex mutex;  // of the jobs
   std::condition_variable asked;
   std::deque<Job> jobs;
+  size_t waiting = 0;  // their bytes
   std::vector<Job> done;
 };
+
+void Connections::Reply::operator()(std::string response, bool stays) {
+  const std::shared_ptr<State> state = std::exchange(state_, nullptr);
+  if (!state) return;
+  const std::lock_guard<std::mutex> lock(state->mutex);
+  if (state->done.empty()) state->awake();
+  state->done.push_back({to_, std::move(response), stays});
+}
+
+Connections::Reply::~Reply() {
+  if (state_) (*this)("");
+}
 
 void Connections::State::compute() {
   std::unique_lock<std::mutex> lock(mutex);
@@ -181,15 +103,13 @@ void Connections::State::compute() {
     if (over) return;
     Job job = std::move(jobs.front());
     jobs.pop_front();
+    waiting -= job.text.size();
     lock.unlock();
     try {
-      job.text = answer(job.text);
+      handler(std::move(job.text), Reply(shared_from_this(), job.of));
     } catch (const std::exception&) {  // memory, most likely: the client sees a closed connection
-      job.text.clear();
     }
     lock.lock();
-    done.push_back(std::move(job));
-    awake();
   }
 }
 
@@ -203,18 +123,20 @@ bool Connections::State::close_oldest() {
   return true;
 }
 
-void Connections::State::accept_some() {
+// False: no more connections wait.
+bool Connections::State::accept_some() {
   for (int turn = 0; turn < kTurns; ++turn) {
     Descriptor client(accept4(socket.number(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (client.number() < 0) {
       if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
         accepts_again = Clock::now() + std::chrono::milliseconds(100);
-      if (errno != ECONNABORTED && errno != EINTR) return;
+      if (errno != ECONNABORTED && errno != EINTR) return false;
       continue;
     }
     if (clients.size() >= limits.connections && !close_oldest()) continue;
-    clients.push_back({std::move(client), Clock::now() + limits.to_ask});
+    clients.push_back({std::move(client), ++accepted, Clock::now() + limits.to_ask});
   }
+  return true;
 }
 
 void Connections::State::take_answers() {
@@ -225,6 +147,7 @@ void Connections::State::take_answers() {
     const std::lock_guard<std::mutex> lock(mutex);
     ready.swap(done);
   }
+  if (ready.empty()) return;
   size_t bytes = 0;
   for (const Connection& one : clients) {
     if (one.phase == Connection::Phase::listens) bytes += one.text.size();
@@ -238,16 +161,62 @@ void Connections::State::take_answers() {
       clients.erase(slow);
     }
     const auto one = std::find_if(clients.begin(), clients.end(),
-                                  [&](const Connection& other) { return &other == job.of; });
+                                  [&](const Connection& other) { return other.number == job.of; });
+    if (one == clients.end()) continue;
     bytes += job.text.size();
     one->text = std::move(job.text);
+    one->stays = job.stays;
+    one->sent = 0;
     one->phase = Connection::Phase::listens;
     one->deadline = Clock::now() + limits.to_listen;
   }
 }
 
+// Connections that the system has accepted may have sent their request.
+void Connections::State::begin_end(Clock::time_point now) {
+  closed = true;
+  while (accept_some()) {
+  }
+  socket = Descriptor();
+  for (Connection& one : clients) {
+    if (one.phase == Connection::Phase::asks && one.text.empty())
+      one.deadline = std::min(one.deadline, now + kToEnd);
+  }
+}
+
+void Connections::State::hand_over(Connection& one) {
+  const size_t size =
+      limits.to_ask_again.count() > 0 && one.whole > 0 ? one.whole : one.text.size();
+  if (one.text.size() > size) {
+    one.later = one.text.substr(size);
+    one.text.resize(size);
+  }
+  one.phase = Connection::Phase::waits;
+  one.whole = one.searched = 0;
+  const std::lock_guard<std::mutex> lock(mutex);
+  waiting += one.text.size();
+  jobs.push_back({one.number, std::exchange(one.text, "")});
+  asked.notify_one();
+}
+
+// Ends the request that has been incomplete for longest if all of them take too much.
+void Connections::State::make_room() {
+  size_t bytes = 0;
+  {
+    const std::lock_guard<std::mutex> lock(mutex);
+    bytes = waiting;
+  }
+  if (bytes + reading <= limits.requests) return;
+  for (Connection& one : clients) {
+    if (one.phase != Connection::Phase::asks || one.text.empty()) continue;
+    one.deadline = {};
+    reading -= std::min(reading, one.text.size());
+    return;
+  }
+}
+
 // False when it is over.
-bool Connections::State::read_request(Connection& one) {
+bool Connections::State::read_request(Connection& one, Clock::time_point now) {
   char buffer[1 << 14];
   for (int turn = 0; turn < kTurns; ++turn) {
     const ssize_t got = recv(one.socket.number(), buffer, sizeof buffer, 0);
@@ -256,12 +225,20 @@ bool Connections::State::read_request(Connection& one) {
     if (got == 0) return false;
     if (one.phase != Connection::Phase::asks)
       continue;  // a second request, or too long a first one
-    if (!one.add(buffer, static_cast<size_t>(got)) && one.text.size() < limits.request) continue;
-    one.phase = Connection::Phase::waits;
-    const std::lock_guard<std::mutex> lock(mutex);
-    jobs.push_back({&one, std::exchange(one.text, "")});
-    asked.notify_one();
-    return true;
+    if (one.text.empty()) one.deadline = now + limits.to_ask;
+    const bool had_headers = one.whole > 0;
+    one.text.append(buffer, static_cast<size_t>(got));
+    if (one.is_complete(limits)) {
+      hand_over(one);
+      return true;
+    }
+    reading += static_cast<size_t>(got);
+    make_room();
+    if (!had_headers && one.waits_for_continue()) {
+      constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
+      [[maybe_unused]] const ssize_t put =
+          send(one.socket.number(), kContinue.data(), kContinue.size(), MSG_NOSIGNAL);
+    }
   }
   return true;
 }
@@ -273,6 +250,14 @@ bool Connections::State::send_answer(Connection& one, Clock::time_point now) {
     if (put < 0 && errno == EINTR) continue;
     if (put < 0) return errno == EAGAIN || errno == EWOULDBLOCK;
     one.sent += static_cast<size_t>(put);
+  }
+  if (one.stays && limits.to_ask_again.count() > 0) {
+    one.phase = Connection::Phase::asks;
+    one.text = std::exchange(one.later, {});
+    const auto rest = one.text.empty() ? limits.to_ask_again : limits.to_ask;
+    one.deadline = now + (closed && one.text.empty() ? std::min(rest, kToEnd) : rest);
+    if (one.is_complete(limits)) hand_over(one);
+    return true;
   }
   constexpr auto kToLeave = std::chrono::seconds(1);
   shutdown(one.socket.number(), SHUT_WR);
@@ -287,10 +272,11 @@ bool Connections::State::proceed(Connection& one, Clock::time_point now) {
   if (one.phase == Phase::waits) return true;
   if (now >= one.deadline) return false;
   if (one.phase == Phase::listens) return send_answer(one, now);
-  return read_request(one);
+  // New connections have no event yet; their request may have come with them.
+  return (one.event > 0 && events[one.event].revents == 0) || read_request(one, now);
 }
 
-// Milliseconds until the next deadline; -1: there is none.
+// Waits until the next deadline at most.
 int Connections::State::wait_for_events() {
   using Phase = Connection::Phase;
   const Clock::time_point now = Clock::now();
@@ -298,9 +284,13 @@ int Connections::State::wait_for_events() {
   const bool full_of_files = now < accepts_again;
   if (full_of_files) next = accepts_again;
   events = {{wake.number(), POLLIN, 0}, {full_of_files ? -1 : socket.number(), POLLIN, 0}};
-  for (const Connection& one : clients) {
+  reading = 0;
+  for (Connection& one : clients) {
+    one.event = 0;
     if (one.phase == Phase::waits) continue;
+    if (one.phase == Phase::asks) reading += one.text.size();
     next = std::min(next, one.deadline);
+    one.event = events.size();
     events.push_back({one.socket.number(),
                       static_cast<short>(one.phase == Phase::listens ? POLLOUT : POLLIN), 0});
   }
@@ -309,9 +299,16 @@ int Connections::State::wait_for_events() {
   return poll(events.data(), events.size(), static_cast<int>(std::max<int64_t>(left, 0)));
 }
 
-Connections::Connections(const std::string& host, int port, Answer answer,
+Connections::Connections(const std::string& host, int port, Handler handler,
                          const ConnectionLimits& limits)
-    : state_(std::make_unique<State>(host, port, std::move(answer), limits)) {}
+    : state_(std::make_shared<State>(host, port, std::move(handler), limits)) {}
+
+Connections::Connections(const std::string& host, int port, const Answer& answer,
+                         const ConnectionLimits& limits)
+    : Connections(host, port, Handler([answer](const std::string& request, Reply reply) {
+                    reply(answer(request));
+                  }),
+                  limits) {}
 
 Connections::~Connections() = default;
 
@@ -332,17 +329,23 @@ void Connections::serve() {
     ended->asked.notify_all();
   });
   for (size_t i = 0; i < state.limits.threads; ++i) threads.emplace_back([&] { state.compute(); });
-  while (!state.over) {
+  while (!state.over && !(state.closed && state.clients.empty())) {
     state.wait_for_events();
     state.take_answers();
     const Clock::time_point now = Clock::now();
-    if (now >= state.accepts_again) state.accept_some();
+    if (state.ends && !state.closed) state.begin_end(now);
+    if (now >= state.accepts_again && !state.closed) state.accept_some();
     std::erase_if(state.clients, [&](Connection& one) { return !state.proceed(one, now); });
   }
 }
 
 void Connections::stop() {
   state_->over = true;
+  state_->awake();
+}
+
+void Connections::finish() {
+  state_->ends = true;
   state_->awake();
 }
 

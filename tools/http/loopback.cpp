@@ -1,4 +1,4 @@
-#include "tools/pages/watch/loopback.h"
+#include "tools/http/loopback.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
