@@ -24,6 +24,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/exceptions.h"
@@ -156,10 +157,18 @@ class Model {
   // size does not fit.
   void set_picture(const std::string& name, const std::string& file, int sample = 0);
   void set_picture(const std::string& name, const PictureView& picture, int sample = 0);
+  // What set_picture() makes of a picture: the values of one sample, from the content of an image file. Any
+  // threads may call it at the same time, also while the Model runs or after its end. Error for what is no
+  // picture. picture_reader() itself is Error for what is not an input of pictures.
+  using PictureReader = std::function<std::vector<float>(std::string_view file)>;
+  PictureReader picture_reader(const std::string& name) const;
   // Gives an input another shape and plans the net anew. What inputs held is lost: all must be set
   // again. Error for what is not an input, or when layers cannot take the shape: then it keeps
   // its shape.
   void reshape(const std::string& name, const std::vector<int64_t>& shape);
+  // The same for several inputs at once, for layers that need the same batch of each.
+  using InputShape = std::pair<std::string, std::vector<int64_t>>;
+  void reshape(const std::vector<InputShape>& shapes);
 
   // One pass. Data layers advance by a batch each time. Error when an input has not been set, or a
   // label is not a class.

@@ -203,16 +203,31 @@ std::vector<ClassScore> Model::best(int count, int sample, const std::string& bl
   return impl_->pictures.best(impl_->net, count, sample, blob);
 }
 
-void Model::reshape(const std::string& name, const std::vector<int64_t>& shape) {
+Model::PictureReader Model::picture_reader(const std::string& name) const {
   const DeviceScope scope = impl_->session->enter();
   impl_->inputs.check_name(name);
-  const Shape before = impl_->net.input(name).shape();
+  return impl_->pictures.reader(impl_->net, name);
+}
+
+void Model::reshape(const std::string& name, const std::vector<int64_t>& shape) {
+  reshape({{name, shape}});
+}
+
+void Model::reshape(const std::vector<InputShape>& shapes) {
+  if (shapes.empty()) return;
+  const DeviceScope scope = impl_->session->enter();
+  std::vector<std::pair<std::string, Shape>> before, after;
+  for (const auto& [name, shape] : shapes) {
+    impl_->inputs.check_name(name);
+    before.emplace_back(name, impl_->net.input(name).shape());
+    after.emplace_back(name, Shape(shape));
+  }
   impl_->inputs.forget();
   try {
-    impl_->net.reshape(name, Shape(shape));
-    impl_->net.input(name);  // makes the plan, which may not fit
+    impl_->net.reshape(after);
+    impl_->net.input(shapes[0].first);  // makes the plan, which may not fit
   } catch (...) {
-    impl_->net.reshape(name, before);
+    impl_->net.reshape(before);
     throw;
   }
 }

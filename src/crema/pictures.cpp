@@ -1,6 +1,7 @@
 #include "crema/pictures.h"
 
 #include <algorithm>
+#include <memory>
 #include <numeric>
 
 #include "base/error.h"
@@ -51,33 +52,61 @@ ModelPictures::ModelPictures(const NetPreparation& preparation, std::string fold
                              const PictureOptions& options)
     : preparation_(preparation), folder_(std::move(folder)), options_(options) {}
 
-ModelPictures::Input& ModelPictures::input_for(Net& net, const std::string& name, int sample) {
+ModelPictures::Input ModelPictures::make(Net& net, const std::string& name) {
   const Shape shape = net.input(name).shape();
   require(shape.axes() == 4, "the input \"", name, "\" is ", shape.brief(),
           ", not pictures (samples x channels x height x width)");
-  require(sample >= 0 && sample < shape[0], "the input \"", name, "\" has no sample ", sample,
-          "; it has ", shape[0]);
-  const auto known = inputs_.find(name);
-  if (known != inputs_.end() && known->second.shape == shape) return known->second;
   const InputPreparation* const stated = find_preparation(preparation_, name);
   InputPreparation how = stated ? *stated : assumed_preparation(name, shape);
   change_preparation(picture_settings(options_), &how);
-  Input input{prepare_pictures(how, folder_, {shape[1], shape[2], shape[3]},
-                               !options_.resize.empty(), kRemedies, net.context().log()),
-              shape, std::vector<float>(static_cast<size_t>(shape.count()))};
+  return {prepare_pictures(how, folder_, {shape[1], shape[2], shape[3]}, !options_.resize.empty(),
+                           kRemedies, net.context().log()),
+          shape,
+          {}};
+}
+
+ModelPictures::Input& ModelPictures::input_for(Net& net, const std::string& name, int sample) {
+  const Shape shape = net.input(name).shape();
+  require(shape.axes() != 4 || (sample >= 0 && sample < shape[0]), "the input \"", name,
+          "\" has no sample ", sample, "; it has ", shape[0]);
+  const auto known = inputs_.find(name);
+  if (known != inputs_.end() && known->second.shape == shape) return known->second;
+  Input input = make(net, name);
+  input.values.resize(static_cast<size_t>(shape.count()));
   inputs_.erase(name);
   return inputs_.emplace(name, std::move(input)).first->second;
 }
 
-const std::vector<float>& ModelPictures::write(Record& record, int sample, Input* input) {
-  const Transform& transform = input->preparation.images;
+void ModelPictures::write(Record& record, const Input& input, float* sample) {
+  const Transform& transform = input.preparation.images;
   transform.augment(record, Rng({0, 0}));
-  const Shape expected{input->shape[1], input->shape[2], input->shape[3]};
+  const Shape expected{input.shape[1], input.shape[2], input.shape[3]};
   const Shape given = transform.output(record.shape());
   require(given == expected, "the picture gives ", given.brief(), ", but the net's input takes ",
           expected.brief(), "; ", kRemedies.resize, " gives pictures another size");
-  transform.apply(record, {}, input->values.data() + sample * expected.count());
+  transform.apply(record, {}, sample);
+}
+
+const std::vector<float>& ModelPictures::write(Record& record, int sample, Input* input) {
+  const int64_t count = input->shape.count() / input->shape[0];
+  write(record, *input, input->values.data() + sample * count);
   return input->values;
+}
+
+Model::PictureReader ModelPictures::reader(Net& net, const std::string& name) {
+  const auto input = std::make_shared<const Input>(make(net, name));
+  return [input](std::string_view file) {
+    const ImageReading& reading = input->preparation.reading;
+    Record record;
+    const ImageExtents whole =
+        reading.decode(file, reading.color, Interpolation::linear, record.image);
+    reading.resize(whole, Interpolation::linear, record.image);
+    show_image(record);
+    std::vector<float> values(
+        static_cast<size_t>(input->shape.count() / std::max<int64_t>(1, input->shape[0])));
+    write(record, *input, values.data());
+    return values;
+  };
 }
 
 const std::vector<float>& ModelPictures::set(Net& net, const std::string& name, int sample,

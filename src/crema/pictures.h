@@ -25,6 +25,7 @@ class ModelPictures {
                                 const std::string& file);
   const std::vector<float>& set(Net& net, const std::string& input, int sample,
                                 const PictureView& picture);
+  Model::PictureReader reader(Net& net, const std::string& input);
   // The samples of this input are other ones now.
   void forget(const std::string& input) { inputs_.erase(input); }
 
@@ -34,10 +35,12 @@ class ModelPictures {
   struct Input {
     PicturePreparation preparation;
     Shape shape;
-    std::vector<float> values;
+    std::vector<float> values;  // of the batch
   };
+  Input make(Net& net, const std::string& name);
   Input& input_for(Net& net, const std::string& name, int sample);
   // Of record.image, or of what else the record shows.
+  static void write(Record& record, const Input& input, float* sample);
   static const std::vector<float>& write(Record& record, int sample, Input* input);
 
   NetPreparation preparation_;

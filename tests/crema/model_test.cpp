@@ -136,6 +136,21 @@ TEST_F(ModelTest, TakesAnotherShape) {
   EXPECT_EQ(forward(model, numbers(486)), before);
 }
 
+TEST_F(ModelTest, ReshapesSeveralInputsAtOnce) {
+  folder_.write("sum.prototxt", R"(
+    layer { name: "in" type: "Input" top: "a" top: "b" input_param { shape { dim: 2 dim: 3 } shape { dim: 2 dim: 3 } } }
+    layer { name: "sum" type: "Eltwise" bottom: "a" bottom: "b" top: "sum" })");
+  Model model(folder_.file("sum.prototxt"));
+  EXPECT_NE(error_of([&] { model.reshape("a", {1, 3}); }), "");
+  model.reshape({{"a", {1, 3}}, {"b", {1, 3}}});
+  model.set_input("a", std::vector<float>{1, 2, 3});
+  model.set_input("b", std::vector<float>{4, 5, 6});
+  model.forward();
+  EXPECT_EQ(model.values("sum"), (std::vector<float>{5, 7, 9}));
+  EXPECT_NE(error_of([&] { model.reshape({{"a", {1, 4}}, {"b", {1, 3}}}); }), "");
+  EXPECT_EQ(model.inputs()[0].shape, Dims({1, 3}));
+}
+
 TEST_F(ModelTest, AFailedReshapeChangesNothing) {
   folder_.write("two.prototxt", R"(
     layer { name: "in" type: "Input" top: "a" top: "b" input_param { shape { dim: 2 dim: 3 } shape { dim: 2 dim: 3 } } }

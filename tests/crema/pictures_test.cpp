@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <numeric>
+#include <thread>
 
 #include "crema.h"
 #include "support.h"
@@ -84,6 +85,18 @@ TEST(ModelPictures, ReadsFilesAndResizes) {
   for (const int sample : {0, 1}) by_default.set_picture("data", folder.file("large.pgm"), sample);
   by_default.forward();
   EXPECT_EQ(by_default.values("same"), std::vector<float>(12, 80));
+  // From memory, in several threads.
+  const Model::PictureReader reader = by_default.picture_reader("data");
+  std::vector<std::jthread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&] {
+      EXPECT_EQ(reader(folder.read("picture.pgm")), (std::vector<float>{1, 2, 3, 4, 5, 6}));
+      EXPECT_EQ(reader(folder.read("large.pgm")), std::vector<float>(6, 80));
+      EXPECT_NE(error_of([&] { reader("no picture"); }), "");
+    });
+  }
+  threads.clear();
+  expect_part(error_of([&] { by_default.picture_reader("date"); }), "has no input \"date\"");
   folder.write("not.pgm", "no picture");
   expect_part(error_of([&] { model.set_picture("data", folder.file("not.pgm")); }), "not.pgm");
 }

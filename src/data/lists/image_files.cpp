@@ -41,8 +41,8 @@ void ImageReading::add_channel(const std::string& path, Interpolation interpolat
   ++image.channels;
 }
 
-ImageExtents ImageReading::decode(const std::string& path, const std::string& file, Color as,
-                                  Interpolation interpolation, Image& image) const {
+ImageExtents ImageReading::decode(std::string_view file, Color as, Interpolation interpolation,
+                                  Image& image) const {
   const auto need = [&](const ImageExtents& whole) {
     // Unchanged pixels must be exactly those of the file.
     if (!scaled || !resizes() || interpolation == Interpolation::nearest) return ImageNeed();
@@ -50,8 +50,13 @@ ImageExtents ImageReading::decode(const std::string& path, const std::string& fi
         short_side > 0 ? with_short_side(whole) : ImageExtents{whole.channels, height, width};
     return ImageNeed{largest_shrink(whole, first.height, first.width)};
   };
+  return decode_needed(file, as, need, image).extents;
+}
+
+ImageExtents ImageReading::decode(const std::string& path, const std::string& file, Color as,
+                                  Interpolation interpolation, Image& image) const {
   try {
-    return decode_needed(file, as, need, image).extents;
+    return decode(std::string_view(file), as, interpolation, image);
   } catch (const Error& problem) {
     const FileKind kind = file_kind(find(path));
     const bool picture = kind.what.find("picture") != std::string::npos || kind.what == kTextKind ||

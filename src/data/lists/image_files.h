@@ -32,6 +32,9 @@ struct ImageReading {
   // names the file.
   ImageExtents decode(const std::string& path, const std::string& file, Color color,
                       Interpolation interpolation, Image& image) const;
+  // The same without a name.
+  ImageExtents decode(std::string_view file, Color color, Interpolation interpolation,
+                      Image& image) const;
   // The size with the smaller side as it is to be.
   ImageExtents with_short_side(const ImageExtents& whole) const;
   // `whole`: the result of decode().
