@@ -34,7 +34,7 @@ constexpr int kTurns = 16;
 struct Job {
   uint64_t of;
   std::string text;
-  bool stays = false;
+  bool stays = false, late = false;
 };
 
 }  // namespace connections
@@ -92,6 +92,13 @@ void Connections::Reply::operator()(std::string response, bool stays) {
   state->done.push_back({to_, std::move(response), stays});
 }
 
+Connections::Reply& Connections::Reply::operator=(Reply&& other) noexcept {
+  std::swap(state_, other.state_);
+  std::swap(to_, other.to_);
+  std::swap(late_, other.late_);
+  return *this;
+}
+
 Connections::Reply::~Reply() {
   if (state_) (*this)("");
 }
@@ -106,7 +113,7 @@ void Connections::State::compute() {
     waiting -= job.text.size();
     lock.unlock();
     try {
-      handler(std::move(job.text), Reply(shared_from_this(), job.of));
+      handler(std::move(job.text), Reply(shared_from_this(), job.of, job.late));
     } catch (const std::exception&) {  // memory, most likely: the client sees a closed connection
     }
     lock.lock();
@@ -195,7 +202,7 @@ void Connections::State::hand_over(Connection& one) {
   one.whole = one.searched = 0;
   const std::lock_guard<std::mutex> lock(mutex);
   waiting += one.text.size();
-  jobs.push_back({one.number, std::exchange(one.text, "")});
+  jobs.push_back({one.number, std::exchange(one.text, ""), false, closed});
   asked.notify_one();
 }
 

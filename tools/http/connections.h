@@ -32,16 +32,20 @@ class Connections {
   // when the last Reply of the request is destroyed.
   class Reply {
    public:
-    Reply(std::shared_ptr<State> state, uint64_t to) : state_(std::move(state)), to_(to) {}
+    Reply(std::shared_ptr<State> state, uint64_t to, bool late)
+        : state_(std::move(state)), to_(to), late_(late) {}
     ~Reply();
     Reply(Reply&& other) noexcept = default;
-    Reply& operator=(Reply&&) = delete;
+    Reply& operator=(Reply&& other) noexcept;
+    // Whether the request was complete only after finish().
+    bool is_late() const { return late_; }
     // "": just close. `stays`: another request may follow on this connection.
     void operator()(std::string response, bool stays = false);
 
    private:
     std::shared_ptr<State> state_;  // null: answered
     uint64_t to_;
+    bool late_;
   };
 
   // Gets each complete HTTP request, in several threads concurrently, and answers now or later.
@@ -65,8 +69,8 @@ class Connections {
   void serve();
   // Requests that are being answered then get no answer, but Handlers that run are waited for.
   void stop();
-  // Accepts no more connections and returns when every request has its answer: those that have come,
-  // and those that come on open connections within kToEnd.
+  // Accepts no more connections, and lets serve() return when every request has its answer: those that
+  // have come, and those that come on open connections within kToEnd.
   void finish();
   static constexpr std::chrono::milliseconds kToEnd{500};
 

@@ -1,0 +1,230 @@
+#include "tools/serve/served_model.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+#include <random>
+
+#include "base/error.h"
+#include "device/device_scope.h"
+#include "device/host_limits.h"
+
+namespace crema {
+
+namespace {
+
+int64_t values_in(const std::vector<int64_t>& shape) {
+  int64_t count = 1;
+  for (const int64_t size : shape) count *= size;
+  return count;
+}
+
+std::vector<float> random_values(int64_t count, unsigned seed) {
+  std::mt19937 generator(seed);
+  std::uniform_real_distribution<float> value(0, 1);
+  std::vector<float> values(static_cast<size_t>(count));
+  for (float& each : values) each = value(generator);
+  return values;
+}
+
+// Four at most: a net keeps the plans of its last four shapes.
+std::vector<int64_t> batch_sizes(int most) {
+  std::vector<int64_t> sizes = {1};
+  for (const double part : {1. / 3, 2. / 3, 1.})
+    sizes.push_back(std::llround(std::pow(static_cast<double>(most), part)));
+  sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
+  return sizes;
+}
+
+// The largest difference between a sample's results alone and in a batch, compared with that between
+// two samples, or with rounding.
+bool same_results(const std::vector<ServedTensor>& batch, const std::vector<ServedTensor>& first,
+                  const std::vector<ServedTensor>& second) {
+  for (size_t i = 0; i < batch.size(); ++i) {
+    const std::vector<float>&one = first[i].values, &two = second[i].values;
+    if (batch[i].values.size() != one.size() + two.size() || one.size() != two.size()) return false;
+    float error = 0, difference = 0, largest = 0;
+    for (size_t k = 0; k < one.size(); ++k) {
+      const float errors[] = {std::abs(batch[i].values[k] - one[k]),
+                              std::abs(batch[i].values[one.size() + k] - two[k])};
+      error = std::max({error, errors[0], errors[1]});
+      difference = std::max(difference, std::abs(one[k] - two[k]));
+      largest = std::max({largest, std::abs(one[k]), std::abs(two[k])});
+    }
+    constexpr float kPart = 0.05F, kRounding = 1e-5F;
+    if (!(error <= std::max(kPart * difference, kRounding * largest))) return false;  // or NaN
+  }
+  return true;
+}
+
+}  // namespace
+
+std::string shape_text(const std::vector<int64_t>& shape, bool batches) {
+  std::vector<std::string> parts;
+  for (const int64_t size : shape) parts.push_back(std::to_string(size));
+  if (batches && !parts.empty()) parts[0] = "N";
+  return parts.empty() ? "one number" : join(parts, "x");
+}
+
+ServedModel::ServedModel(const ServedModelOptions& options, ProgramLog& log) : options_(options) {
+  open(log);
+  find_batches();
+  find_pictures();
+  for (int i = 1; i < options_.threads; ++i) {
+    try {
+      models_.push_back(models_[0].shared());
+    } catch (const Error& error) {
+      log.info(cat(name(), ": one thread computes: ", error.what()));
+      break;
+    }
+  }
+  now_.resize(models_.size(), now_[0]);
+  std::vector<std::string> takes;
+  for (const BlobInfo& input : inputs_)
+    takes.push_back(cat(input.name, " ", shape_text(input.shape, batches())));
+  std::vector<std::string> sizes;
+  for (const int64_t size : sizes_) sizes.push_back(std::to_string(size));
+  log.info(cat(name(), ": takes ", join(takes, ", "),
+               batches() ? cat("; computes batches of ", join(sizes, ", "))
+                         : std::string("; computes one request at a time"),
+               takes_pictures() ? "; classifies pictures" : ""));
+}
+
+void ServedModel::open(ProgramLog& log) {
+  ModelOptions how = options_.model;
+  how.deploy = true;
+  how.log = [&to = log.library()](LogLevel level, std::string_view line) {
+    if (level == LogLevel::info) {
+      to.info(line);
+    } else {
+      to.warning(line);
+    }
+  };
+  models_.emplace_back(options_.net, how);
+  inputs_ = models_[0].inputs();
+  require(!inputs_.empty(), options_.net, ": the net has no input that a request could fill");
+  now_ = {0};
+  std::vector<std::vector<float>> values;
+  for (const BlobInfo& input : inputs_) values.push_back(random_values(values_in(input.shape), 1));
+  run(0, 0, values);  // so that shapes that depend on data are known
+  outputs_ = models_[0].outputs();
+}
+
+void ServedModel::find_batches() {
+  Shapes shapes;
+  for (const BlobInfo& input : inputs_) shapes.emplace_back(input.name, input.shape);
+  if (samples_are_independent(shapes)) {
+    sizes_ = batch_sizes(options_.batch);
+    reshape(0, 1);
+    inputs_ = models_[0].inputs();
+    outputs_ = models_[0].outputs();
+  } else {
+    models_[0].reshape(shapes);
+    now_[0] = 0;
+  }
+}
+
+bool ServedModel::samples_are_independent(const Shapes& as_opened) {
+  for (const auto& [name, shape] : as_opened) {
+    if (shape.empty()) return false;
+  }
+  std::vector<std::vector<float>> first, second, both;
+  for (const auto& [name, shape] : as_opened) {
+    const int64_t count = values_in(shape) / std::max<int64_t>(1, shape[0]);
+    first.push_back(random_values(count, 2));
+    second.push_back(random_values(count, 3));
+    both.push_back(first.back());
+    both.back().insert(both.back().end(), second.back().begin(), second.back().end());
+  }
+  try {
+    reshape(0, 1);
+    const std::vector<ServedTensor> one = run(0, 1, first), two = run(0, 1, second);
+    reshape(0, 2);
+    const std::vector<ServedTensor> batch = run(0, 2, both);
+    for (size_t i = 0; i < batch.size(); ++i) {
+      const std::vector<int64_t>&alone = one[i].shape, &shape = batch[i].shape;
+      if (shape.empty() || shape[0] != 2 || alone.size() != shape.size() || alone[0] != 1 ||
+          !std::equal(shape.begin() + 1, shape.end(), alone.begin() + 1))
+        return false;
+    }
+    return same_results(batch, one, two);
+  } catch (const DeviceLost&) {
+    throw;
+  } catch (const Error&) {  // layers cannot take these shapes
+    return false;
+  }
+}
+
+void ServedModel::reshape(int thread, int64_t samples) {
+  if (now_[thread] == samples) return;
+  Shapes shapes;
+  for (const BlobInfo& input : inputs_) {
+    shapes.emplace_back(input.name, input.shape);
+    shapes.back().second[0] = samples;
+  }
+  now_[thread] = 0;  // unknown, if it fails
+  models_[thread].reshape(shapes);
+  now_[thread] = samples;
+}
+
+void ServedModel::find_pictures() {
+  if (!batches() || inputs_.size() != 1 || inputs_[0].shape.size() != 4) return;
+  Model& model = models_[0];
+  try {
+    reader_ = model.picture_reader(inputs_[0].name);
+    run(0, 1, {random_values(values_in(inputs_[0].shape), 1)});
+    const std::vector<ClassScore> best = model.best(std::numeric_limits<int>::max());
+    for (const BlobInfo& output : outputs_) {
+      if (values_in(output.shape) != static_cast<int64_t>(best.size())) continue;
+      const std::vector<float> values = model.values(output.name);
+      const auto fits = [&](const ClassScore& one) { return one.score == values[one.index]; };
+      if (scores_.empty() && std::all_of(best.begin(), best.end(), fits)) scores_ = output.name;
+    }
+    classes_.resize(best.size());
+    for (const ClassScore& one : best) classes_[one.index] = one.name;
+  } catch (const Error&) {
+    if (!options_.model.pictures.labels.empty()) throw;
+  }
+  if (scores_.empty()) reader_ = nullptr;
+}
+
+void ServedModel::take_thread(int thread) {
+  [[maybe_unused]] const std::vector<BlobInfo> inputs = models_[thread].inputs();  // enters it
+  if (std::getenv("OMP_NUM_THREADS") == nullptr)
+    set_cpu_threads(std::max(1, usable_processors() / threads()));
+}
+
+const std::string& ServedModel::class_name(size_t index) const { return classes_[index]; }
+
+std::vector<ServedTensor> ServedModel::run(int thread, int64_t samples,
+                                           const std::vector<std::vector<float>>& inputs) {
+  Model& model = models_[thread];
+  int64_t size = samples;
+  if (batches()) {
+    size = *std::find_if(sizes_.begin(), sizes_.end(), [&](int64_t s) { return s >= samples; });
+    reshape(thread, size);
+  }
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (size == samples) {
+      model.set_input(inputs_[i].name, inputs[i]);
+      continue;
+    }
+    std::vector<float> padded = inputs[i];
+    padded.resize(inputs[i].size() / static_cast<size_t>(samples) * static_cast<size_t>(size));
+    model.set_input(inputs_[i].name, padded);
+  }
+  model.forward();
+  std::vector<ServedTensor> results;
+  for (const BlobInfo& output : model.outputs()) {
+    results.push_back({output.name, output.shape, model.values(output.name)});
+    if (size == samples) continue;
+    ServedTensor& result = results.back();
+    result.values.resize(result.values.size() / static_cast<size_t>(size) *
+                         static_cast<size_t>(samples));
+    result.shape[0] = samples;
+  }
+  return results;
+}
+
+}  // namespace crema

@@ -1,0 +1,80 @@
+// A net that answers requests: what it takes and gives, and whether several requests can share a pass.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "crema.h"
+#include "tools/console/program_log.h"
+
+namespace crema {
+
+// Values by name, as a request brings them or a pass gives them. `shape` has the samples first.
+struct ServedTensor {
+  std::string name;
+  std::vector<int64_t> shape;
+  std::vector<float> values;
+};
+
+struct ServedModelOptions {
+  std::string name, net;
+  ModelOptions model;
+  int batch = 8;    // the most samples in a pass; 1: requests never share one
+  int threads = 1;  // that run passes
+};
+
+// How requests share passes: any number of samples up to the batch, each with its own result. Nets whose
+// samples concern each other, or whose inputs have no common first axis, take one request at a time, in
+// the shapes of their file.
+class ServedModel {
+ public:
+  // Opens the net and tries it with random values. Error with file:line:column for what is wrong with it.
+  ServedModel(const ServedModelOptions& options, ProgramLog& log);
+
+  const std::string& name() const { return options_.name; }
+  bool batches() const { return !sizes_.empty(); }
+  int most_samples() const { return batches() ? sizes_.back() : 1; }
+  // With batches() the first number of each shape is that of the samples, here 1.
+  const std::vector<BlobInfo>& inputs() const { return inputs_; }
+  const std::vector<BlobInfo>& outputs() const { return outputs_; }
+
+  // Set for a net with one input of pictures and an output of scores.
+  bool takes_pictures() const { return reader_ != nullptr; }
+  const Model::PictureReader& reader() const { return reader_; }
+  const std::string& scores() const { return scores_; }  // an output
+  const std::string& class_name(size_t index) const;
+
+  // The parts that run passes, each used by one thread: as many as asked for, or one if they cannot share
+  // weights.
+  int threads() const { return static_cast<int>(models_.size()); }
+  // Called first by a thread that runs passes: divides the processors among them.
+  void take_thread(int thread);
+  // One pass over `samples` samples: inputs in the order of inputs(), each with the values of all samples.
+  // Returns the outputs in the order of outputs(). Without batches() `samples` does not count.
+  std::vector<ServedTensor> run(int thread, int64_t samples,
+                                const std::vector<std::vector<float>>& inputs);
+
+ private:
+  using Shapes = std::vector<Model::InputShape>;
+  void open(ProgramLog& log);
+  void find_batches();
+  bool samples_are_independent(const Shapes& as_opened);
+  void reshape(int thread, int64_t samples);
+  void find_pictures();
+
+  const ServedModelOptions options_;
+  std::vector<Model> models_;
+  std::vector<int64_t> now_;    // samples of each one's shapes
+  std::vector<int64_t> sizes_;  // of batches, ascending; at most as many as a net keeps plans
+  std::vector<BlobInfo> inputs_, outputs_;
+  Model::PictureReader reader_;
+  std::string scores_;
+  std::vector<std::string> classes_;
+};
+
+// "Nx3x227x227" with batches, else "1x3x227x227".
+std::string shape_text(const std::vector<int64_t>& shape, bool batches);
+
+}  // namespace crema
