@@ -7,6 +7,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <mutex>
 #include <thread>
 
 #include "support.h"
@@ -60,6 +62,9 @@ class Served {
       const ConnectionLimits& limits,
       Connections::Answer answer = [](const std::string& request) { return "<" + request + ">"; })
       : connections_("127.0.0.1", 0, std::move(answer), limits),
+        thread_([this] { connections_.serve(); }) {}
+  Served(const ConnectionLimits& limits, Connections::Handler handler)
+      : connections_("127.0.0.1", 0, std::move(handler), limits),
         thread_([this] { connections_.serve(); }) {}
   ~Served() { connections_.stop(); }
   int port() const { return connections_.port(); }
@@ -168,6 +173,100 @@ TEST(Connections, EndPromptly) {
   EXPECT_LT(Clock::now() - asked, milliseconds(200));
   EXPECT_EQ(silent.receive(), "");
   connections.serve();  // stopped before it began
+}
+
+TEST(Connections, StayOpenForFurtherRequests) {
+  const Served served(
+      {.to_ask_again = milliseconds(300)},
+      Connections::Handler([](const std::string& request, Connections::Reply reply) {
+        reply("<" + request + ">", request.find("last") == std::string::npos);
+      }));
+  const std::string second = "POST /b HTTP/1.1\r\nContent-Length: 2\r\n\r\nxy";
+  const std::string last = "GET /last HTTP/1.1\r\n\r\n";
+  const Client client(served.port());
+  client.send(kRequest + second + last.substr(0, 5));
+  EXPECT_EQ(client.receive(milliseconds(100)), "<" + kRequest + "><" + second + ">(still open)");
+  client.send(last.substr(5));
+  EXPECT_EQ(client.receive(), "<" + last + ">");
+  // Without another request it is closed.
+  const Client silent(served.port());
+  silent.send(kRequest);
+  EXPECT_EQ(silent.receive(milliseconds(1000)), "<" + kRequest + ">");
+}
+
+// Answers may come later and from other threads; a request that nobody answers ends its connection.
+TEST(Connections, AnswerLater) {
+  std::mutex mutex;
+  std::vector<std::pair<std::string, Connections::Reply>> waiting;
+  const Served served({.threads = 1},
+                      Connections::Handler([&](std::string request, Connections::Reply reply) {
+                        const std::lock_guard<std::mutex> lock(mutex);
+                        waiting.emplace_back(std::move(request), std::move(reply));
+                      }));
+  std::vector<std::unique_ptr<Client>> clients;
+  for (int i = 0; i < 6; ++i) {
+    clients.push_back(std::make_unique<Client>(served.port()));
+    clients.back()->send(cat("GET /", i, " HTTP/1.1\r\n\r\n"));
+  }
+  const auto count = [&] {
+    const std::lock_guard<std::mutex> lock(mutex);
+    return waiting.size();
+  };
+  for (int i = 0; i < 500 && count() < 6; ++i) std::this_thread::sleep_for(milliseconds(2));
+  ASSERT_EQ(count(), 6u);
+  for (auto& [request, reply] : waiting) {
+    if (request.find("/5 ") == std::string::npos) reply("<" + request + ">");
+  }
+  waiting.clear();
+  for (int i = 0; i < 5; ++i)
+    EXPECT_EQ(clients[i]->receive(), cat("<GET /", i, " HTTP/1.1\r\n\r\n>"));
+  EXPECT_EQ(clients[5]->receive(), "");
+}
+
+TEST(Connections, FinishAfterAllAnswers) {
+  std::atomic<int> begun = 0;
+  Connections connections(
+      "127.0.0.1", 0,
+      Connections::Handler([&](const std::string& request, Connections::Reply reply) {
+        ++begun;
+        if (!reply.is_late()) std::this_thread::sleep_for(milliseconds(200));
+        reply((reply.is_late() ? "late " : "<") + request);
+      }),
+      {.connections = 8, .threads = 1});
+  const int port = connections.port();
+  std::jthread serving([&] { connections.serve(); });
+  const Client one(port), two(port), partial(port), silent(port);
+  one.send(kRequest);
+  two.send(kRequest);  // waits for the thread
+  partial.send(kRequest.substr(0, 9));
+  while (begun == 0) std::this_thread::sleep_for(milliseconds(1));
+  std::this_thread::sleep_for(milliseconds(20));
+  const Clock::time_point asked = Clock::now();
+  connections.finish();
+  std::this_thread::sleep_for(milliseconds(20));
+  partial.send(kRequest.substr(9));
+  EXPECT_EQ(one.receive(), "<" + kRequest);
+  EXPECT_EQ(two.receive(), "<" + kRequest);
+  EXPECT_EQ(partial.receive(), "late " + kRequest);
+  EXPECT_EQ(silent.receive(), "");
+  serving.join();
+  EXPECT_LT(Clock::now() - asked, milliseconds(3000));
+}
+
+// Requests that are incomplete may not take all memory together: the oldest makes room.
+TEST(Connections, IncompleteRequestsAreBoundedTogether) {
+  const Served served({.request = 1 << 20, .requests = 300000});
+  const std::string half =
+      "POST / HTTP/1.1\r\nContent-Length: 200000\r\n\r\n" + std::string(100000, 'x');
+  std::vector<std::unique_ptr<Client>> clients;
+  for (int i = 0; i < 4; ++i) {
+    clients.push_back(std::make_unique<Client>(served.port()));
+    clients.back()->send(half);
+    std::this_thread::sleep_for(milliseconds(30));
+  }
+  EXPECT_EQ(clients[0]->receive(milliseconds(500)), "");
+  clients[3]->send(std::string(100000, 'x'));
+  EXPECT_EQ(clients[3]->receive().size(), half.size() + 100000 + 2);
 }
 
 TEST(Connections, SayWhyTheyCannotListen) {

@@ -58,7 +58,7 @@ std::vector<Batcher::Request> Batcher::next(int64_t expected) {
     if (!queue_.empty()) break;  // another thread may have taken them
   }
   int64_t samples = 0;
-  const int64_t most = model_.most_samples();
+  const int64_t most = model_.samples_to_take(std::min(samples_, model_.most_samples()));
   while (!queue_.empty() && (taken.empty() || samples + queue_.front().samples <= most)) {
     samples += queue_.front().samples;
     samples_ -= queue_.front().samples;

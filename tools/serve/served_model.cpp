@@ -1,6 +1,7 @@
 #include "tools/serve/served_model.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <limits>
@@ -28,7 +29,7 @@ std::vector<float> random_values(int64_t count, unsigned seed) {
   return values;
 }
 
-// Four at most: a net keeps the plans of its last four shapes.
+// Four at most, as many as a net keeps plans.
 std::vector<int64_t> batch_sizes(int most) {
   std::vector<int64_t> sizes = {1};
   for (const double part : {1. / 3, 2. / 3, 1.})
@@ -71,6 +72,7 @@ ServedModel::ServedModel(const ServedModelOptions& options, ProgramLog& log) : o
   open(log);
   find_batches();
   find_pictures();
+  measure_sizes();
   for (int i = 1; i < options_.threads; ++i) {
     try {
       models_.push_back(models_[0].shared());
@@ -195,11 +197,44 @@ void ServedModel::take_thread(int thread) {
     set_cpu_threads(std::max(1, usable_processors() / threads()));
 }
 
+// Also makes the plans, for which the first requests would wait.
+void ServedModel::measure_sizes() {
+  constexpr int kTimes = 3;
+  for (size_t at = 0; at < sizes_.size(); ++at) {
+    const int64_t size = sizes_[at];
+    std::vector<std::vector<float>> inputs;
+    for (const BlobInfo& input : inputs_)
+      inputs.push_back(random_values(values_in(input.shape) * size, 1));
+    run(0, size, inputs);
+    seconds_[at] = 0;  // the first pass made the plan
+    for (int i = 1; i < kTimes; ++i) run(0, size, inputs);
+  }
+}
+
+void ServedModel::add_time(int64_t size, double seconds) {
+  constexpr double kNew = 0.1;
+  for (size_t i = 0; i < sizes_.size(); ++i) {
+    if (sizes_[i] != size) continue;
+    const double before = seconds_[i];
+    seconds_[i] = before > 0 ? before + kNew * (seconds - before) : seconds;
+  }
+}
+
+int64_t ServedModel::samples_to_take(int64_t waiting) const {
+  const auto up = std::lower_bound(sizes_.begin(), sizes_.end(), waiting);
+  if (up == sizes_.begin() || up == sizes_.end() || *up == waiting) return waiting;
+  const size_t i = static_cast<size_t>(up - sizes_.begin());
+  const double filled = static_cast<double>(waiting) / seconds_[i];
+  const double divided = static_cast<double>(sizes_[i - 1]) / seconds_[i - 1];
+  return divided > filled ? sizes_[i - 1] : waiting;
+}
+
 const std::string& ServedModel::class_name(size_t index) const { return classes_[index]; }
 
 std::vector<ServedTensor> ServedModel::run(int thread, int64_t samples,
                                            const std::vector<std::vector<float>>& inputs) {
   Model& model = models_[thread];
+  const auto begin = std::chrono::steady_clock::now();
   int64_t size = samples;
   if (batches()) {
     size = *std::find_if(sizes_.begin(), sizes_.end(), [&](int64_t s) { return s >= samples; });
@@ -223,6 +258,10 @@ std::vector<ServedTensor> ServedModel::run(int thread, int64_t samples,
     result.values.resize(result.values.size() / static_cast<size_t>(size) *
                          static_cast<size_t>(samples));
     result.shape[0] = samples;
+  }
+  if (batches()) {
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+    add_time(size, took.count());
   }
   return results;
 }

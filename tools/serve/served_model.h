@@ -1,6 +1,8 @@
 // A net that answers requests: what it takes and gives, and whether several requests can share a pass.
 #pragma once
 
+#include <array>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -35,7 +37,10 @@ class ServedModel {
 
   const std::string& name() const { return options_.name; }
   bool batches() const { return !sizes_.empty(); }
-  int most_samples() const { return batches() ? sizes_.back() : 1; }
+  int64_t most_samples() const { return batches() ? sizes_.back() : 1; }
+  // How many of the samples that wait, at most most_samples(), a pass computes fastest per sample: a batch
+  // between two sizes is either filled up to the next one or divided.
+  int64_t samples_to_take(int64_t waiting) const;
   // With batches() the first number of each shape is that of the samples, here 1.
   const std::vector<BlobInfo>& inputs() const { return inputs_; }
   const std::vector<BlobInfo>& outputs() const { return outputs_; }
@@ -57,17 +62,21 @@ class ServedModel {
                                 const std::vector<std::vector<float>>& inputs);
 
  private:
+  static constexpr size_t kPlans = 4;  // that a net keeps
   using Shapes = std::vector<Model::InputShape>;
   void open(ProgramLog& log);
   void find_batches();
   bool samples_are_independent(const Shapes& as_opened);
   void reshape(int thread, int64_t samples);
   void find_pictures();
+  void measure_sizes();
+  void add_time(int64_t size, double seconds);
 
   const ServedModelOptions options_;
   std::vector<Model> models_;
-  std::vector<int64_t> now_;    // samples of each one's shapes
-  std::vector<int64_t> sizes_;  // of batches, ascending; at most as many as a net keeps plans
+  std::vector<int64_t> now_;                           // samples of each one's shapes
+  std::vector<int64_t> sizes_;                         // of batches, ascending; at most kPlans
+  std::array<std::atomic<double>, kPlans> seconds_{};  // that a pass of each size takes; 0: unknown
   std::vector<BlobInfo> inputs_, outputs_;
   Model::PictureReader reader_;
   std::string scores_;
