@@ -12,6 +12,8 @@ NOT_RUN = [
     (r"cmake --preset release && cmake --build --preset release", "a build takes minutes; tests/run.sh is one"),
     (r"apt install \./build/crema_.*\.deb|crema train -solver /opt/crema/.*", "needs the package; tests/deb.sh installs it and trains"),
     (r"bash models/articles/\w+/run\.sh( .*)?", "minutes; tests/models trains its nets"),
+    (r"build/tools/crema serve .*", "runs until it is stopped; tests/tools starts servers"),
+    (r"curl [\s\S]*", "asks a server; tests/tools has these requests"),
     (r"build/tools/device_query .*", "asks a card"),
     (r"build/tools/train .* -gpu 0,1", "asks for two cards"),
     (r"mpirun .* -hostfile hosts .*", "needs several machines"),
@@ -32,6 +34,8 @@ NOT_COMMANDS = [
     ("import numpy, onnxruntime", "needs ONNX Runtime and Pillow; tests/exchange runs models that take pictures"),
     ("float32: accuracy ", "the table of crema quantize, which tests/tools holds"),
     ("quantization_param {", "fields that tests/tools reads"),
+    ('{"model_name":', "an answer of crema serve, which tests/tools holds"),
+    ("models/digits/net.prototxt ", "the files of a folder of models, as tests/tools makes them"),
     ("ONNX Runtime ", "a table of crema export and import, which tests/tools holds"),
 ]
 

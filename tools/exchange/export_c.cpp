@@ -1,6 +1,5 @@
 #include "tools/exchange/export_c.h"
 
-#include <algorithm>
 #include <filesystem>
 #include <memory>
 

@@ -17,7 +17,7 @@ main.serve { max-width: 760px; }
 #drop img { max-width: 100%; max-height: 320px; border-radius: 6px; }
 #drop img:not([src]) { display: none; } #drop img[src] + span { display: none; }
 #classes { display: grid; grid-template-columns: minmax(80px, auto) 1fr auto; gap: 8px 12px; align-items: center; margin: 0; }
-#classes b { font-weight: 500; overflow-wrap: anywhere; } #classes i { height: 14px; border-radius: 4px; background: var(--accent); min-width: 2px; }
+#classes b { font-weight: 500; overflow-wrap: anywhere; } #classes i { display: block; height: 14px; border-radius: 4px; background: var(--accent); min-width: 2px; }
 #classes span { text-align: right; font-variant-numeric: tabular-nums; color: var(--soft); }
 #problem { color: var(--s1); margin: 0; overflow-wrap: anywhere; } #problem:empty { display: none; }
 )css";
@@ -40,7 +40,6 @@ function show(list) {
     const name = document.createElement('b'), cell = document.createElement('div');
     const bar = document.createElement('i'), score = document.createElement('span');
     name.textContent = one.name || 'class ' + one.index;
-    bar.style.display = 'block';
     bar.style.width = Math.max(0, 100 * one.score / Math.max(largest, 1)) + '%';
     score.textContent = one.score.toPrecision(3);
     cell.append(bar);
@@ -76,7 +75,7 @@ function take(chosen) {
   classify();
 }
 
-file.addEventListener('change', () => take(file.files[0]));
+file.addEventListener('change', () => { take(file.files[0]); file.value = ''; });
 drop.addEventListener('click', () => file.click());
 drop.addEventListener('keydown', (event) => {
   if (event.key === 'Enter' || event.key === ' ') { event.preventDefault(); file.click(); }

@@ -26,10 +26,10 @@ using ServeClock = std::chrono::steady_clock;
 constexpr const char* kJsonType = "application/json";
 // Nothing from other sites, no foreign script, and no frames.
 constexpr const char* kServePolicy =
-    "Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self' "
-    "'unsafe-inline'; img-src blob: data:; connect-src 'self'; base-uri 'none'; form-action "
-    "'none'; "
-    "frame-ancestors 'none'\r\nReferrer-Policy: no-referrer\r\n";
+    "Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'; img-src "
+    "blob: "
+    "data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'\r\n"
+    "Referrer-Policy: no-referrer\r\n";
 // 192 MiB when decoded; a file of a few kilobytes may claim to hold more.
 constexpr int64_t kMostPixels = int64_t{1} << 26;
 
