@@ -65,6 +65,33 @@ TEST_F(Serve, TakesSeveralInputsAndSamplesThatConcernEachOther) {
               "the shape is 1x2; expected 2x2");
 }
 
+// One request of a batch that the net refuses spoils no other.
+TEST_F(Serve, RefusesOneRequestOfABatch) {
+  NetParameter weights;
+  weights.ParseFromString(weights_text(3, 2));
+  weights.mutable_layer(0)->set_type("Embed");
+  weights.mutable_layer(0)->mutable_blobs()->RemoveLast();
+  folder_.write("embed/words/net.prototxt",
+                input_layer("x", "dim: 1 dim: 1") +
+                    "layer { name: \"fc\" type: \"Embed\" bottom: \"x\" top: \"y\" embed_param { "
+                    "input_dim: 3 num_output: 2 bias_term: false } }\n");
+  folder_.write("embed/words/net.caffemodel", weights.SerializeAsString());
+  start("embed -batch_delay 50");
+  expect_part(get("/v2/models/words").body, "\"shape\":[-1,1]");
+  for (int round = 0; round < 3; ++round) {  // from the second on, requests wait for others
+    std::vector<std::jthread> clients;
+    for (int i = 0; i < 8; ++i) {
+      clients.emplace_back([&, i] {
+        const Response answer = post("/v2/models/words/infer",
+                                     infer_text({i == 5 ? 7.F : static_cast<float>(i % 3)}, 1));
+        EXPECT_EQ(answer.status, i == 5 ? 400 : 200) << answer.body;
+        if (i == 5) return;
+        EXPECT_EQ(data_of(answer)[1], weights.layer(0).blobs(0).data(i % 3 * 2 + 1));
+      });
+    }
+  }
+}
+
 TEST_F(Serve, SpeaksTheProtocol) {
   start();
   EXPECT_EQ(get("/v2").json()["name"], "crema");

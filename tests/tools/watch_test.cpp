@@ -387,6 +387,7 @@ TEST_F(Watch, SurvivesOddRequests) {
            {"BREW / HTTP/1.1\r\nHost: localhost\r\n\r\n", "400"},
            {"\r\n\r\n", "400"},
            {post_it + "Content-Length: 99999999999999\r\n\r\n" + much, "413"},
+           {post_it + "Content-Length: 3\r\nContent-Length: 99\r\n\r\nabc", "403"},
            {post_it + "Transfer-Encoding: chunked\r\n\r\nffffff\r\n" + much, "403"},
            {post_it + "Content-Encoding: gzip\r\nContent-Length: 3\r\n\r\nabc", "403"}}) {
     const std::string answer = answer_to(port_, request);

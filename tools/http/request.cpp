@@ -85,7 +85,7 @@ void parse_header(std::string_view line, ParsedRequest* request) {
   const std::string name = lower_case(std::string(line.substr(0, colon)));
   const auto [at, added] = request->headers.emplace(name, trim(line.substr(colon + 1)));
   if (added) return;
-  // Of others the first counts: nothing here reads them.
+  // For other headers the first value counts; nothing here reads them.
   for (const char* once : {"content-length", "transfer-encoding", "host", "content-type",
                            "content-encoding", "inference-header-content-length"}) {
     if (name == once) throw HttpRefusal(400, cat("there are several headers ", name));

@@ -4,6 +4,8 @@
 #include <exception>
 #include <utility>
 
+#include "base/exceptions.h"
+
 namespace crema {
 
 Batcher::Batcher(ServedModel& model, const BatcherOptions& options, OnPass on_pass)
@@ -100,13 +102,22 @@ void Batcher::run(int thread, std::vector<Request>* requests) {
   }
   std::vector<ServedTensor> all;
   std::string error;
+  int status = 200;
   try {
     on_pass_(samples);
     all = model_.run(thread, samples, inputs);
+  } catch (const DeviceLost& problem) {
+    lost_ = true;
+    status = 500;
+    error = problem.what();
+  } catch (const Error& problem) {
+    status = 400;
+    error = problem.what();
   } catch (const std::exception& problem) {
+    status = 500;
     error = problem.what();
   }
-  if (!error.empty() && requests->size() > 1) {  // perhaps because of one of them
+  if (status != 200 && works() && requests->size() > 1) {  // perhaps because of one of them
     size_t first = 0;
     for (Request& request : *requests) {
       std::vector<Request> alone;
@@ -122,8 +133,8 @@ void Batcher::run(int thread, std::vector<Request>* requests) {
     }
     return;
   }
-  if (!error.empty() || requests->size() == 1) {
-    (*requests)[0].done(std::move(all), error);
+  if (status != 200 || requests->size() == 1) {
+    for (Request& request : *requests) request.done(all, status, error);
     return;
   }
   int64_t first = 0;
@@ -136,7 +147,7 @@ void Batcher::run(int thread, std::vector<Request>* requests) {
       own.back().shape[0] = request.samples;
     }
     first += request.samples;
-    request.done(std::move(own), "");
+    request.done(own, status, "");
   }
 }
 

@@ -1,6 +1,7 @@
 // Batcher: the requests that wait for a net, and the threads that run passes over several of them.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -23,8 +24,10 @@ struct BatcherOptions {
 
 class Batcher {
  public:
-  // The results of one request, or why there are none. Called by the thread that ran the pass.
-  using Done = std::function<void(std::vector<ServedTensor> outputs, const std::string& error)>;
+  // The results of one request, or why there are none: status 400 if the net refused its values, 500 if
+  // the machine failed. Called by the thread that ran the pass.
+  using Done = std::function<void(const std::vector<ServedTensor>& outputs, int status,
+                                  const std::string& error)>;
   // Called for each pass, with its number of samples.
   using OnPass = std::function<void(int64_t samples)>;
 
@@ -36,6 +39,8 @@ class Batcher {
   // `inputs` as in ServedModel::run(), checked. False if too many wait already.
   bool add(int64_t samples, std::vector<std::vector<float>> inputs, Done done);
   size_t waiting() const;
+  // False after the GPU was lost: no pass will succeed.
+  bool works() const { return !lost_; }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -61,6 +66,7 @@ class Batcher {
   int64_t samples_ = 0;  // in the queue
   size_t bytes_ = 0;
   bool over_ = false;
+  std::atomic<bool> lost_ = false;
   std::vector<std::jthread> threads_;
 };
 

@@ -100,6 +100,8 @@ struct ServeServer::Server {
   void answer_json(Exchange* exchange, const std::string& json) {
     answer(exchange, 200, kJsonType, json);
   }
+  // HttpRefusal if a pass of this model, or nullptr: of any, cannot succeed.
+  void check_ready(const Served* only) const;
   std::string metrics_text() const;
   std::string model_names() const;
 
@@ -161,6 +163,13 @@ std::string ServeServer::Server::model_names() const {
   return join(names, ", ");
 }
 
+void ServeServer::Server::check_ready(const Served* only) const {
+  for (const auto& one : models) {
+    if ((!only || only == one.get()) && !one->batcher.works())
+      throw HttpRefusal(503, cat("the GPU of \"", one->model.name(), "\" is lost; start again"));
+  }
+}
+
 std::string ServeServer::Server::metrics_text() const {
   std::vector<std::pair<std::string, size_t>> queues;
   for (const auto& one : models) queues.emplace_back(one->model.name(), one->batcher.waiting());
@@ -174,7 +183,10 @@ void ServeServer::Server::route(const ParsedRequest& request, Exchange* exchange
   if (starts_with(path, "/v2/models/")) return about_model(request, path.substr(11), exchange);
   if (posts) throw HttpRefusal(404, cat("nothing is posted to ", path));
   if (path == "/v2/health/live") return answer_json(exchange, R"({"live":true})");
-  if (path == "/v2/health/ready") return answer_json(exchange, R"({"ready":true})");
+  if (path == "/v2/health/ready") {
+    check_ready(nullptr);
+    return answer_json(exchange, R"({"ready":true})");
+  }
   if (path == "/v2" || path == "/v2/")
     return answer_json(exchange, R"({"name":"crema","version":")" CREMA_VERSION
                                  R"(","extensions":["binary_tensor_data"]})");
@@ -213,6 +225,7 @@ void ServeServer::Server::about_model(const ParsedRequest& request, const std::s
     throw HttpRefusal(404, cat("there is no ", request.path));
   if (posts != has_action)
     throw HttpRefusal(405, cat(request.path, " takes ", has_action ? "POST" : "GET"));
+  if (action == "/ready") check_ready(exchange->served);
   if (action == "/infer") return infer(request, exchange);
   if (action == "/classify") return classify(request, exchange);
   answer_json(exchange, action.empty() ? model_metadata(exchange->served->model)
@@ -230,10 +243,10 @@ void ServeServer::Server::infer(const ParsedRequest& request, Exchange* exchange
   const int64_t samples = parsed.samples;
   const auto job =
       std::make_shared<std::pair<InferRequest, Exchange>>(std::move(parsed), std::move(*exchange));
-  const auto done = [this, job](const std::vector<ServedTensor>& outputs,
+  const auto done = [this, job](const std::vector<ServedTensor>& outputs, int status,
                                 const std::string& error) {
     auto& [asked, own] = *job;
-    if (!error.empty()) return answer(&own, 500, kJsonType, json_error(error));
+    if (status != 200) return answer(&own, status, kJsonType, json_error(error));
     const InferAnswer made = infer_answer(asked, own.served->model, outputs);
     if (made.binary.empty()) return answer_json(&own, made.json);
     answer(&own, 200, "application/octet-stream", made.json + made.binary,
@@ -263,9 +276,9 @@ void ServeServer::Server::classify(const ParsedRequest& request, Exchange* excha
     throw HttpRefusal(400, error.what());
   }
   const auto own = std::make_shared<Exchange>(std::move(*exchange));
-  const auto done = [this, own, top](const std::vector<ServedTensor>& outputs,
+  const auto done = [this, own, top](const std::vector<ServedTensor>& outputs, int status,
                                      const std::string& error) {
-    if (!error.empty()) return answer(own.get(), 500, kJsonType, json_error(error));
+    if (status != 200) return answer(own.get(), status, kJsonType, json_error(error));
     const ServedModel& from = own->served->model;
     const auto scores = std::find_if(outputs.begin(), outputs.end(), [&](const ServedTensor& one) {
       return one.name == from.scores();

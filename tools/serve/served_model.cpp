@@ -21,14 +21,6 @@ int64_t values_in(const std::vector<int64_t>& shape) {
   return count;
 }
 
-std::vector<float> random_values(int64_t count, unsigned seed) {
-  std::mt19937 generator(seed);
-  std::uniform_real_distribution<float> value(0, 1);
-  std::vector<float> values(static_cast<size_t>(count));
-  for (float& each : values) each = value(generator);
-  return values;
-}
-
 // Four at most, as many as a net keeps plans.
 std::vector<int64_t> batch_sizes(int most) {
   std::vector<int64_t> sizes = {1};
@@ -38,8 +30,8 @@ std::vector<int64_t> batch_sizes(int most) {
   return sizes;
 }
 
-// The largest difference between a sample's results alone and in a batch, compared with that between
-// two samples, or with rounding.
+// Whether two samples have the same results in a batch as alone, up to a small part of the difference
+// between the samples, or to rounding.
 bool same_results(const std::vector<ServedTensor>& batch, const std::vector<ServedTensor>& first,
                   const std::vector<ServedTensor>& second) {
   for (size_t i = 0; i < batch.size(); ++i) {
@@ -93,6 +85,17 @@ ServedModel::ServedModel(const ServedModelOptions& options, ProgramLog& log) : o
                takes_pictures() ? "; classifies pictures" : ""));
 }
 
+// Odd seeds give other bits than the even ones before them.
+std::vector<float> ServedModel::trial_values(int64_t count, unsigned seed) const {
+  std::mt19937 generator(trial_ == Trial::bits ? seed / 2 : seed);
+  std::uniform_real_distribution<float> fraction(0, 1);
+  std::vector<float> values(static_cast<size_t>(count));
+  for (float& each : values)
+    each =
+        trial_ == Trial::bits ? static_cast<float>((generator() ^ seed) & 1) : fraction(generator);
+  return values;
+}
+
 void ServedModel::open(ProgramLog& log) {
   ModelOptions how = options_.model;
   how.deploy = true;
@@ -107,9 +110,20 @@ void ServedModel::open(ProgramLog& log) {
   inputs_ = models_[0].inputs();
   require(!inputs_.empty(), options_.net, ": the net has no input that a request could fill");
   now_ = {0};
-  std::vector<std::vector<float>> values;
-  for (const BlobInfo& input : inputs_) values.push_back(random_values(values_in(input.shape), 1));
-  run(0, 0, values);  // so that shapes that depend on data are known
+  for (const Trial trial : {Trial::fractions, Trial::bits, Trial::none}) {
+    trial_ = trial;
+    if (trial == Trial::none) break;
+    std::vector<std::vector<float>> values;
+    for (const BlobInfo& input : inputs_) values.push_back(trial_values(values_in(input.shape), 1));
+    try {
+      run(0, 0, values);  // so that shapes that depend on data are known
+      break;
+    } catch (const DeviceLost&) {
+      throw;
+    } catch (const Error& error) {
+      log.library().info(cat(name(), ": it does not take the values of a trial: ", error.what()));
+    }
+  }
   outputs_ = models_[0].outputs();
 }
 
@@ -128,14 +142,15 @@ void ServedModel::find_batches() {
 }
 
 bool ServedModel::samples_are_independent(const Shapes& as_opened) {
+  if (trial_ == Trial::none) return false;
   for (const auto& [name, shape] : as_opened) {
     if (shape.empty()) return false;
   }
   std::vector<std::vector<float>> first, second, both;
   for (const auto& [name, shape] : as_opened) {
     const int64_t count = values_in(shape) / std::max<int64_t>(1, shape[0]);
-    first.push_back(random_values(count, 2));
-    second.push_back(random_values(count, 3));
+    first.push_back(trial_values(count, 2));
+    second.push_back(trial_values(count, 3));
     both.push_back(first.back());
     both.back().insert(both.back().end(), second.back().begin(), second.back().end());
   }
@@ -175,7 +190,7 @@ void ServedModel::find_pictures() {
   Model& model = models_[0];
   try {
     reader_ = model.picture_reader(inputs_[0].name);
-    run(0, 1, {random_values(values_in(inputs_[0].shape), 1)});
+    run(0, 1, {trial_values(values_in(inputs_[0].shape), 1)});
     const std::vector<ClassScore> best = model.best(std::numeric_limits<int>::max());
     for (const BlobInfo& output : outputs_) {
       if (values_in(output.shape) != static_cast<int64_t>(best.size())) continue;
@@ -204,7 +219,7 @@ void ServedModel::measure_sizes() {
     const int64_t size = sizes_[at];
     std::vector<std::vector<float>> inputs;
     for (const BlobInfo& input : inputs_)
-      inputs.push_back(random_values(values_in(input.shape) * size, 1));
+      inputs.push_back(trial_values(values_in(input.shape) * size, 1));
     run(0, size, inputs);
     seconds_[at] = 0;  // the first pass made the plan
     for (int i = 1; i < kTimes; ++i) run(0, size, inputs);

@@ -64,7 +64,10 @@ class ServedModel {
  private:
   static constexpr size_t kPlans = 4;  // that a net keeps
   using Shapes = std::vector<Model::InputShape>;
+  // Values that a net is tried with: fractions, or 0 and 1 for layers that take whole numbers.
+  enum class Trial { fractions, bits, none };
   void open(ProgramLog& log);
+  std::vector<float> trial_values(int64_t count, unsigned seed) const;
   void find_batches();
   bool samples_are_independent(const Shapes& as_opened);
   void reshape(int thread, int64_t samples);
@@ -73,6 +76,7 @@ class ServedModel {
   void add_time(int64_t size, double seconds);
 
   const ServedModelOptions options_;
+  Trial trial_ = Trial::fractions;  // none: the net refuses both
   std::vector<Model> models_;
   std::vector<int64_t> now_;                           // samples of each one's shapes
   std::vector<int64_t> sizes_;                         // of batches, ascending; at most kPlans
