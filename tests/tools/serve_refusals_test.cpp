@@ -128,6 +128,7 @@ TEST_F(ServeRefusals, SaysWhatCannotBeServed) {
            {"serve models -batch_delay -1", "-batch_delay -1: expected 0 to"},
            {model, "weights are needed: -weights FILE.caffemodel"},
            {model + "-weights none.caffemodel", "none.caffemodel"},
+           {model + "-weights none.caffemodel -resize 3", "-resize 3: expected width x height"},
            {model + "-weights models/image/net.caffemodel", "fc"},
            {model + "-weights models/vector/net.caffemodel -name a/b",
             "-name a/b: a name has no"}}) {

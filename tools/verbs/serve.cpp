@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "tools/devices.h"
+#include "tools/flags/image_flags.h"
 #include "tools/serve/model_folder.h"
 #include "tools/serve/serve_server.h"
 #include "tools/verb.h"
@@ -16,9 +17,9 @@ namespace crema {
 
 namespace {
 
-using ServeFlags =
-    FlagsOf<"model", "weights", "name", "labels", "resize", "mean", "scale", "rgb", "assume",
-            "batch", "batch_delay", "threads", "gpu", "precision", "port", "host", "max_body">;
+using ServeFlags = FlagsOf<"model", "weights", "weights_mode", "name", "labels", "resize", "mean",
+                           "scale", "rgb", "assume", "batch", "batch_delay", "threads", "gpu",
+                           "precision", "port", "host", "max_body">;
 
 constexpr int kUsualServeBatch = 8;
 
@@ -28,6 +29,7 @@ ModelOptions model_options(const ServeFlags& flags) {
   require(gpus.size() <= 1, "-gpu ", flags.gpu, ": serve computes on one GPU");
   if (!gpus.empty()) options.device = ComputeDevice::gpu(gpus[0]);
   options.precision = flags.precision;
+  options.weights_mode = flags.weights_mode;
   return options;
 }
 
@@ -83,6 +85,8 @@ void check_serve_flags(const ServeFlags& flags) {
           flags.batch_delay, ": expected 0 to ", kMostDelay, " milliseconds");
   require(flags.max_body >= 1 && flags.max_body <= kMostMiB, "-max_body ", flags.max_body,
           ": expected 1 to ", kMostMiB, " MiB");
+  InputPreparation checked;  // the library would name its own settings instead of the flags
+  change_preparation(picture_settings(flags), &checked);
 }
 
 int run_serve(const VerbCall& call, const ServeFlags& flags) {
