@@ -218,6 +218,8 @@ TEST(Quantize, RefusesWhatItCannotDo) {
                "\"entropy\"?)"},
            Row{"-calibrate nowhere_lmdb", "nowhere_lmdb"},
            Row{"-budget 1 -each_layer=false", "-budget needs -each_layer"},
+           Row{"-output images", "-output images: is a file; expected a folder, or a new one"},
+           Row{"-output images/int8", "-output images/int8: cannot be made: Not a directory"},
            Row{"-bits 9", "-bits 9: expected 2 to 8"},
            Row{"-calibrate_images 0", "-calibrate_images 0: expected a positive number"},
        }) {

@@ -101,6 +101,10 @@ int run_quantize(const VerbCall& call, const QuantizeFlags& flags) {
                     weights_path = flags.output + "/net.caffemodel";
   require_apart({{"-output", text_path}, {"-output", weights_path}},
                 files_read(flags.model, flags.weights));
+  std::error_code problem;
+  require(!std::filesystem::exists(flags.output, problem) ||
+              std::filesystem::is_directory(flags.output, problem),
+          "-output ", visible(flags.output), ": is a file; expected a folder, or a new one");
   const std::unique_ptr<Context> context = make_context(call.log, flags);
   context->set_log(call.log.library());
   NetInput input = read_net(call.log, flags, TEST);
@@ -136,7 +140,8 @@ int run_quantize(const VerbCall& call, const QuantizeFlags& flags) {
                         exact.is_share ? " points" : ""));
     result = cat(": ", exact.text(), " became ", rounded.text());
   }
-  std::filesystem::create_directories(flags.output);
+  std::filesystem::create_directories(flags.output, problem);
+  require(!problem, "-output ", visible(flags.output), ": cannot be made: ", problem.message());
   write_with_weights(
       text_path,
       cat("# The net of ", visible(flags.model), " with 8-bit integers, written by crema quantize",
