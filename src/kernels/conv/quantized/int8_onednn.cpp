@@ -19,9 +19,10 @@ bool has_byte_products() {
 #endif
 }
 
+// Bytes have no NaN: it becomes the lowest one.
 int8_t byte_of(float x, float step, float low, float high) {
   const float n = std::rint(x / step);
-  return static_cast<int8_t>(static_cast<int>(n < low ? low : n > high ? high : n));
+  return static_cast<int8_t>(static_cast<int>(n > low ? (n < high ? n : high) : low));
 }
 
 class Int8Conv final : public LinearKernel {
@@ -141,7 +142,7 @@ class Int8Conv final : public LinearKernel {
   ConvCase c_;
   QuantizedValues x_;
   QuantizedWeights w_;
-  std::vector<float> factors_;  // of each output
+  std::vector<float> factors_;  // one for each output
   onednn::Engine on_;
   onednn::Call forward_;
   Desc weights_;

@@ -120,7 +120,7 @@ class QuantizedLinear final : public LinearKernel {
   ConvCase c_;
   LinearQuantization quantization_;
   std::unique_ptr<LinearKernel> inner_;
-  Tensor steps_;  // of the weights
+  Tensor steps_;  // the weights' steps
   size_t x_bytes_ = 0, rows_bytes_ = 0, w_bytes_ = 0;
   std::string form_;
   size_t packed_bytes_ = 0;  // 0: not packed by this kernel
