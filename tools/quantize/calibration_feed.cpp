@@ -58,15 +58,18 @@ void CalibrationFeed::fill(Net& net, int64_t batch) {
   prepare(net);
   const Shape& shape = pictures_->shape;
   const Shape sample{shape[1], shape[2], shape[3]};
-  std::vector<float> values(static_cast<size_t>(shape.count())), one(values.size() / shape[0]);
-  for (int64_t i = 0; i < shape[0]; ++i) {
+  std::vector<float> values(static_cast<size_t>(shape.count()));
+  for (int64_t i = 0; i < shape[0];) {
     int64_t at = (batch * shape[0] + i) % images_;
     size_t source = 0;
     while (at >= sources_[source].size()) at -= sources_[source++].size();
-    const std::vector<LoadedImage> loaded =
-        load_images(sources_[source], *pictures_->datasets[source], sample, at, 1, &one);
-    require(loaded[0].error.empty(), loaded[0].error);
-    std::copy(one.begin(), one.end(), values.begin() + i * sample.count());
+    const int64_t count = std::min(shape[0] - i, sources_[source].size() - at);
+    std::vector<float> part(static_cast<size_t>(count * sample.count()));
+    for (const LoadedImage& image :
+         load_images(sources_[source], *pictures_->datasets[source], sample, at, count, &part))
+      require(image.error.empty(), image.error);
+    std::copy(part.begin(), part.end(), values.begin() + i * sample.count());
+    i += count;
   }
   net.set_input(pictures_->input, values.data());
 }
