@@ -145,6 +145,15 @@ TEST(Quantize, WritesANetThatTestsAsItSays) {
                           "'layer[ip].quantization_param.bw_params=32'"));
   EXPECT_NE(integers, exact);
   EXPECT_NEAR(integers, exact, 0.05 * exact);
+  // Quantizing it again begins from float32.
+  const Outcome again = run(folder,
+                            "crema quantize -model int8/net.prototxt -weights int8/net.caffemodel "
+                            "-output again -iterations 4 -keep conv,ip");
+  EXPECT_EQ(again.code, 0) << again.err;
+  EXPECT_EQ(folder.read("again/net.prototxt").find("quantization_param"), std::string::npos);
+  // BatchNorm is folded whatever -off says.
+  EXPECT_NE(run(folder, cat(kQuantize, "-off fuse -output off")).err.find("Folded 2 layers"),
+            std::string::npos);
   // It can be trained further, which changes nothing in its ranges.
   folder.write("tune.prototxt",
                "net: \"int8/net.prototxt\" base_lr: 0.001 lr_policy: \"fixed\" max_iter: 3 "

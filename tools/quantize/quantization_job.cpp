@@ -17,6 +17,12 @@ namespace {
 
 constexpr int64_t kNoiseBatches = 4;
 
+// The net in float32, also if it has been quantized before.
+NetParameter without_integers(NetParameter net) {
+  for (LayerParameter& layer : *net.mutable_layer()) layer.clear_quantization_param();
+  return net;
+}
+
 bool reads_file(const LayerParameter& layer) {
   return layer.bottom_size() == 0 && !named_source(layer).empty();
 }
@@ -30,9 +36,10 @@ QuantizationJob::QuantizationJob(Context& context, const NetFile& file, const Ne
   // Layers are removed and have other positions than in the file.
   options_.where = {};
   NetOptions folding = input.options;
+  folding.fuse = true;  // which folds
   folding.pack = false;
   folding.weights_follow = true;
-  Net net(context, input.net, folding);
+  Net net(context, without_integers(input.net), folding);
   load(net);
   if (std::none_of(input.net.layer().begin(), input.net.layer().end(), reads_file)) {
     require(settings.calibrate != "train" && settings.calibrate != "test",
@@ -42,7 +49,7 @@ QuantizationJob::QuantizationJob(Context& context, const NetFile& file, const Ne
     feed_->fill(net, 0);
   }
   net.forward(0);
-  folded_ = fold_net(file.net, net);
+  folded_ = fold_net(without_integers(file.net), net);
 }
 
 std::unique_ptr<Net> QuantizationJob::make(const NetParameter& text, const NetWeights& weights,
@@ -122,11 +129,13 @@ int64_t QuantizationJob::choose() {
   return calibration_batches_ * batch;
 }
 
-std::vector<LayerSteps> QuantizationJob::steps_of(const std::set<std::string>& layers) const {
+QuantizationJob::QuantizedNet QuantizationJob::with(const std::set<std::string>& layers) const {
   std::vector<LayerSteps> steps;
   for (const QuantizedLayer& layer : layers_)
     if (layers.count(layer.steps.layer) > 0) steps.push_back(layer.steps);
-  return steps;
+  QuantizedNet made{folded_.net, folded_.weights};
+  apply_steps(steps, &made.net, &made.weights);
+  return made;
 }
 
 std::set<std::string> QuantizationJob::quantized() const {
@@ -137,10 +146,8 @@ std::set<std::string> QuantizationJob::quantized() const {
 }
 
 Score QuantizationJob::score_with(const std::set<std::string>& layers) const {
-  NetParameter text = folded_.net;
-  NetWeights weights = folded_.weights;
-  apply_steps(steps_of(layers), &text, &weights);
-  return score_of(*make(text, weights, options_), settings_.test_batches);
+  const QuantizedNet made = with(layers);
+  return score_of(*make(made.net, made.weights, options_), settings_.test_batches);
 }
 
 Score QuantizationJob::score() { return score_with(quantized()); }
@@ -155,8 +162,9 @@ void QuantizationJob::score_each(const std::function<void(size_t)>& progress) {
 void QuantizationJob::measure_noise() {
   NetOptions options = options_;
   options.keep_blobs = true;
+  const QuantizedNet made = with(quantized());
   const std::unique_ptr<Net> exact = make(folded_.net, folded_.weights, options),
-                             rounded = make(net(), weights(), options);
+                             rounded = make(made.net, made.weights, options);
   const std::vector<std::string> names = quantizable_layers(*exact);
   const std::vector<double> noise = signal_to_noise(*exact, *rounded, kNoiseBatches, batch_feed());
   for (QuantizedLayer& layer : layers_) {
@@ -165,22 +173,11 @@ void QuantizationJob::measure_noise() {
   }
 }
 
-NetParameter QuantizationJob::net() const {
-  NetParameter text = folded_.net;
-  NetWeights weights = folded_.weights;
-  apply_steps(steps_of(quantized()), &text, &weights);
-  return text;
-}
-
-NetWeights QuantizationJob::weights() const {
-  NetParameter text = folded_.net;
-  NetWeights weights = folded_.weights;
-  apply_steps(steps_of(quantized()), &text, &weights);
-  return weights;
-}
+NetParameter QuantizationJob::net() const { return with(quantized()).net; }
 
 void QuantizationJob::save(const std::string& path) {
-  save_caffemodel(*make(net(), weights(), options_), path);
+  const QuantizedNet made = with(quantized());
+  save_caffemodel(*make(made.net, made.weights, options_), path);
 }
 
 }  // namespace crema

@@ -58,16 +58,20 @@ class QuantizationJob {
   // Fills QuantizedLayer::noise.
   void measure_noise();
 
-  // The net with its weights, as it is now.
+  // The net as it is now; save() writes its weights.
   NetParameter net() const;
-  NetWeights weights() const;
   void save(const std::string& path);
 
  private:
   std::unique_ptr<Net> make(const NetParameter& net, const NetWeights& weights,
                             NetOptions options) const;
   std::string where(const std::string& layer) const;  // its position in the file
-  std::vector<LayerSteps> steps_of(const std::set<std::string>& layers) const;
+  // With these layers quantized.
+  struct QuantizedNet {
+    NetParameter net;
+    NetWeights weights;
+  };
+  QuantizedNet with(const std::set<std::string>& layers) const;
   std::set<std::string> quantized() const;
   Score score_with(const std::set<std::string>& layers) const;
   NetParameter calibration_net() const;
@@ -78,7 +82,7 @@ class QuantizationJob {
   const NetInput& input_;
   QuantizationSettings settings_;
   NetOptions options_;
-  std::optional<CalibrationFeed> feed_;  // of a net that reads no files
+  std::optional<CalibrationFeed> feed_;  // for a net that reads no files
   FoldedNet folded_;
   std::vector<QuantizedLayer> layers_;
   int64_t calibration_batches_ = 0;

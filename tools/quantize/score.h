@@ -8,7 +8,7 @@
 namespace crema {
 
 struct Score {
-  std::string name;  // of the blob
+  std::string name;  // the blob's
   double value = 0;
   bool is_share = true;  // an accuracy or a precision, from 0 to 1; otherwise a loss
   // What is lost from a to b: points, hundredths of a share, or the difference of losses.
