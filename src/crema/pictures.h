@@ -35,11 +35,11 @@ class ModelPictures {
   struct Input {
     PicturePreparation preparation;
     Shape shape;
-    std::vector<float> values;  // of the batch
+    std::vector<float> values;  // all samples
   };
   Input make(Net& net, const std::string& name);
   Input& input_for(Net& net, const std::string& name, int sample);
-  // Of record.image, or of what else the record shows.
+  // Writes what the record shows as a sample.
   static void write(Record& record, const Input& input, float* sample);
   static const std::vector<float>& write(Record& record, int sample, Input* input);
 

@@ -14,7 +14,7 @@ struct PictureSettings {
   std::string mean;            // what is subtracted: "104,117,123", or a mean file
   std::optional<float> scale;  // the factor for values after the mean
   bool rgb = false;            // the planes are R, G, B; otherwise B, G, R
-  std::string prefix = {};     // of these names in messages: "-" for flags
+  std::string prefix = {};     // precedes these names in messages: "-" for flags
 };
 
 // The settings that are there override those of the message. Returns whether there are any. Error for

@@ -120,7 +120,7 @@ TEST(ModelPictures, NamesTheBestClasses) {
   EXPECT_NEAR(first[0].score, 0.665f, 1e-3);
   ASSERT_EQ(second.size(), 3u);
   EXPECT_EQ(second[0].name, "cat");
-  EXPECT_EQ(second[1].index, 1);  // of equal scores the first
+  EXPECT_EQ(second[1].index, 1);  // the first of equal scores
   expect_part(error_of([&] { model.best(0); }), "best(0): expected a positive number of classes");
   expect_part(error_of([&] { model.best(1, 2); }), "there is no sample 2; the batch has 2");
   expect_part(error_of([&] { model.best(1, 0, "pro"); }), "pro");

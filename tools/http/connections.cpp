@@ -77,7 +77,7 @@ struct Connections::State : std::enable_shared_from_this<Connections::State> {
   size_t reading = 0;  // bytes of requests that are incomplete
   bool closed = false;
 
-  std::mutex mutex;  // of the jobs
+  std::mutex mutex;  // guards the jobs
   std::condition_variable asked;
   std::deque<Job> jobs;
   size_t waiting = 0;  // their bytes

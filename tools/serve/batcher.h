@@ -19,7 +19,7 @@ namespace crema {
 struct BatcherOptions {
   std::chrono::microseconds delay{2000};  // the longest wait for further requests
   size_t requests = 4096;                 // that wait at most
-  size_t bytes = size_t{256} << 20;       // of their inputs
+  size_t bytes = size_t{256} << 20;       // that their inputs take
 };
 
 class Batcher {

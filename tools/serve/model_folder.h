@@ -7,7 +7,7 @@
 namespace crema {
 
 struct FoundModel {
-  std::string name;  // of its folder
+  std::string name;  // its folder's
   std::string net, weights;
   std::string labels;  // "": none
 };

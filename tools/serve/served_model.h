@@ -79,7 +79,7 @@ class ServedModel {
   Trial trial_ = Trial::fractions;  // none: the net refuses both
   std::vector<Model> models_;
   std::vector<int64_t> now_;                           // samples of each one's shapes
-  std::vector<int64_t> sizes_;                         // of batches, ascending; at most kPlans
+  std::vector<int64_t> sizes_;                         // batch sizes, ascending; at most kPlans
   std::array<std::atomic<double>, kPlans> seconds_{};  // that a pass of each size takes; 0: unknown
   std::vector<BlobInfo> inputs_, outputs_;
   Model::PictureReader reader_;

@@ -33,12 +33,12 @@ class EmitGraph {
 
   ImportGraph reader;  // shapes and constants by name, as the importer has them
   CProgram& program;
-  std::map<std::string, int> values;   // of the program, by name
-  std::map<std::string, int> readers;  // of each name: how many operators read it
-  std::set<std::string> results;       // names of the graph's outputs
+  std::map<std::string, int> values;                        // the program's, by name
+  std::map<std::string, int> readers;                       // how many operators read each name
+  std::set<std::string> results;                            // names of the graph's outputs
   std::map<std::string, const onnx::NodeProto*> reader_of;  // the last one
   std::set<const onnx::NodeProto*> absorbed;  // operators that another one already does
-  std::map<std::string, CType> types;         // of values
+  std::map<std::string, CType> types;         // each value's
 
   // An identifier that is no word of C and not taken.
   std::string identifier(const std::string& wish);
@@ -96,7 +96,7 @@ class OperatorEmit {
   std::string activation();
   // The same for a QuantizeLinear that alone reads the result, with its activation; after activation().
   struct Rounding {
-    CType type = CType::real;  // of the result: floats if there is no QuantizeLinear
+    CType type = CType::real;  // the result's: floats if there is no QuantizeLinear
     float step = 0;
   };
   Rounding rounding();

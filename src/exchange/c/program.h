@@ -34,7 +34,7 @@ struct CValue {
   // The value whose memory holds it, -1: its own, and how many elements it begins behind that one.
   int root = -1;
   int64_t shift = 0;
-  int64_t offset = 0;  // of a root, in its part of the arena, in elements of that part
+  int64_t offset = 0;  // a root's place in its part of the arena, in elements
 };
 
 struct CConstant {
@@ -47,13 +47,13 @@ struct CConstant {
   size_t bytes() const { return count() * c_size(type); }
   // As the file of weights has it, little-endian, with zeros up to a multiple of four bytes.
   std::string data() const;
-  size_t words() const { return (bytes() + 3) / 4; }  // of four bytes
+  size_t words() const { return (bytes() + 3) / 4; }  // a word has four bytes
 };
 
 // An argument of a call: a value, a constant, or text such as a number or NULL.
 struct CArgument {
   enum class Kind { value, constant, text } kind = Kind::text;
-  int index = 0;  // of the value or constant
+  int index = 0;  // selects the value or constant
   std::string text;
   bool written = false;  // the function writes it
   int64_t shift = 0;     // elements behind the beginning
@@ -61,7 +61,7 @@ struct CArgument {
 
 struct CCall {
   std::string function;
-  std::string file;   // of exchange/c/functions, which has it; "": the standard library has it
+  std::string file;   // in exchange/c/functions; "": the standard library has it
   std::string macro;  // the use of a macro of that file which makes it; "": it is there
   std::vector<CArgument> arguments;
   // The fields of a structure, one per line, and its type; its address is the last argument. "": none.
@@ -76,7 +76,7 @@ struct CCall {
 };
 
 struct CProgram {
-  std::string prefix;  // of everything that other files see
+  std::string prefix;  // begins every name that other files see
   std::vector<CValue> values;
   std::vector<CConstant> constants;
   std::vector<CCall> calls;

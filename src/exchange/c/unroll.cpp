@@ -107,7 +107,7 @@ class ScanUnroller {
   const onnx::GraphProto* body_ = nullptr;
   int sequences_ = 0, states_ = 0;
   UnrolledScan result_;
-  std::map<std::string, std::string> names_, integers_;  // of the body: names in the graph
+  std::map<std::string, std::string> names_, integers_;  // names in the graph, by those in the body
 };
 
 }  // namespace

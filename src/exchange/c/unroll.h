@@ -10,7 +10,7 @@ namespace crema {
 
 struct UnrolledScan {
   std::vector<onnx::NodeProto> nodes;
-  std::vector<onnx::TensorProto> constants;  // of the body, and others that the nodes read
+  std::vector<onnx::TensorProto> constants;  // the body's, and others that the nodes read
 };
 
 // The operators of a Scan that runs along axis 0 of its sequences, step by step. Error for settings that

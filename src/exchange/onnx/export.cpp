@@ -153,7 +153,7 @@ class Exporter {
   void write_layer(const Node& node, LayerExport& layer) {
     const std::optional<LinearQuantization> quantization = quantization_of(node, graph());
     if (!quantization || !quantization->y) return find_exporter(node).write(layer);
-    std::vector<std::string> names;  // of the tops
+    std::vector<std::string> names;  // the tops'
     for (const int id : node.tops) {
       names.push_back(values_[id].name);
       values_[id].name = onnx_.unique(values_[id].name + ".exact");

@@ -19,7 +19,7 @@ using BatchFeed = std::function<void(Net& net, int64_t batch)>;
 
 struct LayerCalibration {
   std::string layer;
-  ValueHistogram bottom;  // of the values that it reads
+  ValueHistogram bottom;  // the values that it reads
   // Mean of the values of each channel or, without spatial axes, of each element.
   std::vector<double> means;
 };

@@ -12,7 +12,7 @@ FoldedNet fold_net(const NetParameter& text, Net& net) {
   result.weights = weights_of(net);
   const Plan& plan = net.plan();
   const NetParameter& filtered = net.graph().net;
-  std::map<std::string, std::string> tops;  // of layers that take over others
+  std::map<std::string, std::string> tops;  // new ones, by the layer that takes over others
   std::set<std::string> gone;
   for (const PlanNode& node : plan.nodes) {
     if (node.folding < 0) continue;

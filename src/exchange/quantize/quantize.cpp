@@ -42,7 +42,7 @@ std::vector<double> mean_shifts(const WeightBlob& weights, const LayerSteps& ste
   std::vector<double> shifts;
   const int64_t rows = weights.shape[0], size = weights.shape.count(1),
                 channels = static_cast<int64_t>(means.size());
-  // Of convolutions axis 1 has the channels of a group; of others it may have those of all positions.
+  // A convolution's axis 1 has the channels of a group; another layer's may have those of all positions.
   const bool is_dense = weights.shape.axes() == 2;
   const int64_t of_row = is_dense ? channels : weights.shape[1], columns = size / of_row,
                 groups = channels / of_row;

@@ -12,10 +12,10 @@ namespace crema {
 // How a layer computes with 8-bit integers. A scale is 1 divided by a step, as in the text.
 struct LayerSteps {
   std::string layer;
-  bool has_sign = false;  // of the bottom
-  float scale = 1;        // of the bottom
+  bool has_sign = false;  // the bottom's integers have one
+  float scale = 1;        // the bottom's
   int weight_bits = 8;
-  std::vector<float> weight_scales;  // of each row
+  std::vector<float> weight_scales;  // one for each row
   std::vector<float> bias;           // corrected; empty: the layer has none
   float largest = 0;                 // magnitude of the values that it read
   float range = 0;                   // the largest one that is not clipped

@@ -11,7 +11,7 @@
 namespace crema {
 namespace {
 
-constexpr double kKept = 0.9999;  // of RangeRule::percentile
+constexpr double kKept = 0.9999;  // share of the values below RangeRule::percentile
 
 // Sum of p * log(p / q) over the bins of p, whose last one has all larger values, too. q is p with as many
 // levels as integers: the values of a level are spread over its bins that are not empty.

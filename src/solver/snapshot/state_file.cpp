@@ -161,8 +161,8 @@ void check_numbers(const SolverState& state, const std::string& path) {
   within("train_passes", state.train_passes(), uint64_t{0}, kMaxPasses);
   for (const uint64_t passes : state.test_passes())
     within("test_passes", passes, uint64_t{0}, kMaxPasses);
-  constexpr int64_t kMaxSamples = int64_t{1}
-                                  << 62;  // of all passes, and of the begun one half as many
+  // Passes times samples must not overflow, nor with the samples before added.
+  constexpr int64_t kMaxSamples = int64_t{1} << 62;
   const auto passes = static_cast<int64_t>(std::max<uint64_t>(state.train_passes(), 1));
   within("samples_per_pass", state.samples_per_pass(), int64_t{0}, kMaxSamples / passes);
   within("samples_before", state.samples_before(), int64_t{0}, kMaxSamples / 2);

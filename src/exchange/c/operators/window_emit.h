@@ -18,7 +18,7 @@ struct CWindow {
   std::string text() const;
 };
 
-// Of an operator with kernel_shape, strides, pads and dilations, on an image of this shape (N, C, axes).
+// Reads kernel_shape, strides, pads and dilations of an operator on an image of this shape (N, C, axes).
 // The extents `out` are those of Conv and the poolings.
 CWindow read_window(const OperatorEmit& op, const Shape& x, std::vector<int64_t> kernel);
 
