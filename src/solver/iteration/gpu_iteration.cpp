@@ -87,6 +87,7 @@ void GpuIteration::run_sources(uint64_t pass) {
     further_.clear();
     last_.clear();
     several_.clear();
+    update_.clear();  // which reads tables that prepare_queued() replaces
     small_.reset();
     warm_ = false;
     divides_ = optimizer_.prepare_queued();
