@@ -73,6 +73,9 @@ struct LayerFacts {
   bool keeps_channels = elementwise;
   // Tops have values of the bottoms (of bottom 0, unless kind is join) at other positions, or 0.
   bool copies = false;
+  // A channel of bottom 0 that is 0 is 0 in top 0, if its values in the layer's parameters are 0 as well. Other
+  // channels do not depend on it.
+  bool keeps_zero = false;
   // Each channel of top 0 starts with mean 0.
   bool centres = false;
   // Bounds of top 0 that hold with the default fields.

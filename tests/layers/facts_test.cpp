@@ -86,9 +86,29 @@ TEST(FactsTest, ShapesAreThoseOfTheFacts) {
   });
 }
 
+TEST(FactsTest, ZerosStayZeros) {
+  std::set<std::string> seen;
+  for_each_row([&](const Row& row, LayerRun& run, const LayerFacts& facts) {
+    // 0 / 0; a window without values.
+    const bool undefined = row.text.find("eps: 0 ") != std::string::npos ||
+                           row.name.find("empty_window") != std::string::npos;
+    if (!facts.keeps_zero || undefined) return;
+    Start start = run.make_start();
+    for (auto* const all : {&start.bottom, &start.parameter})
+      for (std::vector<double>& values : *all) std::fill(values.begin(), values.end(), 0);
+    const Outcome outcome = run.forward(start);
+    for (const double value : outcome.top[0]) EXPECT_EQ(value, 0);
+    seen.insert(run.layer().type());
+  });
+  for (const std::string& type : layer_types()) {
+    const bool fused = type.find('+') != std::string::npos;
+    EXPECT_TRUE(fused || !facts_of(type).keeps_zero || seen.count(type)) << type;
+  }
+}
+
 TEST(FactsTest, LearnedBlobsAreThoseOfTheFacts) {
   // They learn with some of their fields only.
-  const std::set<std::string> by_fields = {"BatchNorm", "Normalize"};
+  const std::set<std::string> by_fields = {"BatchNorm", "FakeQuantize", "Normalize"};
   std::set<std::string> seen;
   for_each_row([&](const Row&, LayerRun& run, const LayerFacts& facts) {
     const std::vector<ParameterSpec>& parameters = run.layer().parameters();

@@ -10,8 +10,11 @@ namespace crema {
 
 class BatchNormBase : public Layer {
  public:
-  static constexpr LayerFacts facts = {
-      .kind = LayerKind::norm, .along_channels = true, .keeps_channels = true, .centres = true};
+  static constexpr LayerFacts facts = {.kind = LayerKind::norm,
+                                       .along_channels = true,
+                                       .keeps_channels = true,
+                                       .keeps_zero = true,
+                                       .centres = true};
 
   Arity bottoms() const override { return fuses("Sum") ? Arity{2, 2} : Arity{1, 1}; }
   LayerTraits traits() const override {

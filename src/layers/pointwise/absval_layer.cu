@@ -9,7 +9,8 @@ namespace crema {
 namespace {
 
 struct Absolute {
-  static constexpr LayerFacts facts = {.kind = LayerKind::math, .elementwise = true, .least = 0};
+  static constexpr LayerFacts facts = {
+      .kind = LayerKind::math, .elementwise = true, .keeps_zero = true, .least = 0};
   static constexpr bool from_top() { return false; }
   template <typename T>
   CREMA_HD T value(T x) const {

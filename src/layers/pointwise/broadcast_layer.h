@@ -60,8 +60,11 @@ struct BroadcastAxes {
 
 class BroadcastLayer : public Layer {
  public:
-  static constexpr LayerFacts facts = {
-      .kind = LayerKind::affine, .along_channels = true, .keeps_channels = true, .learned = 1};
+  static constexpr LayerFacts facts = {.kind = LayerKind::affine,
+                                       .along_channels = true,
+                                       .keeps_channels = true,
+                                       .keeps_zero = true,
+                                       .learned = 1};
 
   Arity bottoms() const override { return {1, 2}; }
   LayerTraits traits() const override {

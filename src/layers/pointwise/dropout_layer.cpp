@@ -16,7 +16,8 @@ namespace {
 
 class DropoutLayer : public Layer {
  public:
-  static constexpr LayerFacts facts = {.kind = LayerKind::dropout, .elementwise = true};
+  static constexpr LayerFacts facts = {
+      .kind = LayerKind::dropout, .elementwise = true, .keeps_zero = true};
 
  private:
   LayerTraits traits() const override {

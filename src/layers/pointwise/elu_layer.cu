@@ -12,6 +12,8 @@ namespace crema {
 namespace {
 
 struct Elu {
+  static constexpr LayerFacts facts = {
+      .kind = LayerKind::activation, .elementwise = true, .keeps_zero = true};
   float slope, depth;  // lambda, lambda * alpha
   float top;           // 1: the gradient reads y, 0: x; loops over a bool would not vectorize
   template <typename Message>

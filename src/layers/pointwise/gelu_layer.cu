@@ -13,6 +13,11 @@ namespace crema {
 namespace {
 
 class GeluLayer : public PointwiseLayer {
+ public:
+  static constexpr LayerFacts facts = {
+      .kind = LayerKind::activation, .elementwise = true, .keeps_zero = true};
+
+ private:
   // The gradient needs x, which y does not determine.
   LayerTraits traits() const override {
     LayerTraits traits = PointwiseLayer::traits();

@@ -20,6 +20,8 @@ struct MishTerms {
 };
 
 struct Mish {
+  static constexpr LayerFacts facts = {
+      .kind = LayerKind::activation, .elementwise = true, .keeps_zero = true};
   static constexpr bool from_top() { return false; }
   template <typename T>
   CREMA_HD T value(T x) const {

@@ -13,7 +13,7 @@ namespace {
 class PReluLayer : public Layer {
  public:
   static constexpr LayerFacts facts = {
-      .kind = LayerKind::activation, .elementwise = true, .learned = 1};
+      .kind = LayerKind::activation, .elementwise = true, .keeps_zero = true, .learned = 1};
 
  private:
   bool independent_along(int, int axis, const std::vector<Shape>&) const override {

@@ -25,8 +25,11 @@ struct Relu6Gradient {
 
 class Relu6Layer : public PointwiseLayer {
  public:
-  static constexpr LayerFacts facts = {
-      .kind = LayerKind::activation, .elementwise = true, .least = 0, .most = 6};
+  static constexpr LayerFacts facts = {.kind = LayerKind::activation,
+                                       .elementwise = true,
+                                       .keeps_zero = true,
+                                       .least = 0,
+                                       .most = 6};
 
  private:
   LayerTraits traits() const override {

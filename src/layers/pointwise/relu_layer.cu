@@ -29,7 +29,7 @@ struct ReluGradient {
 class ReluLayer : public PointwiseLayer {
  public:
   static constexpr LayerFacts facts = {
-      .kind = LayerKind::activation, .elementwise = true, .least = 0};
+      .kind = LayerKind::activation, .elementwise = true, .keeps_zero = true, .least = 0};
 
  private:
   float slope() const { return params<ReLUParameter>().negative_slope(); }

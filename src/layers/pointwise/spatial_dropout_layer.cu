@@ -112,7 +112,8 @@ struct SpatialDropoutPacks {
 
 class SpatialDropoutLayer : public PointwiseLayer {
  public:
-  static constexpr LayerFacts facts = {.kind = LayerKind::dropout, .elementwise = true};
+  static constexpr LayerFacts facts = {
+      .kind = LayerKind::dropout, .elementwise = true, .keeps_zero = true};
 
  private:
   // Random numbers are those of the samples of axis 0.

@@ -11,6 +11,8 @@ namespace crema {
 namespace {
 
 struct Swish {
+  static constexpr LayerFacts facts = {
+      .kind = LayerKind::activation, .elementwise = true, .keeps_zero = true};
   float beta;
   explicit Swish(const SwishParameter& p) : beta(p.beta()) {}
   static constexpr bool from_top() { return false; }

@@ -10,8 +10,11 @@ namespace crema {
 namespace {
 
 struct Tanh {
-  static constexpr LayerFacts facts = {
-      .kind = LayerKind::activation, .elementwise = true, .least = -1, .most = 1};
+  static constexpr LayerFacts facts = {.kind = LayerKind::activation,
+                                       .elementwise = true,
+                                       .keeps_zero = true,
+                                       .least = -1,
+                                       .most = 1};
   static constexpr bool from_top() { return true; }
   template <typename T>
   CREMA_HD T value(T x) const {

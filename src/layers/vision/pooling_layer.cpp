@@ -58,7 +58,8 @@ struct WindowField {
 
 class PoolingLayer : public Layer {
  public:
-  static constexpr LayerFacts facts = {.kind = LayerKind::pooling, .keeps_channels = true};
+  static constexpr LayerFacts facts = {
+      .kind = LayerKind::pooling, .keeps_channels = true, .keeps_zero = true};
 
   std::optional<PoolWindow> chosen_window(const Shape& bottom) const {
     if (many_axes_) return std::nullopt;
