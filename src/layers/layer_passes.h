@@ -81,6 +81,9 @@ struct Preparation {
   // The plan does what Prepared::packed asks for, and copies parameter 0 if the layer reads it in
   // another format than parameter_formats says.
   bool packs_weights = false;
+  // Where layers find out themselves how to round (FakeQuantize, params_follow), they do; otherwise they
+  // only measure.
+  bool rounds = true;
 };
 
 // What a layer keeps for one plan: kernels, sizes, and what one pass leaves for the next. A layer

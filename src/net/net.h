@@ -47,6 +47,8 @@ struct NetOptions {
   bool capture = true;
   // cheap becomes all if the net would not fit otherwise.
   Recompute recompute = Recompute::cheap;
+  // See Preparation::rounds.
+  bool rounds = true;
   // Make outputs that carry no loss take a gradient from output_diffs() (gradient tests, goldens).
   bool seed_outputs = false;
   // Compute gradients in phase TEST too.
@@ -169,6 +171,8 @@ class Net {
   void plan_gradients();
   // The content of this value stays until the end of a pass. Creates a new plan, as look_into().
   void keep_value(int value);
+  // Whether layers round from now on (NetOptions::rounds). If that changes, creates a new plan, as look_into().
+  void set_rounding(bool rounds);
   // Blobs in the order and the precision of another net's, for parameters that belong to that net
   // from now on. Creates a new plan, as look_into().
   void plan_like(const Net& other);

@@ -97,6 +97,13 @@ void Net::keep_value(int value) {
   ++generation_;
 }
 
+void Net::set_rounding(bool rounds) {
+  if (options_.rounds == rounds) return;
+  options_.rounds = rounds;
+  drop_plans();
+  ++generation_;
+}
+
 void Net::plan_like(const Net& other) {
   options_.row_major = other.options_.row_major;
   options_.precision = other.options_.precision;

@@ -58,6 +58,7 @@ void Net::make_plan_that_fits() {
   p.fuse = options_.fuse;
   p.pack = options_.pack && !options_.share;
   p.row_major = options_.row_major;
+  p.rounds = options_.rounds;
   // Exact float32 on a GPU: cuDNN's kernels without tensor cores are for row-major (NCHW).
   p.format = options_.format && !options_.row_major &&
              (context_.device() == Device::cpu || options_.precision != Precision::fp32);

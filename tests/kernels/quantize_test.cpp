@@ -40,6 +40,46 @@ TEST(Quantize, RowsHaveStepsOfTheirOwn) {
   EXPECT_EQ(to_floats(context, w), (std::vector<float>{0.5f, 1, 0.25f, 0.5f}));
 }
 
+TEST(Quantize, StepsReachTheLargestOfEachRow) {
+  Context context(Device::cpu);
+  const int64_t size = 5000;  // in several pieces
+  std::vector<double> values(3 * size);
+  values[7] = -6, values[size + 4999] = 3, values[size] = -1;
+  const Tensor w = tensor_of(context, values, {3, size}), steps(context, {3});
+  const auto bytes = static_cast<int64_t>(steps_workspace(w.shape()));
+  steps_of_rows(context, w, 3, steps, Tensor(context, {bytes}, DType::u8));
+  EXPECT_EQ(to_floats(context, steps), (std::vector<float>{2, 1, 0}));
+  quantize_rows(context, steps, -4, 3, w, w);
+  EXPECT_EQ(w.data<float>()[7], -6);
+  EXPECT_EQ(w.data<float>()[2 * size], 0);
+}
+
+// Steps that follow the weights are those that would be given.
+TEST(QuantizedConv, FollowsItsWeights) {
+  Context context(Device::cpu);
+  DenseCase c;
+  c.rows = 3, c.inputs = 40, c.outputs = 2;
+  c.bias = false;
+  const Tensor x = tensor_of_eighths(context, {3, 40}, DType::f32, {}, 1),
+               w = tensor_of_eighths(context, {2, 40}, DType::f32, {}, 2);
+  QuantizedWeights given;
+  for (int row = 0; row < 2; ++row) {
+    float most = 0;
+    for (int i = 0; i < 40; ++i) most = std::max(most, std::abs(w.data<float>()[row * 40 + i]));
+    given.steps.push_back(most / 127);
+  }
+  std::vector<std::vector<float>> results;
+  for (const QuantizedWeights& weights : {given, QuantizedWeights{}}) {
+    c.quantization = LinearQuantization{{}, {}, weights};
+    const std::unique_ptr<LinearKernel> kernel = make_dense(context, c);
+    const Tensor y(context, {3, 2}),
+        workspace(context, {static_cast<int64_t>(kernel->workspace())}, DType::u8);
+    kernel->forward(context, x, w, {}, y, workspace);
+    results.push_back(to_floats(context, y));
+  }
+  EXPECT_EQ(results[0], results[1]);
+}
+
 struct Row {
   const char* name;
   Shape x, w;

@@ -2,8 +2,11 @@
 
 #include <cmath>
 
+#include "device/aligned.h"
 #include "device/parallel.h"
+#include "kernels/reduce/extremes.h"
 #include "tensor/on.h"
+#include "tensor/part.h"
 
 namespace crema {
 namespace {
@@ -31,7 +34,18 @@ struct QuantizeRows {
   Compute<T> low, high;
   CREMA_HD void operator()(int64_t i) const {
     const auto step = static_cast<Compute<T>>(steps[row_size > 0 ? i / row_size : 0]);
-    y[i] = rounded(Compute<T>(w[i]), step, low, high);
+    y[i] = step > 0 ? rounded(Compute<T>(w[i]), step, low, high) : Compute<T>(w[i]);
+  }
+};
+
+template <typename C>
+struct StepsOfExtremes {
+  const C *lowest, *highest;
+  float largest;
+  float* steps;
+  CREMA_HD void operator()(int64_t row) const {
+    const C most = -lowest[row] > highest[row] ? -lowest[row] : highest[row];
+    steps[row] = static_cast<float>(most) / largest;
   }
 };
 
@@ -51,6 +65,31 @@ void quantize_rows(Context& context, const Tensor& steps, float low, float high,
     parallel_for(
         context, w.count(),
         QuantizeRows<T>{w.data<T>(), y.data<T>(), steps.data<float>(), row_size, low, high});
+  });
+}
+
+size_t steps_workspace(const Shape& w) {
+  return 2 * aligned(static_cast<size_t>(w[0]) * sizeof(double)) +
+         extremes_workspace(w[0], w.count(1));
+}
+
+void steps_of_rows(Context& context, const Tensor& w, float largest, const Tensor& steps,
+                   const Tensor& workspace) {
+  const int64_t rows = w.shape()[0];
+  const size_t each = aligned(static_cast<size_t>(rows) * sizeof(double));
+  on_real(w, [&]<typename T>() {
+    using C = Compute<T>;
+    const DType type = sizeof(C) == sizeof(double) ? DType::f64 : DType::f32;
+    const Tensor lowest = part_of(workspace, 0, {rows}, type),
+                 highest = part_of(workspace, each, {rows}, type),
+                 rest =
+                     part_of(workspace, 2 * each,
+                             {static_cast<int64_t>(extremes_workspace(rows, w.shape().count(1)))},
+                             DType::u8);
+    extremes(context, w, rows, lowest, highest, rest);
+    parallel_for(
+        context, rows,
+        StepsOfExtremes<C>{lowest.data<C>(), highest.data<C>(), largest, steps.data<float>()});
   });
 }
 

@@ -1,4 +1,4 @@
-// Rounds tensors to integers of few bits, times a step: the values that 8-bit kernels compute with.
+// Rounds tensors to integers of few bits, times a step: the values that kernels of integers compute with.
 #pragma once
 
 #include "device/context.h"
@@ -19,7 +19,14 @@ void quantize(Context& context, const QuantizedValues& values, const Tensor& x, 
 
 // The same for row-major weights whose rows (axis 0) have different steps. steps: float32, of one
 // element or one for each row; low and high as in QuantizedValues.
+// A step of 0 leaves its row as it is.
 void quantize_rows(Context& context, const Tensor& steps, float low, float high, const Tensor& w,
                    const Tensor& y);
+
+// The steps with which the largest magnitude of each row of w, row-major, is the integer `largest`; 0 for a row
+// of zeros. steps: float32, one for each row. workspace: steps_workspace() bytes.
+size_t steps_workspace(const Shape& w);
+void steps_of_rows(Context& context, const Tensor& w, float largest, const Tensor& steps,
+                   const Tensor& workspace);
 
 }  // namespace crema

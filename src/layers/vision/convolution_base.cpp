@@ -140,7 +140,7 @@ ConvCase ConvolutionBase::case_of(const Preparation& preparation) const {
   c.backward_weights = any(preparation.parameter_needs_diff);
   c.dtype = preparation.storage;
   c.precision = preparation.precision;
-  c.quantization = quantization_;
+  c.quantization = quantization_in(preparation, quantization_);
   return c;
 }
 

@@ -162,8 +162,8 @@ class InnerProductLayer : public Layer {
     c.backward_weights = preparation.parameter_needs_diff[0];
     c.dtype = preparation.storage;
     c.precision = preparation.precision;
-    c.quantization = quantization_;
-    c.packs_weights = quantization_ && preparation.packs_weights;
+    c.quantization = quantization_in(preparation, quantization_);
+    c.packs_weights = c.quantization && preparation.packs_weights;
     std::unique_ptr<LinearKernel>& kernel = state.kernel;
     kernel = make_dense(context, c);
     const Format weights = dense_weights_format(preparation);

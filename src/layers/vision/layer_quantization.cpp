@@ -50,6 +50,10 @@ std::optional<LinearQuantization> layer_quantization(const QuantizationParameter
   }
   if (const int bits = static_cast<int>(p.bw_params()); bits != kFloatBits) {
     require_bits("bw_params", bits);
+    if (p.params_follow()) {
+      const QuantizedValues one = values_of(1, bits, true);
+      q.w = QuantizedWeights{{}, one.low, one.high};
+    }
     std::vector<float> steps;
     for (const float scale : p.scale_params())
       steps.push_back(step_of_scale("scale_params", scale));
@@ -57,7 +61,7 @@ std::optional<LinearQuantization> layer_quantization(const QuantizationParameter
       steps.push_back(step_of_bits("fl_params", p.fl_params(0)));
     require(steps.size() <= 1 || static_cast<int64_t>(steps.size()) == rows, "scale_params has ",
             steps.size(), " values; expected one, or one for each of the ", rows, " outputs");
-    if (!steps.empty()) {
+    if (!q.w && !steps.empty()) {
       const QuantizedValues one = values_of(steps[0], bits, true);
       q.w = QuantizedWeights{std::move(steps), one.low, one.high};
     }
@@ -69,6 +73,15 @@ std::optional<LinearQuantization> layer_quantization(const QuantizationParameter
   }
   if (!q.x && !q.w && !q.y) return std::nullopt;
   return q;
+}
+
+std::optional<LinearQuantization> quantization_in(const Preparation& preparation,
+                                                  std::optional<LinearQuantization> quantization) {
+  if (preparation.rounds || !quantization || !quantization->w || !quantization->w->follows())
+    return quantization;
+  quantization->w.reset();
+  if (!quantization->x && !quantization->y) return std::nullopt;
+  return quantization;
 }
 
 }  // namespace crema

@@ -149,6 +149,7 @@ void prepare_nodes(Context& context, Plan& plan, const std::vector<Parameter>& p
       p.top_orders.push_back(plan.values[id].order);
     }
     p.packs_weights = may_pack(context, plan, node, parameters);
+    p.rounds = plan.options.rounds;
     if (node.folding >= 0) {
       p.parameter_needs_diff.assign(2, false);
       p.parameter_formats.resize(2);

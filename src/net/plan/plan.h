@@ -147,6 +147,7 @@ struct PlanOptions {
   bool pack = true;        // kernels may ask for copies of weights in a form of their own; see fuse
   bool row_major = false;  // parameters too
   bool row_major_parameters = false;
+  bool rounds = true;  // see Preparation
   // Gradients of parameters may be computed concurrently with those of the blobs: their inputs then
   // live until the end of the pass. Profitable if kernels are small.
   bool overlap = false;

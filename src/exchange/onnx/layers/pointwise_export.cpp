@@ -1,9 +1,12 @@
 // Layers that compute each element by itself, as ONNX operators.
+#include <algorithm>
 #include <cmath>
 
 #include "exchange/onnx/layer_export.h"
+#include "exchange/onnx/rounding.h"
 #include "proto/params/activation.pb.h"
 #include "proto/params/pointwise.pb.h"
+#include "proto/params/quantization.pb.h"
 
 namespace crema {
 namespace {
@@ -40,6 +43,19 @@ void write_dropout(LayerExport& layer) {
   layer.write("Mul", {layer.bottom(), layer.scalar(1 - p.dropout_ratio())});
 }
 EXPORT_LAYER(Dropout, write_dropout);
+
+void write_fake_quantize(LayerExport& layer) {
+  const FakeQuantizeParameter& p = layer.message().fake_quantize_param();
+  const std::vector<float> range = layer.parameter_values(0);
+  const float most = std::max(-range[0], range[1]) * layer.parameter_values(1)[0];
+  if (most <= 0) return layer.write("Identity", {layer.bottom()});
+  if (p.bits() != 8) layer.refuse("integers there have 8 bits", "write bits: 8");
+  const bool has_sign = range[0] < 0;
+  const QuantizedValues values{most / (has_sign ? 127.f : 255.f), has_sign ? -128.f : 0.f,
+                               has_sign ? 127.f : 255.f};
+  write_rounded(layer.graph(), layer.bottom(), layer.top(), values);
+}
+EXPORT_LAYER(FakeQuantize, write_fake_quantize);
 
 void write_noise(LayerExport& layer) {
   if (layer.message().noise_param().has_filler_param())

@@ -156,7 +156,7 @@ std::unique_ptr<LinearKernel> make_conv_int8(Context&, const ConvCase& c, std::s
   const LinearQuantization& q = *c.quantization;
   if (!c.packs_weights || c.backward_data || c.backward_weights) {
     reason = "for plans without gradients only";
-  } else if (!q.x || !q.w || q.y || !is_byte(q.x->low, q.x->high) ||
+  } else if (!q.x || !q.w || q.w->follows() || q.y || !is_byte(q.x->low, q.x->high) ||
              !is_byte(q.w->low, q.w->high) || q.w->high > 127) {
     reason = "for 8-bit inputs and weights only";
   } else if (c.dtype != DType::f32 || c.x_channels != 0 || c.x.axes() > 5) {

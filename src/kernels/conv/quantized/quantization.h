@@ -10,8 +10,11 @@ namespace crema {
 
 // QuantizedValues for weights whose rows may have different steps.
 struct QuantizedWeights {
-  std::vector<float> steps;  // one for all rows, or one for each
+  // One for all rows, or one for each; none: each pass takes those with which the largest magnitude of
+  // each row is the integer `high`.
+  std::vector<float> steps;
   float low = -128, high = 127;
+  bool follows() const { return steps.empty(); }
   float step(size_t row) const { return steps[steps.size() > 1 ? row : 0]; }
   bool operator==(const QuantizedWeights&) const = default;
 };

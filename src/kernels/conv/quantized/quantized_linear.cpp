@@ -18,8 +18,13 @@ class QuantizedLinear final : public LinearKernel {
     const size_t element = size_of(c.dtype);
     if (quantization_.w) {
       const std::vector<float>& steps = quantization_.w->steps;
-      steps_ = Tensor(context, {static_cast<int64_t>(steps.size())});
-      from_floats(context, steps.data(), steps_);
+      steps_ = Tensor(context,
+                      {quantization_.w->follows() ? c.w[0] : static_cast<int64_t>(steps.size())});
+      if (quantization_.w->follows()) {
+        steps_bytes_ = aligned(steps_workspace(c.w));
+      } else {
+        from_floats(context, steps.data(), steps_);
+      }
       rows_bytes_ = aligned(static_cast<size_t>(c.w.count()) * element);
       w_bytes_ = aligned(static_cast<size_t>(inner_->weights_format().elements(c.w)) * element);
     }
@@ -49,6 +54,9 @@ class QuantizedLinear final : public LinearKernel {
   void pack(Context& context, const Tensor& w, const Tensor& packed) const override {
     if (packed_bytes_ == 0) return inner_->pack(context, w, packed);
     const Tensor rows(context, c_.w, c_.dtype);
+    if (quantization_.w->follows())
+      steps_of_rows(context, w, quantization_.w->high, steps_,
+                    Tensor(context, {static_cast<int64_t>(steps_bytes_)}, DType::u8));
     quantize_rows(context, steps_, quantization_.w->low, quantization_.w->high, w, rows);
     if (inner_->packed_form().bytes > 0) return inner_->pack(context, rows, packed);
     reorder(context, rows, part_of(packed, 0, c_.w, c_.dtype, inner_->weights_format()));
@@ -81,7 +89,9 @@ class QuantizedLinear final : public LinearKernel {
 
  private:
   Format x_format() const { return {c_.order, nullptr, c_.x_channels}; }
-  size_t own_bytes() const { return x_bytes_ + (packed_bytes_ == 0 ? rows_bytes_ + w_bytes_ : 0); }
+  size_t own_bytes() const {
+    return x_bytes_ + (packed_bytes_ == 0 ? rows_bytes_ + w_bytes_ + steps_bytes_ : 0);
+  }
   size_t hash_of_steps() const {
     const QuantizedWeights& w = *quantization_.w;
     std::vector<float> numbers = w.steps;
@@ -90,7 +100,8 @@ class QuantizedLinear final : public LinearKernel {
         {reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(float)});
   }
 
-  // The workspace: x, weights in rows, weights in the inner kernel's format, its workspace.
+  // The workspace: x, weights in rows, weights in the inner kernel's format, what finding their steps
+  // takes, the inner kernel's workspace.
   Tensor rounded_x(Context& context, const Tensor& x, const Tensor& workspace) const {
     if (!quantization_.x) return x;
     const Tensor to = part_of(workspace, 0, x.shape(), x.dtype(), x.format());
@@ -108,6 +119,10 @@ class QuantizedLinear final : public LinearKernel {
         part_of(workspace, x_bytes_ + rows_bytes_, c_.w, c_.dtype, inner_->weights_format());
     // A fully connected layer's columns may be in another order, which is that of its x.
     reorder(context, part_of(w, 0, c_.w, c_.dtype, inner_->weights_format()), rows);
+    if (quantization_.w->follows())
+      steps_of_rows(context, rows, quantization_.w->high, steps_,
+                    part_of(workspace, x_bytes_ + rows_bytes_ + w_bytes_,
+                            {static_cast<int64_t>(steps_bytes_)}, DType::u8));
     quantize_rows(context, steps_, quantization_.w->low, quantization_.w->high, rows, rows);
     reorder(context, rows, to);
     return to;
@@ -121,7 +136,7 @@ class QuantizedLinear final : public LinearKernel {
   LinearQuantization quantization_;
   std::unique_ptr<LinearKernel> inner_;
   Tensor steps_;  // the weights' steps
-  size_t x_bytes_ = 0, rows_bytes_ = 0, w_bytes_ = 0;
+  size_t x_bytes_ = 0, rows_bytes_ = 0, w_bytes_ = 0, steps_bytes_ = 0;
   std::string form_;
   size_t packed_bytes_ = 0;  // 0: not packed by this kernel
 };
