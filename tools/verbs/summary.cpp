@@ -11,6 +11,7 @@
 #include "tools/console/table.h"
 #include "tools/devices.h"
 #include "tools/flags/net_flags.h"
+#include "tools/measure/net_size.h"
 #include "tools/verb.h"
 
 namespace crema {
@@ -22,28 +23,9 @@ using SummaryFlags =
             "gpu_memory", "tune", "off", "recompute", "dump_plan", "set">;
 
 // "1,234,567".
-std::string grouped(int64_t number) {
-  std::string digits = cat(number);
-  for (int at = static_cast<int>(digits.size()) - 3; at > 0; at -= 3) digits.insert(at, ",");
-  return digits;
-}
-
 struct Totals {
   int64_t parameters = 0, learned = 0, activations = 0, multiply_adds = 0;
 };
-
-// For a forward pass, for each layer of the net.
-std::vector<int64_t> multiply_adds_of(const Graph& graph) {
-  std::vector<int64_t> all(graph.net.layer_size());
-  const auto shapes = [&](const std::vector<int>& values) {
-    std::vector<Shape> shapes;
-    for (const int value : values) shapes.push_back(graph.values[value].shape);
-    return shapes;
-  };
-  for (const Node& node : graph.nodes)
-    all[node.members[0]] += node.layer->multiply_adds(shapes(node.bottoms), shapes(node.tops));
-  return all;
-}
 
 std::vector<std::vector<std::string>> rows_of(const Graph& graph, Totals* totals) {
   std::vector<std::vector<std::string>> rows = {
