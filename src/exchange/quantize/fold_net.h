@@ -1,7 +1,7 @@
 // Writes BatchNorm, Scale and Bias into the weights and biases before them, in the net's text too.
 #pragma once
 
-#include "exchange/quantize/net_weights.h"
+#include "net/weights/net_weights.h"
 
 namespace crema {
 

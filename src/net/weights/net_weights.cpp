@@ -1,4 +1,4 @@
-#include "exchange/quantize/net_weights.h"
+#include "net/weights/net_weights.h"
 
 #include "base/error.h"
 
