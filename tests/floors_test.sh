@@ -76,7 +76,7 @@ declare -A families=(
   [net/weights]="prototxt graph"
   [net/check]="prototxt weights graph sources"
   [net/deploy]="graph sources"
-  [net/surgery]="graph"
+  [net/surgery]="graph weights"
   [solver/events]=""
   [solver/fields]="events"
   [solver/readers]="events"
@@ -86,8 +86,9 @@ declare -A families=(
   [solver/test]="events fields rates ranks iteration"
   [solver/snapshot]="events fields rates ranks iteration test"
   [solver/divergence]="events fields rates ranks iteration test snapshot"
+  [solver/compression]="events fields rates ranks iteration"
   [solver/check]="fields rates iteration divergence"
-  [solver/the_root]="events fields rates ranks iteration test snapshot divergence"  # Solver itself, on top of its parts
+  [solver/the_root]="events fields rates ranks iteration test snapshot divergence compression"  # Solver itself, on top of its parts
 )
 # Records on disk are the only part of the schema that data/ may use.
 data_protos="proto/data.pb.h proto/blob.pb.h"

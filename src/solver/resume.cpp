@@ -5,6 +5,7 @@
 #include "base/files.h"
 #include "net/records.h"
 #include "proto/solver.pb.h"
+#include "solver/compression/pruning.h"
 #include "solver/divergence/divergence_guard.h"
 #include "solver/events/checksum.h"
 #include "solver/fields/recorded_recipe.h"
@@ -68,6 +69,7 @@ void Solver::restore(const SolverState& state, const std::string& path) {
   if (!of_start && !net_->parameters().empty()) weights = find_snapshot_weights(state, path);
   check_same_history(state.recipe(), file_.solver, path);
   const std::vector<std::string> lacking = optimizer_->restore(state, path);
+  if (pruning_) pruning_->restart();
   require(!state.has_net_fingerprint() || state.net_fingerprint() == fingerprint_of(net_->graph()),
           path, ": is a snapshot of another net: the names of the layers with parameters differ");
   if (!weights.empty()) {

@@ -15,6 +15,9 @@
 #include "net/plan/arena.h"
 #include "net/records.h"
 #include "net/whitening.h"
+#include "solver/compression/distillation.h"
+#include "solver/compression/pruning.h"
+#include "solver/compression/rounding.h"
 #include "solver/divergence/divergence_guard.h"
 #include "solver/events/checksum.h"
 #include "solver/events/run_identity.h"
@@ -163,6 +166,7 @@ Solver::Solver(Context& context, const SolverFile& file, SolverOptions options)
   count_epochs();
   // Allocated before the test nets.
   optimizer_ = std::make_unique<Optimizer>(file_.solver, *net_, options_.shard);
+  if (file_.solver.has_prune()) pruning_ = std::make_unique<Pruning>(file_, *net_, *optimizer_);
   make_test_nets();
   ranks_ = std::make_unique<Ranks>(*net_, options_.exchange);
   make_parts();
@@ -209,20 +213,30 @@ NetOptions Solver::net_options(Phase phase, const NetFile& net, const NetState& 
 void Solver::make_train_net() {
   const NetSource source = train_source(file_);
   context_.log().info(describe_train(file_.solver, source));
-  const NetFile net = open_net(file_, source);
-  write_notes(context_.log(), net.upgrade.notes);
-  NetOptions options = net_options(TRAIN, net, source.state);
+  const NetFile given = open_net(file_, source);
+  write_notes(context_.log(), given.upgrade.notes);
+  NetOptions options = net_options(TRAIN, given, source.state);
   options.histories = kept_arenas(file_.solver);
   if (options_.shard) options.histories = ceil_div(options.histories, context_.ranks());
   options.frozen = frozen_layers(file_);
-  check_trained(file_, source, net, options.state);
+  check_trained(file_, source, given, options.state);
+  NetFile net = given;
+  if (file_.solver.has_teacher()) {
+    distillation_ = std::make_unique<Distillation>(context_, file_);
+    distillation_->add_to(&net, &options);
+  }
+  if (file_.solver.has_quantize()) {
+    rounding_ = std::make_unique<Rounding>(file_);
+    rounding_->add_to(&net, &options);
+  }
   net_ = std::make_unique<Net>(context_, net.net, options);
   if (!options_.fills_inputs) refuse_unfed_inputs(net.net, options.state, options.where);
   check_frozen_layers(file_, *net_);
-  identity_ = {net.path,
+  if (rounding_) rounding_->check(*net_);
+  identity_ = {given.path,
                file_.path,
-               hash_of_text(net.net),
-               hash_of_recipe(net.net, file_.solver),
+               hash_of_text(given.net),
+               hash_of_recipe(given.net, file_.solver),
                fingerprint_of(net_->graph()),
                "",
                "",
@@ -237,6 +251,7 @@ void Solver::make_train_net() {
     fill_from_data(*net_, net.net);
     load_start_weights(*net_);
   }
+  if (distillation_) distillation_->load_weights(*net_);
   if (!file_.solver.debug_info()) return;
   debug_ = std::make_unique<DebugInfo>(
       *net_, [this](const std::string& line) { send_(event::Debug{line}); });
@@ -256,9 +271,10 @@ void Solver::make_test_nets() {
     }
     context_.log().info(
         cat("Creating test net (#", i, ") specified by ", describe_test(file_.solver, sources[i])));
-    const NetFile net = open_net(file_, sources[i]);
+    NetFile net = open_net(file_, sources[i]);
     write_notes(context_.log(), net.upgrade.notes);
     NetOptions options = net_options(TEST, net, sources[i].state);
+    if (rounding_) rounding_->add_to(&net, &options);
     options.share = net_.get();
     Net& made = tests_->add(static_cast<int>(i), sources[i], net, options);
     if (options_.snapshot.empty()) load_start_weights(made);

@@ -25,11 +25,14 @@ namespace crema {
 
 class ArenaPool;
 class DebugInfo;
+class Distillation;
 class DivergenceGuard;
 class Epochs;
 class Iteration;
 class Optimizer;
+class Pruning;
 class Ranks;
+class Rounding;
 class Rates;
 class Snapshots;
 class Tests;
@@ -138,6 +141,8 @@ class Solver {
  private:
   void count_epochs();
   NetOptions net_options(Phase phase, const NetFile& net, const NetState& state);
+  void set_rounding();
+  void prune();
   void make_train_net();
   void make_test_nets();
   void make_parts();
@@ -178,8 +183,11 @@ class Solver {
   std::shared_ptr<ArenaPool> arena_;
   std::unique_ptr<Net> net_;
   std::unique_ptr<DebugInfo> debug_;
+  std::unique_ptr<Distillation> distillation_;  // null without `teacher`
+  std::unique_ptr<Rounding> rounding_;          // null without `quantize`
   std::unique_ptr<Rates> rates_;
   std::unique_ptr<Optimizer> optimizer_;
+  std::unique_ptr<Pruning> pruning_;  // null without `prune`
   std::unique_ptr<Ranks> ranks_;
   EpochLength epoch_length_;
   std::unique_ptr<Epochs> epochs_;  // null without epoch_log

@@ -6,6 +6,8 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/temporary.h"
+#include "solver/compression/pruning.h"
+#include "solver/compression/rounding.h"
 #include "solver/divergence/divergence_guard.h"
 #include "solver/events/parameter_histograms.h"
 #include "solver/events/run_identity.h"
@@ -141,10 +143,12 @@ void Solver::train(int64_t iterations) {
   guard_->begin(iteration_, train_passes_);
   progress_.start(iteration_, net_->waited());
   while (iteration_ < end && !stopped()) {
+    set_rounding();
     const bool tests = iteration_ > 0 || file_.solver.test_initialization();
     if (tests && test_is_due_after(iteration_)) run_tests();
     if (stopped()) break;
     end_epoch();
+    if (pruning_) prune();
     const int64_t at_once = iterations_->at_once(iteration_);
     if (at_once > 1 && uninterrupted(at_once, end)) {
       train_several(at_once);
@@ -168,7 +172,8 @@ bool Solver::uninterrupted(int64_t iterations, int64_t end) const {
         falls_due(i, options_.histograms))
       return false;
     if (i > iteration_ &&
-        (ranks_->agree_at(i) || test_is_due_after(i) || snapshots_->regular_after(i)))
+        (ranks_->agree_at(i) || test_is_due_after(i) || snapshots_->regular_after(i) ||
+         (rounding_ && i == rounding_->start()) || (pruning_ && pruning_->is_due(i))))
       return false;
   }
   return true;
@@ -288,7 +293,23 @@ void Solver::end_epoch() {
   if (epochs_ && epochs_->ends_after(iteration_)) send_(epochs_->end(iteration_, tests_->last()));
 }
 
+void Solver::prune() {
+  const std::string said = pruning_->follow(iteration_);
+  if (!said.empty()) context_.log().info(cat("Iteration ", iteration_, ": ", said));
+}
+
+// As `quantize` in the solver says for the next iteration.
+void Solver::set_rounding() {
+  if (!rounding_) return;
+  const bool rounds = rounding_->is_on(iteration_);
+  if (rounds && !net_->options().rounds)
+    context_.log().info(cat("Iteration ", iteration_, ": rounding begins"));
+  net_->set_rounding(rounds);
+  for (const std::unique_ptr<Net>& test : test_nets()) test->set_rounding(rounds);
+}
+
 void Solver::run_tests() {
+  set_rounding();
   if (tests_->run_all(iteration_)) requests_->stop();
 }
 
@@ -300,6 +321,7 @@ void Solver::test_all() {
 
 void Solver::test_one(size_t net) {
   requests_->reset();
+  set_rounding();
   tests_->run_one(iteration_, net);
   snapshots_->finish();
 }

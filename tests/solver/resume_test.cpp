@@ -84,6 +84,10 @@ INSTANTIATE_TEST_SUITE_P(
             "lr_policy: \"stepearly\" gamma: 0.5 stepearly: 1",
             "lr_policy: \"multistep\" gamma: 0.5 stepvalue: 2 stepvalue: 4 stepvalue: 8 "
             "warmup_iter: 3",
+            "quantize { start: 3 }", "momentum: 0.9 quantize { start: 7 range: LEARNED bits: 4 }",
+            "momentum: 0.9 ema_decay: 0.8 prune { kind: WEIGHTS end: 9 interval: 2 }",
+            "momentum: 0.9 prune { kind: TWO_OF_FOUR start: 2 }",
+            "type: \"Adam\" momentum: 0.9 prune { sparsity: 0.6 start: 1 interval: 3 end: 8 }",
             "lr_policy: \"sgdr\" period: 3", "lr_policy: \"onecycle\" momentum_policy: \"poly\""),
         testing::Values("BINARYPROTO", "HDF5"), testing::Values(Device::cpu, Device::gpu)));
 

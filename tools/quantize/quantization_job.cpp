@@ -9,6 +9,7 @@
 #include "net/graph/silent_during.h"
 #include "net/records.h"
 #include "net/sources/source_files.h"
+#include "net/surgery/fake_quantize_net.h"
 #include "net/weights/weights.h"
 #include "proto/layer.pb.h"
 
@@ -50,6 +51,25 @@ QuantizationJob::QuantizationJob(Context& context, const NetFile& file, const Ne
   }
   net.forward(0);
   folded_ = fold_net(without_integers(file.net), net);
+  if (!settings.rule) read_trained_ranges(load);
+}
+
+// What `quantize` in a solver has left in the weights.
+void QuantizationJob::read_trained_ranges(const std::function<void(Net&)>& load) {
+  const SilentDuring silent(context_);
+  const FakeQuantizedNet made =
+      add_fake_quantize(filter_net(without_integers(input_.net), options_.state, silent_log()), {});
+  NetOptions options = options_;
+  options.weights_follow = true;
+  Net net(context_, made.net, options);
+  load(net);
+  const NetWeights weights = weights_of(net);
+  for (const auto& [layer, range_layer] : made.ranges) {
+    const std::vector<WeightBlob>& blobs = weights.at(range_layer);
+    const float lowest = blobs[0].values[0], highest = blobs[0].values[1],
+                range = blobs[1].values[0] * std::max(-lowest, highest);
+    if (range > 0) trained_[layer] = {lowest < 0, range};
+  }
 }
 
 std::unique_ptr<Net> QuantizationJob::make(const NetParameter& text, const NetWeights& weights,
@@ -119,10 +139,12 @@ int64_t QuantizationJob::choose() {
       feed_ && feed_->images() > 0 ? std::min(settings_.images, feed_->images()) : settings_.images;
   calibration_batches_ = (wanted + batch - 1) / batch;
   const std::vector<LayerCalibration> seen = calibrate(*net, calibration_batches_, batch_feed());
-  for (LayerSteps& steps : choose_steps(*net, seen, settings_.rule, settings_.weight_bits,
-                                        calibration_batches_, batch_feed())) {
+  for (LayerSteps& steps :
+       choose_steps(*net, seen, settings_.rule.value_or(RangeRule::entropy), trained_,
+                    settings_.weight_bits, calibration_batches_, batch_feed())) {
     QuantizedLayer layer;
-    layer.is_kept = settings_.keep.count(steps.layer) > 0;
+    layer.is_kept =
+        settings_.keep.count(steps.layer) > 0 || (is_trained() && trained_.count(steps.layer) == 0);
     layer.steps = std::move(steps);
     layers_.push_back(std::move(layer));
   }

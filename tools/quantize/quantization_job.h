@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -21,7 +22,7 @@ namespace crema {
 struct QuantizationSettings {
   std::string calibrate = "train";  // as -calibrate
   int64_t images = 512;
-  RangeRule rule = RangeRule::entropy;
+  std::optional<RangeRule> rule;  // none: the ranges in the weights, or else entropy
   int weight_bits = 8;
   int64_t test_batches = 50;
   std::set<std::string> keep;  // layers that stay in float32
@@ -43,6 +44,8 @@ class QuantizationJob {
                   const QuantizationSettings& settings, const std::function<void(Net&)>& load);
 
   const std::vector<std::string>& folded() const { return folded_.folded; }
+  // Whether the weights have ranges from training, and these are taken.
+  bool is_trained() const { return !trained_.empty(); }
   // Whether the net's results can be judged: it reads data with labels.
   bool has_score() const { return !feed_; }
   // The score in float32.
@@ -75,6 +78,7 @@ class QuantizationJob {
   std::set<std::string> quantized() const;
   Score score_with(const std::set<std::string>& layers) const;
   NetParameter calibration_net() const;
+  void read_trained_ranges(const std::function<void(Net&)>& load);
   BatchFeed batch_feed();
 
   Context& context_;
@@ -84,6 +88,7 @@ class QuantizationJob {
   NetOptions options_;
   std::optional<CalibrationFeed> feed_;  // for a net that reads no files
   FoldedNet folded_;
+  std::map<std::string, TrainedRange> trained_;  // by layer
   std::vector<QuantizedLayer> layers_;
   int64_t calibration_batches_ = 0;
 };

@@ -35,7 +35,7 @@ QuantizationSettings settings_of(const QuantizeFlags& flags) {
   QuantizationSettings settings;
   settings.calibrate = flags.calibrate;
   settings.images = flags.calibrate_images;
-  settings.rule = range_rule_named(flags.range);
+  if (!flags.range.empty()) settings.rule = range_rule_named(flags.range);
   require(flags.bits >= 2 && flags.bits <= 8, "-bits ", flags.bits, ": expected 2 to 8");
   settings.weight_bits = flags.bits;
   settings.test_batches = flags.iterations;
@@ -125,7 +125,9 @@ int run_quantize(const VerbCall& call, const QuantizeFlags& flags) {
     call.log.answer(cat("float32: ", exact.text(), " (", flags.iterations, " batches)"));
   }
   const int64_t images = job.choose();
-  call.log.info(cat("Chose ranges from ", images, " images"));
+  call.log.info(job.is_trained()
+                    ? std::string("Took the ranges that the weights have from training")
+                    : cat("Chose ranges from ", images, " images"));
   if (each)
     job.score_each([&](size_t i) {
       call.log.info(cat("Testing with ", job.layers()[i].steps.layer, " alone quantized"));

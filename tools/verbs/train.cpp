@@ -38,7 +38,7 @@ namespace {
 
 using TrainFlags =
     FlagsOf<"solver", "model", "gpu", "batch_mode", "rank_timeout", "wire", "buckets", "shard",
-            "snapshot", "weights", "weights_mode", "level", "stage", "sigint_effect",
+            "snapshot", "weights", "weights_mode", "teacher", "teacher_weights", "level", "stage", "sigint_effect",
             "sighup_effect", "sigterm_effect", "assume", "batch", "implementation", "precision",
             "gpu_memory", "tune", "deterministic", "off", "recompute", "dump_plan", "set",
             "metrics", "run", "resume_check", "tensorboard", "tensorboard_histograms", "rgb",
@@ -313,6 +313,9 @@ int run_train(const VerbCall& call, const TrainFlags& flags) {
   const auto read = [&] {
     SolverFile file = read_solver_file(solver, std::make_shared<Settings>(flags.set));
     take_model_flag(flags.model, &file);
+    if (!flags.teacher.empty()) file.solver.mutable_teacher()->set_net(flags.teacher);
+    if (!flags.teacher_weights.empty())
+      file.solver.mutable_teacher()->set_weights(flags.teacher_weights);
     return file;
   };
   if (!launch) {

@@ -75,8 +75,9 @@ std::vector<float> integer_bias(std::vector<float> bias, const std::vector<doubl
 }  // namespace
 
 std::vector<LayerSteps> choose_steps(Net& net, const std::vector<LayerCalibration>& layers,
-                                     RangeRule rule, int weight_bits, int64_t batches,
-                                     const BatchFeed& feed) {
+                                     RangeRule rule,
+                                     const std::map<std::string, TrainedRange>& trained,
+                                     int weight_bits, int64_t batches, const BatchFeed& feed) {
   const NetWeights weights = weights_of(net);
   std::vector<LayerSteps> all;
   std::vector<QuantizedValues> bottoms;
@@ -84,10 +85,13 @@ std::vector<LayerSteps> choose_steps(Net& net, const std::vector<LayerCalibratio
     LayerSteps steps;
     steps.layer = layer.layer;
     steps.weight_bits = weight_bits;
-    steps.has_sign = layer.bottom.has_negative();
+    const auto known = trained.find(layer.layer);
+    const bool is_trained = known != trained.end();
+    steps.has_sign = is_trained ? known->second.has_sign : layer.bottom.has_negative();
     const float high = steps.bottom().high;
     steps.largest = layer.bottom.largest();
-    steps.range = layer.bottom.range(rule, static_cast<int>(high));
+    steps.range =
+        is_trained ? known->second.range : layer.bottom.range(rule, static_cast<int>(high));
     steps.clipped = layer.bottom.share_above(steps.range);
     if (steps.range > 0) steps.scale = high / steps.range;
     const auto blobs = weights.find(layer.layer);  // shared weights are with their first layer
@@ -106,7 +110,7 @@ std::vector<LayerSteps> choose_steps(Net& net, const std::vector<LayerCalibratio
     const std::vector<WeightBlob>& blobs = weights.at(steps.layer);
     if (blobs.size() > 1) {
       std::vector<double> shifts;
-      if (!layers[i].means.empty())
+      if (!layers[i].means.empty() && trained.count(steps.layer) == 0)
         shifts = mean_shifts(blobs[0], steps, layers[i].means, rounded[i]);
       steps.bias = integer_bias(blobs[1].values, shifts, steps);
     }

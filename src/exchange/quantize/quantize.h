@@ -1,11 +1,12 @@
 // Post-training quantization: chooses steps from sample data and writes them as quantization_param.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
 #include "exchange/quantize/calibration.h"
-#include "exchange/quantize/net_weights.h"
+#include "net/weights/net_weights.h"
 
 namespace crema {
 
@@ -26,15 +27,23 @@ struct LayerSteps {
   }
 };
 
+// What a layer reads, as training with `quantize` in the solver has found it.
+struct TrainedRange {
+  bool has_sign = false;
+  float range = 0;
+};
+
 // Chooses the steps. `net` has the layers and is planned with NetOptions::keep_blobs; it runs the batches
 // that it was calibrated with once more. The bottom's integers have a sign if it had negative values; a row of
 // weights has a step so that its largest one is the largest integer. Rounding shifts the mean of a layer's results:
 // that is subtracted from its bias, which becomes a multiple of the product of both steps, an integer of
-// 32 bits. Layers whose values, or weights, are all 0 are left out.
+// 32 bits. Layers whose values, or weights, are all 0 are left out. A layer in `trained` has that range, and its mean
+// is not shifted: it has learned with the rounding.
 // weight_bits: 2 to 8.
 std::vector<LayerSteps> choose_steps(Net& net, const std::vector<LayerCalibration>& layers,
-                                     RangeRule rule, int weight_bits, int64_t batches,
-                                     const BatchFeed& feed);
+                                     RangeRule rule,
+                                     const std::map<std::string, TrainedRange>& trained,
+                                     int weight_bits, int64_t batches, const BatchFeed& feed);
 
 // Writes them into the net's layers of these names, and the biases into the weights.
 void apply_steps(const std::vector<LayerSteps>& steps, NetParameter* net, NetWeights* weights);

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "data/databases/hdf5/hdf5_file.h"
+#include "layers/layer_facts.h"
 #include "net/graph/given_blobs.h"
 #include "net/weights/machine_blobs.h"
 #include "net/weights/weights.h"
@@ -103,10 +104,11 @@ class Loader {
       if (parameters.empty()) continue;
       const bool any = std::any_of(parameters.begin(), parameters.end(),
                                    [&](int id) { return loaded_.count(id) > 0; });
+      const LayerParameter& layer = graph_.net.layer(i);
       const auto at = of_net_.find(i);
       if (at != of_net_.end()) {
         report_.layers.push_back(at->second);
-      } else {
+      } else if (layer.stored() && facts_of(layer.type()).in_use != InUse::bypassed) {
         report_.layers.push_back({graph_.net.layer(i).name(),
                                   any ? Outcome::loaded : Outcome::missing,
                                   any ? "shared with another layer" : ""});

@@ -1,4 +1,5 @@
 #include <climits>
+#include <set>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -39,6 +40,7 @@ WeightsContent weights_content(const Net& net, bool gradients) {
   WeightsContent content;
   if (graph.net.has_name()) content.net.set_name(graph.net.name());
   for (int i = 0; i < graph.net.layer_size(); ++i) {
+    if (!graph.net.layer(i).stored()) continue;
     *content.net.add_layer() = completed(net, i);
     content.parameters_of_layer.push_back(graph.views[i].parameters);
   }
@@ -55,7 +57,10 @@ uint64_t bytes_of_values(const WeightsContent& content, bool hdf5) {
              (values.diff ? 2 : 1);
   };
   if (hdf5) {
-    for (const WeightsContent::Values& values : content.parameters) add(values);
+    std::set<int> stored;
+    for (const std::vector<int>& parameters : content.parameters_of_layer)
+      stored.insert(parameters.begin(), parameters.end());
+    for (const int id : stored) add(content.parameters[id]);
     return bytes;
   }
   for (const std::vector<int>& parameters : content.parameters_of_layer) {

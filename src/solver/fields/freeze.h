@@ -1,6 +1,4 @@
-// Which layers the solver's `freeze` keeps from learning. Patterns are RE2's: regular expressions
-// as in most languages, without what would need more than one pass over the name (look-ahead,
-// back-references).
+// Which layers the solver's `freeze` keeps from learning.
 #pragma once
 
 #include <functional>

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "device/range.h"
+#include "kernels/optim/zeros.h"
 #include "solver/rates/schedules.h"
 #include "tensor/shape_limits.h"
 
@@ -67,7 +68,7 @@ void read_blob(Context& context, const BlobProto& blob, const Tensor& to) {
 
 int kept_arenas(const SolverParameter& solver) {
   return update_rule(solver.type()).histories + (solver.ema_decay() > 0 ? 1 : 0) +
-         (solver.lookahead() ? 1 : 0);
+         (solver.lookahead() ? 1 : 0) + (solver.has_prune() ? 1 : 0);
 }
 
 Optimizer::Optimizer(const SolverParameter& solver, Net& net, bool shard)
@@ -88,6 +89,29 @@ Optimizer::Optimizer(const SolverParameter& solver, Net& net, bool shard)
   if (solver.ema_decay() > 0) arenas_.average = arena();
   if (solver.lookahead()) arenas_.slow = arena();
   for (const char* field : {"ema_decay", "lookahead"}) restart(field);
+  if (!solver.has_prune()) return;
+  const Tensor& all = net.parameter_arena();
+  mask_ = Tensor(net.context(), all.shape(), all.dtype());
+  keep_zeros(std::vector<std::vector<float>>(net.parameters().size()));
+}
+
+void Optimizer::keep_zeros(const std::vector<std::vector<float>>& masks) {
+  for (size_t i = 0; i < masks.size(); ++i) {
+    const Tensor mask = part_of(mask_, i);
+    const std::vector<float> all(static_cast<size_t>(mask.count()), 1.0f);
+    from_floats(net_.context(), masks[i].empty() ? all.data() : masks[i].data(), mask);
+  }
+  crema::keep_zeros(net_.context(), mask_, net_.parameter_arena());
+  prune();
+  net_.parameters_changed();
+}
+
+// After an update.
+void Optimizer::prune() {
+  if (!mask_) return;
+  const Tensor mask = own(mask_);
+  for (const Tensor& kept : {arenas_.data, arenas_.half, arenas_.average, arenas_.slow})
+    if (kept) crema::keep_zeros(net_.context(), mask, kept);
 }
 
 std::vector<Segment> Optimizer::segments() const {
@@ -169,6 +193,7 @@ std::optional<Optimizer::Clipped> Optimizer::update(double rate, int64_t iterati
   settings.scale = scale / settings.batches;
   if (!shard_) arenas_.half = net_.half_arena();
   update_->run(net_.context(), settings, arenas_);
+  prune();
   if (shard_) shard_->share_weights();
   net_.parameters_updated();
   return clipped;
@@ -191,7 +216,7 @@ bool Optimizer::prepare_queued() {
   for (Segment& segment : segments) segment.clear_gradient = clears_gradients_ && clears(segment);
   if (solver_.disabled_update()) segments.clear();
   return update_->set_segments(net_.context(), segments, with_offset_of(net_.early_parameters())) &&
-         !centralizer_;
+         !centralizer_ && !mask_;
 }
 
 void Optimizer::queue_update(const LiveUpdate& live, Update::Part part) {
@@ -202,6 +227,7 @@ void Optimizer::queue_update(const LiveUpdate& live, Update::Part part) {
     update_->measure(net_.context(), arenas_.diff, live, sum);
   if (!shard_) arenas_.half = net_.half_arena();
   update_->run(net_.context(), common_settings(), arenas_, &live, part);
+  prune();
   if (shard_) shard_->share_weights();
   if (clears_gradients_ && part != Update::Part::early) net_.diffs_cleared();
 }

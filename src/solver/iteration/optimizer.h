@@ -46,6 +46,10 @@ class Optimizer {
   bool prepare_queued();
   // Whether a queued update leaves zeros in the gradients that the net wants cleared.
   bool clears_gradients() const { return clears_gradients_; }
+  // With `prune` in the solver: where the mask of a parameter is 0, its value is 0 now and after each update. masks:
+  // of each parameter in Caffe's order; empty: all of its values stay. Replaces earlier masks. All ranks
+  // give the same ones.
+  void keep_zeros(const std::vector<std::vector<float>>& masks);
   // The limits set by clip_gradients and on_divergence.
   UpdateLimits limits() const;
   // The hyperparameters of an iteration whose learning rate is `rate`.
@@ -83,6 +87,7 @@ class Optimizer {
 
  private:
   std::vector<Segment> segments() const;
+  void prune();
   UpdateSettings common_settings() const;
   std::optional<Clipped> clip(float* scale);
   Tensor part_of(const Tensor& arena, size_t parameter) const;
@@ -100,6 +105,7 @@ class Optimizer {
   std::optional<Update> update_;
   std::optional<Centralizer> centralizer_;
   UpdateArenas arenas_;  // of the shard, if there is one
+  Tensor mask_;          // of the whole net's parameters; empty without `prune`
   bool clears_gradients_ = false, exchanged_ = false;
 };
 
