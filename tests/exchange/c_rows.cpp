@@ -34,11 +34,6 @@ struct CRow {
   std::vector<std::vector<float>> results;  // Crema's
 };
 
-std::string setting(const char* name, const char* otherwise) {
-  const char* const value = std::getenv(name);
-  return value != nullptr ? value : otherwise;
-}
-
 // Rows that are refused, with a part of the message.
 std::map<std::string, std::string> refused_rows() {
   std::map<std::string, std::string> refused;
@@ -74,7 +69,7 @@ class CRows {
         row);
     if (rows_.size() == before) return complain(row, "is not compiled");
     const CProgram& program = rows_.back().program;
-    for (const CCall& call : program.calls)
+    for (const CCall& call : program.inference.calls)
       for (const CArgument& argument : call.arguments)
         if (argument.kind == CArgument::Kind::value)
           if (const CValue& value = program.values[program.root_of(argument.index)];
@@ -87,7 +82,10 @@ class CRows {
     CRow one{row, {}, {}, {}};
     onnx::ModelProto model;
     try {
-      model = export_onnx(*net, {.opset = 21, .any_batch = false}).model;
+      OnnxOptions options;
+      options.opset = 21;
+      options.any_batch = false;
+      model = export_onnx(*net, options).model;
     } catch (const Error&) {
       return;  // onnx_rows.py knows which layers ONNX cannot express
     }
@@ -109,11 +107,11 @@ class CRows {
         if (name == blob) return to_floats(context, net->plan().value(id));
       fail("no blob ", blob);
     };
-    for (const int id : one.program.inputs) {
+    for (const int id : one.program.inference.inputs) {
       const std::vector<float> values = values_of(one.program.values[id].blob);
       one.inputs.insert(one.inputs.end(), values.begin(), values.end());
     }
-    for (const int id : one.program.outputs)
+    for (const int id : one.program.inference.outputs)
       one.results.push_back(values_of(one.program.values[id].blob));
     rows_.push_back(std::move(one));
   }
@@ -122,7 +120,7 @@ class CRows {
   void check_functions() {
     for (const auto& [name, text] : c_function_texts()) {
       CProgram program;
-      program.calls.emplace_back().file = name;
+      program.inference.calls.emplace_back().file = name;
       const std::string all = c_functions({&program});
       for (size_t at = all.find("static "); at != std::string::npos;
            at = all.find("static ", at + 1)) {
@@ -198,14 +196,14 @@ class CRows {
       std::string arguments = "memory";
       size_t at = 0;
       calls += cat("    float *x = malloc(", 4 * rows_[i].inputs.size() + 4, ");\n");
-      for (const int id : program.inputs) {
+      for (const int id : program.inference.inputs) {
         arguments += cat(", x + ", at);
         at += program.values[id].shape.count();
       }
       calls += cat("    if (fread(x, 4, ", at, ", stdin) != ", at, ") return 1;\n");
       std::string outputs;
-      for (size_t k = 0; k < program.outputs.size(); ++k) {
-        const int64_t count = program.values[program.outputs[k]].shape.count();
+      for (size_t k = 0; k < program.inference.outputs.size(); ++k) {
+        const int64_t count = program.values[program.inference.outputs[k]].shape.count();
         calls += cat("    float *y", k, " = malloc(", 4 * count + 4, ");\n");
         arguments += cat(", y", k);
         outputs += cat("    fwrite(y", k, ", 4, ", count, ", stdout);\n    free(y", k, ");\n");

@@ -1,6 +1,7 @@
 #include "exchange/row_nets.h"
 
 #include <cmath>
+#include <cstdlib>
 
 #include "base/larger.h"
 #include "data/lists/message_text.h"
@@ -80,6 +81,11 @@ void set_row_inputs(Net& net, const Row& row) {
     const std::vector<float> floats(values.begin(), values.end());
     if (net.has_blob(cat("bottom", i))) net.set_input(cat("bottom", i), floats.data());
   }
+}
+
+std::string setting(const char* variable, const char* otherwise) {
+  const char* const value = std::getenv(variable);
+  return value != nullptr ? value : otherwise;
 }
 
 std::string extents_of(const Shape& shape) {

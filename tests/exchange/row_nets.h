@@ -23,6 +23,9 @@ void set_row_inputs(Net& net, const Row& row);
 std::string difference_of(const std::vector<float>& expected, const std::vector<float>& found,
                           double tolerance);
 
+// A variable of the environment, such as $CC.
+std::string setting(const char* variable, const char* otherwise);
+
 // "2,3".
 std::string extents_of(const Shape& shape);
 

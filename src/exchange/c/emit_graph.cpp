@@ -12,14 +12,17 @@ namespace {
 // Words of C99 and its headers that a blob may be called, and names that the written file has itself.
 const std::set<std::string>& reserved_words() {
   static const std::set<std::string> words = {
-      "auto",     "break",  "case",   "char",     "const",    "continue",  "default",  "do",
-      "double",   "else",   "enum",   "extern",   "float",    "for",       "goto",     "if",
-      "inline",   "int",    "long",   "register", "restrict", "return",    "short",    "signed",
-      "sizeof",   "static", "struct", "switch",   "typedef",  "union",     "unsigned", "void",
-      "volatile", "while",  "asm",    "main",     "arena",    "weights",   "memory",   "shape",
-      "memcpy",   "memset", "NULL",   "NAN",      "INFINITY", "linux",     "unix",     "true",
-      "false",    "bool",   "class",  "new",      "delete",   "this",      "template", "int32_t",
-      "size_t",   "errno",  "stdin",  "stdout",   "stderr",   "activation"};
+      "auto",     "break",      "case",     "char",      "const",         "continue",
+      "default",  "do",         "double",   "else",      "enum",          "extern",
+      "float",    "for",        "goto",     "if",        "inline",        "int",
+      "long",     "register",   "restrict", "return",    "short",         "signed",
+      "sizeof",   "static",     "struct",   "switch",    "typedef",       "union",
+      "unsigned", "void",       "volatile", "while",     "asm",           "main",
+      "arena",    "weights",    "memory",   "shape",     "memcpy",        "memset",
+      "NULL",     "NAN",        "INFINITY", "linux",     "unix",          "true",
+      "false",    "bool",       "class",    "new",       "delete",        "this",
+      "template", "int32_t",    "size_t",   "errno",     "stdin",         "stdout",
+      "stderr",   "activation", "loss",     "iteration", "learning_rate", "correction"};
   return words;
 }
 
@@ -50,7 +53,8 @@ std::string EmitGraph::identifier(const std::string& wish) {
   while (name.size() > 1 && name.back() == '_') name.pop_back();
   if (reserved_words().count(name) > 0) name += "_blob";
   std::string unique = name;
-  for (int number = 2; !identifiers_.insert(unique).second; ++number)
+  for (int number = 2; names_.taken.count(unique) > 0 || !identifiers_.insert(unique).second;
+       ++number)
     unique = cat(name, "_", number);
   return unique;
 }
@@ -68,11 +72,18 @@ int EmitGraph::add_value(const std::string& blob, const Shape& shape, CType type
 }
 
 int EmitGraph::add_constant(const std::string& name, CConstant constant) {
-  const auto found = constants_.find(name);
-  if (found != constants_.end()) return found->second;
+  std::vector<int>& alike = names_.constants[name];
+  for (const int id : alike) {
+    const CConstant& known = program.constants[id];
+    if (known.type == constant.type && known.ints == constant.ints &&
+        known.floats == constant.floats)
+      return id;
+  }
   constant.name = identifier(cat(program.prefix, "_", name));
+  names_.taken.insert(constant.name);
   program.constants.push_back(std::move(constant));
-  return constants_[name] = static_cast<int>(program.constants.size()) - 1;
+  alike.push_back(static_cast<int>(program.constants.size()) - 1);
+  return alike.back();
 }
 
 }  // namespace crema

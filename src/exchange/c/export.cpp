@@ -2,6 +2,7 @@
 
 #include <cctype>
 #include <cstring>
+#include <set>
 
 #include "base/strings.h"
 #include "exchange/c/functions.h"
@@ -72,8 +73,10 @@ class FileWriter {
     text +=
         cat("\n/* The same with memory of the caller: ", upper,
             "_ARENA_SIZE bytes, aligned as for a float. Any number of threads\n   may run the net, "
-            "each with its own memory. Nothing in it needs to be set or kept. */\nvoid ",
-            prefix, "_run_in(void *memory, ", parameters, ");\n");
+            "each with its own memory. ",
+            program_.training ? "" : "Nothing in it needs to be set or kept. ", "*/\nvoid ", prefix,
+            "_run_in(void *memory, ", parameters, ");\n");
+    if (program_.training) text += training(upper);
     if (!about_.labels.empty())
       text += cat("\n/* The names of the classes. */\nextern const char *const ", prefix,
                   "_labels[", about_.labels.size(), "];\n");
@@ -85,12 +88,23 @@ class FileWriter {
     std::string text = about() + cat("#include \"", about_.header, "\"\n\n", kInclude);
     text += c_functions({&program_});
     text += c_net_text(program_, options_.weights_file);
-    text += cat("\nvoid ", prefix, "_run(", c_parameters(program_, options_.weights_file),
-                ") {\n  static struct ", prefix, "_arena memory;\n  ", prefix, "_run_in(&memory");
+    text += cat("\nstatic struct ", prefix, "_arena ", prefix, "_memory;\n\nvoid ", prefix, "_run(",
+                c_parameters(program_, options_.weights_file), ") {\n  ", prefix, "_run_in(&",
+                prefix, "_memory");
     if (options_.weights_file) text += ", weights";
-    for (const int id : program_.inputs) text += ", " + program_.values[id].name;
-    for (const int id : program_.outputs) text += ", " + program_.values[program_.root_of(id)].name;
+    for (const int id : program_.inference.inputs) text += ", " + program_.values[id].name;
+    for (const int id : program_.inference.outputs)
+      text += ", " + program_.values[program_.root_of(id)].name;
     text += ");\n}\n";
+    if (program_.training) {
+      text +=
+          cat("\nfloat ", prefix, "_train(", c_training_parameters(program_, options_.weights_file),
+              ") {\n  return ", prefix, "_train_in(&", prefix, "_memory");
+      if (options_.weights_file) text += ", weights";
+      for (const int id : program_.training->routine.inputs)
+        text += ", " + program_.values[id].name;
+      text += ", iteration, learning_rate);\n}\n";
+    }
     if (!about_.labels.empty()) {
       text += cat("\nconst char *const ", prefix, "_labels[", about_.labels.size(), "] = {\n");
       for (const std::string& label : about_.labels)
@@ -101,13 +115,51 @@ class FileWriter {
   }
 
  private:
+  // The functions that train, and where the weights are that they change.
+  std::string training(const std::string& upper) const {
+    const std::string& prefix = program_.prefix;
+    const CTraining& training = *program_.training;
+    const std::string parameters = c_training_parameters(program_, options_.weights_file);
+    std::string text = cat(
+        "\n/* Trains with a batch, and returns its loss before that. Iterations count from 0. The "
+        "history "
+        "of the\n   weights' changes stays in the memory, so the runs and the training of a net "
+        "share "
+        "it. */\nfloat ",
+        prefix, "_train(", parameters, ");\n",
+        "\n/* The same with memory of the caller, which must be zero before the first iteration. "
+        "*/\nfloat ",
+        prefix, "_train_in(void *memory, ", parameters, ");\n",
+        "\n/* The learning rate of an iteration, as the solver has it. */\nfloat ", prefix,
+        "_learning_rate(int32_t iteration);\n");
+    text +=
+        cat("\n/* The weights that training changes",
+            options_.weights_file ? ", the first ones of the file" : "",
+            ": store them to keep what was learned, and bring them back\n   before the net runs "
+            "again. Layers and their shapes, in Crema's order, and where they begin:\n");
+    for (const int id : training.trained) {
+      const CValue& value = program_.values[id];
+      text += cat("     ", one_line_comment(value.blob), ", ", value.shape.brief(), ": ",
+                  value.offset, "\n");
+    }
+    text += cat("*/\n#define ", upper, "_TRAINED_SIZE ", training.first_weights.size(), "\n");
+    if (!options_.weights_file)
+      text += cat("extern float ", prefix, "_trained[", upper, "_TRAINED_SIZE];\n");
+    return text;
+  }
+
   std::string about() const {
     return cat("/* ", one_line_comment(about_.model), " as C99, written by crema export.\n",
-               "   RAM: ", program_.arena_bytes(), " bytes, and ", program_.caller_bytes(),
+               "   RAM: ", program_.arena_bytes(), " bytes, ",
+               program_.training ? cat(program_.trained_bytes(), " of weights in training, ") : "",
+               "and ", program_.caller_bytes(),
                " of the caller. Flash: ", program_.constant_bytes(), " bytes of constants",
                options_.weights_file ? ", in the weights file" : "", ", and the code.\n   ",
-               int8_text(), program_.products,
-               " multiplications with addition.  Compile with -O3. */\n");
+               int8_text(), program_.inference.products, " multiplications with addition",
+               program_.training ? cat(", and ", program_.training->routine.products,
+                                       " in an iteration of training")
+                                 : "",
+               ".  Compile with -O3. */\n");
   }
 
   std::string int8_text() const {
@@ -121,18 +173,21 @@ class FileWriter {
     std::string text;
     const auto add = [&](int id, const char* what, const std::string& rest) {
       const CValue& value = program_.values[id];
-      const std::string& name = program_.values[program_.root_of(id)].name;
+      const std::string name = cat(starts_with(what, "Input of") ? "train_" : "",
+                                   program_.values[program_.root_of(id)].name);
       text += cat("/* ", what, " \"", one_line_comment(value.blob), "\", ", value.shape.brief(),
                   ".", rest, " */\n#define ", upper, "_", upper_case(name), "_SIZE ",
                   value.shape.count(), "\n");
     };
-    for (const int id : program_.inputs) {
+    for (const int id : program_.inference.inputs) {
       std::string rest;
       for (const InputPreparation& input : about_.preparation.input())
         if (input.name() == program_.values[id].blob) rest = preparation_text(input);
       add(id, "Input", rest);
     }
-    for (const int id : program_.outputs) add(id, "Result", "");
+    for (const int id : program_.inference.outputs) add(id, "Result", "");
+    if (program_.training)
+      for (const int id : program_.training->routine.inputs) add(id, "Input of training", "");
     if (options_.weights_file) {
       text += cat(
           "/* The weights are the content of the binary file, in units of a float. */\n#define ",
@@ -146,6 +201,42 @@ class FileWriter {
   const COptions& options_;
   const CAbout& about_;
 };
+
+void check_propagation(const Graph& graph) {
+  for (const Node& node : graph.nodes) {
+    const LayerParameter& layer = node.message;
+    for (int i = 0; i < layer.propagate_down_size(); ++i)
+      require(layer.propagate_down(i) || !graph.values[node.bottoms[i]].needs_diff,
+              node.place.where, ": layer \"", layer.name(),
+              "\": propagate_down: false is not written as C; freeze the layers below with param { "
+              "lr_mult: 0 }");
+  }
+}
+
+// In the order of the net, as weights files have them.
+std::vector<CTrainedParameter> trained_parameters(const Net& net) {
+  const Graph& graph = net.graph();
+  check_propagation(graph);
+  std::set<int> reached;
+  for (const Node& node : graph.nodes)
+    if (node.backward) reached.insert(node.parameters.begin(), node.parameters.end());
+  std::vector<CTrainedParameter> trained;
+  for (size_t i = 0; i < graph.parameters.size(); ++i) {
+    const Parameter& parameter = graph.parameters[i];
+    if (!parameter.learned || parameter.lr_mult == 0 || reached.count(static_cast<int>(i)) == 0)
+      continue;
+    const float* const values = parameter.data.data<float>();
+    trained.push_back({parameter_key(parameter),
+                       parameter.shape,
+                       {values, values + parameter.data.count()},
+                       parameter.lr_mult,
+                       parameter.decay_mult});
+  }
+  require(!trained.empty(),
+          "no layer of the net is trained: all have lr_mult: 0, or none leads to a "
+          "loss");
+  return trained;
+}
 
 }  // namespace
 
@@ -171,10 +262,28 @@ CProgram compile_to_c(Net& net, const std::string& prefix, const COptions& optio
   return lower_to_c(net.context(), export_onnx(net, onnx).model, prefix);
 }
 
+CProgram compile_to_c(Net& net, Net& training, const SolverParameter& solver,
+                      const std::string& prefix, const COptions& options) {
+  const CUpdate update = read_c_update(solver);
+  const std::vector<CTrainedParameter> trained = trained_parameters(training);
+  OnnxOptions onnx;
+  onnx.opset = 21;
+  onnx.any_batch = false;
+  onnx.fold = options.fold;
+  for (const CTrainedParameter& parameter : trained) onnx.trained.insert(parameter.key);
+  const OnnxModel inference = export_onnx(net, onnx);
+  onnx.training = true;
+  return lower_to_c(net.context(), inference, export_onnx(training, onnx), trained, update, prefix);
+}
+
 CFiles write_c(const CProgram& program, const COptions& options, const CAbout& about) {
   const FileWriter writer(program, options, about);
   CFiles files{writer.source(), writer.header(), ""};
   if (options.weights_file) {
+    if (program.training) {
+      const std::vector<float>& first = program.training->first_weights;
+      files.weights.assign(reinterpret_cast<const char*>(first.data()), 4 * first.size());
+    }
     for (const CConstant& constant : program.constants) files.weights += constant.data();
   }
   return files;

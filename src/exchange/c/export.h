@@ -8,6 +8,7 @@
 #include "exchange/onnx/picture_input.h"
 #include "net/net.h"
 #include "proto/preparation.pb.h"
+#include "proto/solver.pb.h"
 
 namespace crema {
 
@@ -34,6 +35,11 @@ struct CFiles {
 // that C functions do not compute.
 CProgram compile_to_c(Net& net, const std::string& prefix, const COptions& options);
 
+// The same with training. `training`: the net in phase TRAIN with Input layers as its sources, planned
+// and with weights like `net`. Error, too, for a solver or a layer that C functions do not train.
+CProgram compile_to_c(Net& net, Net& training, const SolverParameter& solver,
+                      const std::string& prefix, const COptions& options);
+
 CFiles write_c(const CProgram& program, const COptions& options, const CAbout& about);
 
 // "lenet" of "models/LeNet-5.c" is "lenet_5": a valid identifier in lower case.
@@ -43,8 +49,10 @@ std::string c_prefix(const std::string& path);
 // each. `weights`: the binary file has them.
 std::string c_net_text(const CProgram& program, bool weights_file);
 
-// "const float *data, float *prob".
+// "const float *data, float *prob", and "const float *data, const float *label, int32_t iteration, float
+// learning_rate".
 std::string c_parameters(const CProgram& program, bool weights_file);
+std::string c_training_parameters(const CProgram& program, bool weights_file);
 
 // A file with a main() that classifies a picture, which it reads and prepares as `picture` says. The
 // program has one input, for one picture.

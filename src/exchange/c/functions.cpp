@@ -60,9 +60,13 @@ std::string c_functions(const std::vector<const CProgram*>& programs) {
   std::set<std::string> wanted, added;
   std::map<std::string, std::string> instances;
   for (const CProgram* program : programs) {
-    for (const CCall& call : program->calls) {
-      wanted.insert(call.file);
-      if (!call.macro.empty()) instances[call.function] = call.macro;
+    std::vector<const CRoutine*> routines = {&program->inference};
+    if (program->training) routines.push_back(&program->training->routine);
+    for (const CRoutine* const routine : routines) {
+      for (const CCall& call : routine->calls) {
+        wanted.insert(call.file);
+        if (!call.macro.empty()) instances[call.function] = call.macro;
+      }
     }
   }
   std::string text;

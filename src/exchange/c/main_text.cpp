@@ -41,7 +41,7 @@ CFields preparation_fields(const PictureInput& picture, const Cut& cut, const Sh
 
 std::string c_main_text(const CProgram& program, const COptions& options, const CAbout& about,
                         const PictureInput& picture) {
-  const Shape& x = program.values[program.inputs[0]].shape;
+  const Shape& x = program.values[program.inference.inputs[0]].shape;
   const std::string& prefix = program.prefix;
   const Cut cut = picture.transform.numbers().cut(picture.height, picture.width, {});
   const std::vector<float> means = means_of(picture, cut, x);
@@ -51,15 +51,16 @@ std::string c_main_text(const CProgram& program, const COptions& options, const 
           "\"\n\n#include <math.h>\n#include <stdio.h>\n#include <stdlib.h>\n\n");
   text += c_function_texts().at("classify_picture");
   text += "\n";
-  if (!means.empty()) text += c_array("mean", means);
+  if (!means.empty()) text += c_array("static const float mean", means);
   text += cat("static float input[", x.count(), "];\n");
   std::string arguments = "input", results;
-  for (const int id : program.outputs) {
+  for (const int id : program.inference.outputs) {
     const CValue& value = program.values[program.root_of(id)];
     const int64_t count = value.shape.count();
     text += cat("static float ", value.name, "[", count, "];\n");
     arguments += ", " + value.name;
-    if (program.outputs.size() > 1) results += cat("  printf(\"", value.name, "\\n\");\n");
+    if (program.inference.outputs.size() > 1)
+      results += cat("  printf(\"", value.name, "\\n\");\n");
     const bool named = static_cast<int64_t>(about.labels.size()) == count;
     results += cat("  print_largest(", value.name, ", ", count, ", ",
                    named ? prefix + "_labels" : std::string("NULL"), ");\n");

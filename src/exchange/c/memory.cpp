@@ -18,7 +18,8 @@ class MemoryPlanner {
 
   void run() {
     place_outputs();
-    place_parts();
+    place_parts(&program_.inference.calls);
+    if (program_.training) place_parts(&program_.training->routine.calls);
     place_over();
     lay_out();
   }
@@ -38,7 +39,7 @@ class MemoryPlanner {
 
   // An output whose memory is all its own becomes the caller's; another one is copied at the end.
   void place_outputs() {
-    for (int& output : program_.outputs) {
+    for (int& output : program_.inference.outputs) {
       CValue& whole = root(output);
       if (whole.memory == CValue::Memory::arena && shift_of(output) == 0 &&
           whole.shape.count() == program_.values[output].shape.count()) {
@@ -66,17 +67,17 @@ class MemoryPlanner {
         {CArgument::Kind::text, 0,
          std::to_string(value.shape.count()) + " * sizeof(" + c_name(value.type) + ")", false});
     call.comment = "A result that is also something else.";
-    program_.calls.push_back(call);
+    program_.inference.calls.push_back(call);
   }
 
   // Parts of a concatenation that are not copied but computed in place.
-  void place_parts() {
+  void place_parts(std::vector<CCall>* calls) {
     std::vector<CCall> kept;
-    for (CCall& call : program_.calls) {
+    for (CCall& call : *calls) {
       if (call.part >= 0 && takes_part(call)) continue;
       kept.push_back(std::move(call));
     }
-    program_.calls = std::move(kept);
+    *calls = std::move(kept);
   }
 
   bool takes_part(const CCall& call) {
@@ -98,24 +99,37 @@ class MemoryPlanner {
     return -1;
   }
 
+  // Of inference and then of training: they share the arena, and no value but those that are kept.
+  std::vector<const CCall*> all_calls() const {
+    std::vector<const CCall*> all;
+    for (const CCall& call : program_.inference.calls) all.push_back(&call);
+    if (program_.training)
+      for (const CCall& call : program_.training->routine.calls) all.push_back(&call);
+    return all;
+  }
+
   std::vector<Use> uses() const {
     std::vector<Use> uses(program_.values.size());
-    for (size_t at = 0; at < program_.calls.size(); ++at) {
-      for (const CArgument& argument : program_.calls[at].arguments) {
+    const std::vector<const CCall*> calls = all_calls();
+    for (size_t at = 0; at < calls.size(); ++at) {
+      for (const CArgument& argument : calls[at]->arguments) {
         if (argument.kind != CArgument::Kind::value) continue;
         Use& use = uses[program_.root_of(argument.index)];
         if (use.first < 0) use.first = static_cast<int>(at);
         use.last = static_cast<int>(at);
       }
     }
+    for (size_t id = 0; id < uses.size(); ++id)
+      if (program_.values[id].kept) uses[id] = {0, static_cast<int>(calls.size())};
     return uses;
   }
 
   // Results in the memory of an operand that nothing reads later.
   void place_over() {
     std::vector<Use> used = uses();
-    for (size_t at = 0; at < program_.calls.size(); ++at) {
-      const CCall& call = program_.calls[at];
+    const std::vector<const CCall*> calls = all_calls();
+    for (size_t at = 0; at < calls.size(); ++at) {
+      const CCall& call = *calls[at];
       if (call.over < 0) continue;
       const int from = program_.root_of(call.over), to = program_.root_of(written_by(call));
       CValue& result = program_.values[to];

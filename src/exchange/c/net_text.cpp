@@ -26,7 +26,8 @@ std::string list_of(const std::vector<Value>& values, const Text& text_of) {
 }
 
 std::string constant_text(const CConstant& constant) {
-  if (constant.type == CType::real) return c_array(constant.name, constant.floats);
+  if (constant.type == CType::real)
+    return c_array("static const float " + constant.name, constant.floats);
   return cat(
       "static const ", c_name(constant.type), " ", constant.name, "[", constant.count(), "] = {\n",
       list_of(constant.ints,
@@ -54,15 +55,34 @@ class NetText {
     text += "};\n";
     text += cat("\nvoid ", program_.prefix, "_run_in(void *memory, ",
                 c_parameters(program_, weights_file_), ") {\n");
-    text += pointers();
-    for (const CCall& call : program_.calls) text += call_text(call);
-    return text + "}\n";
+    text += pointers(program_.inference, false);
+    for (const CCall& call : program_.inference.calls) text += call_text(call);
+    text += "}\n";
+    return program_.training ? text + training() : text;
   }
 
  private:
+  std::string training() {
+    const CTraining& training = *program_.training;
+    std::string text =
+        cat("\nfloat ", program_.prefix, "_learning_rate(int32_t iteration) {\n",
+            training.rate.find("iteration") == std::string::npos ? "  (void)iteration;\n" : "",
+            "  return ", training.rate, ";\n}\n");
+    text += cat("\nfloat ", program_.prefix, "_train_in(void *memory, ",
+                c_training_parameters(program_, weights_file_), ") {\n");
+    std::string body;
+    for (const CCall& call : training.routine.calls) body += call_text(call);
+    text += pointers(training.routine, true) + "  float loss = 0;\n" + training.setup;
+    if (cat(training.setup, body).find("iteration") == std::string::npos)
+      text += "  (void)iteration;\n";
+    return text + body + "\n  return loss;\n}\n";
+  }
+
   std::string constants() const {
     std::string text;
-    size_t at = 0;
+    size_t at = program_.trained_bytes() / 4;
+    if (program_.training && !weights_file_)
+      text += c_array("float " + trained_array(), program_.training->first_weights);
     for (const CConstant& constant : program_.constants) {
       if (weights_file_) {
         const std::string from = cat("(weights + ", at, ")");
@@ -79,10 +99,13 @@ class NetText {
     return text.empty() ? text : "\n" + text;
   }
 
-  // The values of the arena that calls name.
-  std::string pointers() {
+  // The trained weights come first in the file.
+  std::string trained_array() const { return program_.prefix + "_trained"; }
+
+  // The values of the arena, and the weights that training changes, that calls name.
+  std::string pointers(const CRoutine& routine, bool trains) {
     std::set<int> used;
-    for (const CCall& call : program_.calls) {
+    for (const CCall& call : routine.calls) {
       for (const CArgument& argument : call.arguments) {
         if (argument.kind != CArgument::Kind::value) continue;
         used.insert(argument.index);
@@ -93,7 +116,9 @@ class NetText {
     bool in_arena = false;
     for (const int id : used) {
       const CValue& value = program_.values[id];
-      if (value.root < 0 && value.memory != CValue::Memory::arena) continue;  // a parameter
+      if (value.root < 0 &&
+          (value.memory == CValue::Memory::input || value.memory == CValue::Memory::output))
+        continue;  // a parameter of the function
       int64_t shift = 0;
       int root = id;
       for (; program_.values[root].root >= 0; root = program_.values[root].root)
@@ -108,15 +133,19 @@ class NetText {
           from = cat("(", c_name(value.type), " *)", whole.offset > 0 ? "(" : "", from,
                      whole.offset > 0 ? cat(" + ", whole.offset, ")") : "");
         in_arena = true;
+      } else if (whole.memory == CValue::Memory::trained) {
+        from = weights_file_ ? "weights" : trained_array();
+        shift += whole.offset;
       }
-      const bool constant = whole.memory == CValue::Memory::input;
+      const bool constant = whole.memory == CValue::Memory::input ||
+                            (whole.memory == CValue::Memory::trained && !trains);
       text += cat("  ", constant ? "const " : "", c_name(value.type), " *const ", value.name, " = ",
                   from, shift > 0 ? cat(" + ", shift) : "", ";\n");
     }
     std::string first = in_arena
                             ? cat("  struct ", program_.prefix, "_arena *const arena = memory;\n")
                             : std::string("  (void)memory;\n");
-    for (const int id : program_.inputs)
+    for (const int id : routine.inputs)
       if (read_.count(program_.root_of(id)) == 0)
         first += cat("  (void)", program_.values[id].name, ";\n");
     return first + text;
@@ -139,7 +168,7 @@ class NetText {
     std::vector<std::string> arguments;
     for (const CArgument& argument : call.arguments) arguments.push_back(argument_text(argument));
     if (!call.structure.empty()) arguments.push_back("&shape");
-    line = indent + line;
+    line = cat(indent, call.adds_loss ? "loss += " : "", line);
     const std::string further(line.size(), ' ');
     std::string written;
     for (size_t i = 0; i < arguments.size(); ++i) {
@@ -173,18 +202,27 @@ class NetText {
 }  // namespace
 
 std::string c_array(const std::string& name, const std::vector<float>& values) {
-  return cat("static const float ", name, "[", values.size(), "] = {\n", list_of(values, c_float),
-             "};\n");
+  return cat(name, "[", values.size(), "] = {\n", list_of(values, c_float), "};\n");
 }
 
 std::string c_parameters(const CProgram& program, bool weights_file) {
   std::vector<std::string> parts;
   if (weights_file) parts.emplace_back("const float *weights");
-  for (const int id : program.inputs)
+  for (const int id : program.inference.inputs)
     parts.push_back(cat("const ", c_name(program.values[id].type), " *", program.values[id].name));
-  for (const int id : program.outputs)
+  for (const int id : program.inference.outputs)
     parts.push_back(
         cat(c_name(program.values[id].type), " *", program.values[program.root_of(id)].name));
+  return join(parts, ", ");
+}
+
+std::string c_training_parameters(const CProgram& program, bool weights_file) {
+  std::vector<std::string> parts;
+  if (weights_file) parts.emplace_back("float *weights");
+  for (const int id : program.training->routine.inputs)
+    parts.push_back("const float *" + program.values[id].name);
+  parts.emplace_back("int32_t iteration");
+  parts.emplace_back("float learning_rate");
   return join(parts, ", ");
 }
 

@@ -27,6 +27,17 @@ CType OperatorEmit::type(int i) const {
   return op.is_constant(i) && op.value(i).constant->is_int ? CType::whole : CType::real;
 }
 
+bool OperatorEmit::is_trained(int input) const {
+  if (!op.has(input)) return false;
+  const auto value = graph_.values.find(node_.input(input));
+  return value != graph_.values.end() &&
+         graph_.program.values[value->second].memory == CValue::Memory::trained;
+}
+
+void OperatorEmit::give_loss_gradient(int input, const CArgument& gradient) {
+  graph_.loss_gradients.emplace_back(node_.input(input), gradient);
+}
+
 CArgument OperatorEmit::input(int i) {
   if (!op.has(i)) return text("NULL");
   const std::string& name = node_.input(i);
@@ -59,6 +70,8 @@ CArgument OperatorEmit::output(int i, const Shape& shape, CType type) {
   value.blob = name;
   value.shape = shape;
   value.is_integer = type != CType::real;
+  // Gradients ask for the shape of a result that only its activation has.
+  graph_.reader.values[node_.output(i)].shape = shape;
   return {CArgument::Kind::value, id, "", true};
 }
 
@@ -98,15 +111,15 @@ CCall& OperatorEmit::add_call(const std::string& function, std::vector<CArgument
     for (int i = 0; i < op.inputs(); ++i)
       if (op.has(i) && !op.is_constant(i))
         shapes += cat(shapes.empty() ? "" : ", ", shape(i).brief());
-    call.comment = cat(node_.name(), ": ", node_.op_type());
+    call.comment = cat(node_.name(), ": ", what_, node_.op_type());
     for (const onnx::NodeProto* const absorbed : {activation_, rounding_})
       if (absorbed != nullptr) call.comment += cat(" and ", absorbed->op_type());
     if (!shapes.empty()) call.comment += cat(" of ", shapes);
     if (!node_.doc_string().empty()) call.comment += cat(" (", node_.doc_string(), ")");
   }
   commented_ = true;
-  graph_.program.calls.push_back(std::move(call));
-  return graph_.program.calls.back();
+  graph_.routine.calls.push_back(std::move(call));
+  return graph_.routine.calls.back();
 }
 
 CCall& OperatorEmit::call(const std::string& function, std::vector<CArgument> arguments) {

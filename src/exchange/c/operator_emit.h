@@ -26,34 +26,48 @@ class CFields {
   std::string text_;
 };
 
-// What the walk over the graph knows of it, for all operators.
+// What all functions of a file share: its constants, and names that they must not hide.
+struct CNames {
+  std::set<std::string> taken;
+  std::map<std::string, std::vector<int>> constants;  // the program's, by the name they were wished
+  std::map<std::string, int> trained;                 // values, by the keys of parameters
+};
+
+// What the walk over the graph of a function knows of it, for all operators.
 class EmitGraph {
  public:
-  EmitGraph(Context& context, CProgram* program) : reader(context), program(*program) {}
+  EmitGraph(Context& context, CProgram* program, CRoutine* routine, CNames* names)
+      : reader(context), program(*program), routine(*routine), names_(*names) {}
 
   ImportGraph reader;  // shapes and constants by name, as the importer has them
   CProgram& program;
+  CRoutine& routine;                                        // the function that is being written
   std::map<std::string, int> values;                        // the program's, by name
   std::map<std::string, int> readers;                       // how many operators read each name
   std::set<std::string> results;                            // names of the graph's outputs
   std::map<std::string, const onnx::NodeProto*> reader_of;  // the last one
   std::set<const onnx::NodeProto*> absorbed;  // operators that another one already does
   std::map<std::string, CType> types;         // each value's
+  // Of what losses judge, with the names of these values: losses compute them in the forward pass.
+  std::vector<std::pair<std::string, CArgument>> loss_gradients;
 
   // An identifier that is no word of C and not taken.
   std::string identifier(const std::string& wish);
   int add_value(const std::string& blob, const Shape& shape, CType type);
   int add_constant(const std::string& name, CConstant constant);
+  // A parameter that training changes: the value that both functions have of it.
+  int trained(const std::string& key) const { return names_.trained.at(key); }
 
  private:
-  std::set<std::string> identifiers_;
-  std::map<std::string, int> constants_;
+  CNames& names_;
+  std::set<std::string> identifiers_;  // of this function
 };
 
 class OperatorEmit {
  public:
-  OperatorEmit(EmitGraph& graph, const onnx::NodeProto& node, int opset)
-      : op(graph.reader, node, opset, graph.readers), graph_(graph), node_(node) {}
+  // `what` is said of the operator in the comment of its first call.
+  OperatorEmit(EmitGraph& graph, const onnx::NodeProto& node, int opset, const char* what = "")
+      : op(graph.reader, node, opset, graph.readers), graph_(graph), node_(node), what_(what) {}
 
   // Shapes, constants and attributes.
   const OperatorImport op;
@@ -61,6 +75,10 @@ class OperatorEmit {
   const Shape& shape(int i = 0) const { return op.shape(i); }
   CType type(int i = 0) const;
   bool wanted(int output) const { return op.outputs() > output && op.wanted(output); }
+  // The program trains; this input is a parameter that it changes.
+  bool trains() const { return graph_.program.training.has_value(); }
+  bool is_trained(int input) const;
+  uint64_t seed() const { return graph_.program.training->seed; }
 
   // Arguments. A constant input has its own layout. NULL for an input that is absent.
   CArgument input(int i);
@@ -89,7 +107,9 @@ class OperatorEmit {
   void may_overwrite(CCall& call, int input);
   // The output is the input with another shape, or a piece of it that begins `shift` elements behind.
   void view(int input, const Shape& shape, int64_t shift = 0, int output = 0);
-  void count_products(int64_t count) { graph_.program.products += count; }
+  void count_products(int64_t count) { graph_.routine.products += count; }
+  // For a loss: `gradient` is that of this input.
+  void give_loss_gradient(int input, const CArgument& gradient);
 
   // The bounds or slope of the activation that alone reads output 0: the function applies it, and
   // output(0) is the activation's. The field `.activation` of a structure.
@@ -101,14 +121,17 @@ class OperatorEmit {
   };
   Rounding rounding();
 
+ protected:
+  EmitGraph& graph_;
+  const onnx::NodeProto& node_;
+
  private:
   std::string output_name(int i) const;
   // nullptr: several operators read it, or it is a result.
   const onnx::NodeProto* only_reader(const std::string& name) const;
   CCall& add_call(const std::string& function, std::vector<CArgument> arguments);
 
-  EmitGraph& graph_;
-  const onnx::NodeProto& node_;
+  const char* const what_;
   const onnx::NodeProto *activation_ = nullptr, *rounding_ = nullptr;
   bool commented_ = false;
 };
@@ -116,7 +139,7 @@ class OperatorEmit {
 // The text of a float: what C reads as exactly this value.
 std::string c_float(float value);
 
-// The definition of a constant array.
+// The definition of an array; `name`: with its type.
 std::string c_array(const std::string& name, const std::vector<float>& values);
 
 struct OperatorEmitter {

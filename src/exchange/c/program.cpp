@@ -1,5 +1,7 @@
 #include "exchange/c/program.h"
 
+#include <algorithm>
+
 namespace crema {
 
 const char* c_name(CType type) {
@@ -43,23 +45,31 @@ size_t CProgram::arena_bytes() const {
   return bytes;
 }
 
+size_t CProgram::trained_bytes() const {
+  return training ? training->first_weights.size() * sizeof(float) : 0;
+}
+
 size_t CProgram::constant_bytes() const {
-  size_t bytes = 0;
+  size_t bytes = trained_bytes();
   for (const CConstant& constant : constants) bytes += constant.bytes();
   return bytes;
 }
 
 size_t CProgram::weights_bytes() const {
-  size_t words = 0;
+  size_t words = trained_bytes() / 4;
   for (const CConstant& constant : constants) words += constant.words();
   return words * 4;
 }
 
 size_t CProgram::caller_bytes() const {
-  size_t bytes = 0;
-  for (const std::vector<int>* list : {&inputs, &outputs})
-    for (const int value : *list) bytes += values[value].shape.count() * c_size(values[value].type);
-  return bytes;
+  const auto bytes_of = [&](const CRoutine& routine) {
+    size_t bytes = 0;
+    for (const std::vector<int>* list : {&routine.inputs, &routine.outputs})
+      for (const int value : *list)
+        bytes += values[value].shape.count() * c_size(values[value].type);
+    return bytes;
+  };
+  return std::max(bytes_of(inference), training ? bytes_of(training->routine) : 0);
 }
 
 }  // namespace crema

@@ -2,8 +2,8 @@
 // of fixed shapes, which plan_memory() gives a place.
 #pragma once
 
+#include <optional>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "tensor/shape.h"
@@ -30,11 +30,14 @@ struct CValue {
   std::string name;  // its identifier in C
   Shape shape;
   CType type = CType::real;
-  enum class Memory { arena, input, output } memory = Memory::arena;
+  // trained: in the array of weights that training changes.
+  enum class Memory { arena, input, output, trained } memory = Memory::arena;
+  bool kept =
+      false;  // its content stays from one call to the next, as the optimizer's history does
   // The value whose memory holds it, -1: its own, and how many elements it begins behind that one.
   int root = -1;
   int64_t shift = 0;
-  int64_t offset = 0;  // a root's place in its part of the arena, in elements
+  int64_t offset = 0;  // a root's place in its part of the arena or among the trained, in elements
 };
 
 struct CConstant {
@@ -72,25 +75,43 @@ struct CCall {
   // beginning. -1: it does more.
   int part = -1;
   int64_t part_shift = 0;
-  std::string comment;  // before the first call of a layer's operator; ""
+  bool adds_loss = false;  // its result is a part of the loss
+  std::string comment;     // before the first call of a layer's operator; ""
+};
+
+// A function that is written: inference, or an iteration of training.
+struct CRoutine {
+  std::vector<CCall> calls;
+  std::vector<int> inputs, outputs;  // values, which the caller has
+  int64_t products = 0;              // multiplications with addition
+};
+
+// What an iteration of training does besides the calls of functions.
+struct CTraining {
+  CRoutine routine;
+  std::vector<int> trained;          // values: the weights that it changes, in the net's order
+  std::vector<float> first_weights;  // theirs, before the first iteration
+  std::string rate;                  // an expression of `iteration`: the learning rate
+  std::string setup;                 // statements before the calls
+  uint64_t seed = 0;                 // of random numbers
 };
 
 struct CProgram {
   std::string prefix;  // begins every name that other files see
   std::vector<CValue> values;
   std::vector<CConstant> constants;
-  std::vector<CCall> calls;
-  std::vector<int> inputs, outputs;  // values, which the caller has
-  int64_t products = 0;              // multiplications with addition
-  int64_t arena[kArenaParts] = {};   // elements, set by plan_memory()
+  CRoutine inference;
+  std::optional<CTraining> training;
+  int64_t arena[kArenaParts] = {};  // elements, set by plan_memory()
 
   int root_of(int value) const;
   size_t arena_bytes() const;
-  size_t constant_bytes() const;
-  // The size of the file of weights, which has all constants, each from a multiple of four bytes on.
+  size_t constant_bytes() const;  // with the first weights of training
+  // The size of the file of weights, which has the trained ones and then all constants, each from a multiple of four bytes on.
   size_t weights_bytes() const;
-  // Inputs and outputs.
+  // Inputs and outputs, of whichever function has more.
   size_t caller_bytes() const;
+  size_t trained_bytes() const;
 };
 
 // Lets values share memory and lays out the arena by lifetime; outputs that have no memory of their own

@@ -125,8 +125,10 @@ class Exporter {
            {}});
       onnx_.reserve(names[id]);
     }
-    for (const Node& node : graph().nodes) add(node);
-    for (const int id : graph().outputs) kept_.insert(values_[id].name);
+    const std::vector<bool> needed = needed_nodes();
+    for (size_t i = 0; i < needed.size(); ++i)
+      if (needed[i]) add(graph().nodes[i]);
+    for (const int id : outputs()) kept_.insert(values_[id].name);
     onnx_.drop_identities(kept_);
     if (options_.fold) onnx_.fold_lines(kept_);
     return write();
@@ -134,6 +136,30 @@ class Exporter {
 
  private:
   const Graph& graph() const { return net_.graph(); }
+
+  // The results of the model. In training these are the losses.
+  std::vector<int> outputs() const {
+    if (!options_.training) return graph().outputs;
+    std::vector<int> losses;
+    for (size_t id = 0; id < graph().values.size(); ++id)
+      if (graph().values[id].loss_weight != 0) losses.push_back(static_cast<int>(id));
+    return losses;
+  }
+
+  // All; in training those that lead to losses, and the inputs.
+  std::vector<bool> needed_nodes() const {
+    const std::vector<Node>& nodes = graph().nodes;
+    std::vector<bool> needed(nodes.size(), !options_.training);
+    if (!options_.training) return needed;
+    std::set<int> values;
+    for (const int id : outputs()) values.insert(id);
+    for (size_t i = nodes.size(); i-- > 0;) {
+      needed[i] = is_input(nodes[i]);
+      for (const int top : nodes[i].tops) needed[i] = needed[i] || values.count(top) > 0;
+      if (needed[i]) values.insert(nodes[i].bottoms.begin(), nodes[i].bottoms.end());
+    }
+    return needed;
+  }
 
   void add(const Node& node) {
     at_layer(node.place, [&] {
@@ -152,6 +178,10 @@ class Exporter {
 
   void write_layer(const Node& node, LayerExport& layer) {
     const std::optional<LinearQuantization> quantization = quantization_of(node, graph());
+    require(
+        !quantization || options_.trained.empty(),
+        "it computes with 8-bit integers, which have no gradient in C; train the net in float32, "
+        "and quantize it afterwards");
     if (!quantization || !quantization->y) return find_exporter(node).write(layer);
     std::vector<std::string> names;  // the tops'
     for (const int id : node.tops) {
@@ -165,9 +195,10 @@ class Exporter {
     }
   }
 
-  static const LayerExporter& find_exporter(const Node& node) {
+  const LayerExporter& find_exporter(const Node& node) const {
     const LayerExporter* const exporter = LayerExporterRegistry::find(node.message.type());
-    require(exporter != nullptr, "a layer of type ", node.message.type(),
+    require(exporter != nullptr && (options_.training || !exporter->training), "a layer of type ",
+            node.message.type(),
             " cannot be written as ONNX operators; replace it by layers that can, or end the net "
             "before it");
     return *exporter;
@@ -195,6 +226,7 @@ class Exporter {
 
   OnnxModel write() {
     OnnxModel result;
+    result.trained = onnx_.trained();
     onnx::ModelProto& model = result.model;
     model.set_ir_version(ir_version_of(options_.opset));
     model.set_producer_name("crema");
@@ -216,7 +248,7 @@ class Exporter {
                           to->add_input());
       }
     }
-    for (const int id : graph().outputs) describe(values_[id], batch, to->add_output());
+    for (const int id : outputs()) describe(values_[id], batch, to->add_output());
     std::set<std::string> made;
     for (const onnx::NodeProto& node : to->node())
       made.insert(node.output().begin(), node.output().end());

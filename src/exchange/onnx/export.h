@@ -17,9 +17,11 @@ struct OnnxModel {
   std::vector<std::string> notes;  // what a user should know
   // Names of values of the net's graph (by index) that the model has, too.
   std::map<int, std::string> values;
+  // The keys of parameters in OnnxOptions::trained, by the names of their constants.
+  std::map<std::string, std::string> trained;
 };
 
-// The net: for inference (phase TEST), on the CPU, planned with NetOptions::keep_blobs and row_major.
+// The net: for inference (phase TEST; or OnnxOptions::training), on the CPU, planned with NetOptions::keep_blobs and row_major.
 // Names of blobs are kept; of a blob that in-place layers write several times the last version has
 // the name, an earlier one "blob/layer"; of an input the input has it, and later ones "blob/layer".
 // Inputs in `pictures` (by blob) take pictures of that name, uint8; what is made of them is

@@ -8,10 +8,25 @@
 
 namespace crema {
 
-std::vector<float> LayerExport::parameter_values(int i) const {
-  const Tensor& data = net_.parameters[node_.parameters[i]].data;
+std::string parameter_key(const Parameter& parameter) {
+  return cat(parameter.layer, ".", parameter.index);
+}
+
+bool LayerExport::trains(int i) const {
+  return i < parameters() && options_.trained.count(parameter_key(learned(i))) > 0;
+}
+
+std::vector<float> LayerExport::values_of(int i) const {
+  const Tensor& data = learned(i).data;
   const float* values = data.data<float>();
   return {values, values + data.count()};
+}
+
+std::vector<float> LayerExport::parameter_values(int i) const {
+  require(!trains(i), "training changes its parameter ", i,
+          ", which operators need in another form than the layer; freeze it with param { lr_mult: "
+          "0 }");
+  return values_of(i);
 }
 
 // Layers that share a parameter share the constant.
@@ -33,9 +48,10 @@ std::string LayerExport::bias() {
 }
 
 std::string LayerExport::parameter(int i, const std::vector<int64_t>& shape) {
-  const Parameter& parameter = net_.parameters[node_.parameters[i]];
-  return graph_.shared_floats(cat(parameter.layer, ".", parameter.index), shape,
-                              [&] { return parameter_values(i); });
+  const std::string key = parameter_key(learned(i));
+  const std::string name = graph_.shared_floats(key, shape, [&] { return values_of(i); });
+  if (trains(i)) graph_.set_trained(name, key);
+  return name;
 }
 
 std::string LayerExport::result(const std::string& op, const std::vector<std::string>& inputs,
@@ -185,13 +201,18 @@ bool LayerExport::depends_on_batch() const {
          std::any_of(node_.tops.begin(), node_.tops.end(), depends);
 }
 
+void LayerExport::refuse_noise_in_training() const {
+  if (options_.training) refuse("it draws random numbers", "use Dropout, or leave it out");
+}
+
 void LayerExport::require_fixed_batch(const std::string& why) const {
   if (depends_on_batch())
     throw NeedsFixedBatch(cat(node_.place.where, ": layer \"", message().name(), "\": ", why));
 }
 
 void LayerExport::refuse(const std::string& why, const std::string& help) const {
-  fail("ONNX has no operator for it: ", why, "; ", help);
+  fail(options_.training ? "C functions do not train it: " : "ONNX has no operator for it: ", why,
+       "; ", help);
 }
 
 }  // namespace crema

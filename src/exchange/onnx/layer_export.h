@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,7 +22,16 @@ struct OnnxOptions {
   bool fold = true;
   // The batch is a named axis; otherwise it has the net's size.
   bool any_batch = true;
+  // For export to C: parameters that training changes, by parameter_key(). They stay constants of their
+  // own, and nothing is folded into them.
+  std::set<std::string> trained;
+  // The net is one in phase TRAIN: the layers that lead to its losses, with operators that only C
+  // functions have for losses and Dropout.
+  bool training = false;
 };
+
+// "conv1.0": the layer that owns a parameter, and which of its parameters it is.
+std::string parameter_key(const Parameter& parameter);
 
 // The values of a blob after a forward pass with inputs of zero, row-major.
 using BlobValues = std::function<std::vector<float>(int value)>;
@@ -65,6 +75,8 @@ class LayerExport {
   const Shape& bottom_shape(int i = 0) const { return bottom_value(i).shape; }
   const Shape& top_shape(int i = 0) const { return top_value(i).shape; }
 
+  float loss_weight(int top = 0) const { return net_.values[node_.tops[top]].loss_weight; }
+
   // The type of the layer that makes this bottom.
   const std::string& maker_of(int bottom) const {
     return net_.nodes[net_.values[node_.bottoms[bottom]].producer].message.type();
@@ -73,7 +85,9 @@ class LayerExport {
   // Parameters: row-major values, and a constant of them, in their own shape or in another one.
   int parameters() const { return static_cast<int>(node_.parameters.size()); }
   const Shape& parameter_shape(int i) const { return net_.parameters[node_.parameters[i]].shape; }
+  // Error for values of a parameter that training changes.
   std::vector<float> parameter_values(int i) const;
+  bool trains(int i) const;
   std::string parameter(int i);
   std::string parameter(int i, const std::vector<int64_t>& shape);
 
@@ -128,11 +142,15 @@ class LayerExport {
 
   // Error: ONNX has no operators for what this layer computes. help: what the user may do.
   [[noreturn]] void refuse(const std::string& why, const std::string& help) const;
+  // For a layer that draws random numbers in training, which are not written as operators.
+  void refuse_noise_in_training() const;
   // For a layer whose operators hold for one size of the batch only: NeedsFixedBatch, if the batch
   // may have any size and something that the layer reads or makes grows with it.
   void require_fixed_batch(const std::string& why) const;
 
  private:
+  const Parameter& learned(int i) const { return net_.parameters[node_.parameters[i]]; }
+  std::vector<float> values_of(int i) const;
   std::string result(const std::string& op, const std::vector<std::string>& inputs,
                      const OnnxAttributes& attributes, bool to_top);
   bool depends_on_batch() const;
@@ -154,6 +172,7 @@ class NeedsFixedBatch : public Error {
 
 struct LayerExporter {
   void (*write)(LayerExport& layer) = nullptr;
+  bool training = false;  // it is for OnnxOptions::training only
 };
 struct LayerExporterTag {};
 using LayerExporterRegistry = Registry<LayerExporterTag, LayerExporter>;
@@ -162,5 +181,9 @@ using LayerExporterRegistry = Registry<LayerExporterTag, LayerExporter>;
 #define EXPORT_LAYER(Type, function)                  \
   [[maybe_unused]] static const bool exports_##Type = \
       crema::LayerExporterRegistry::add(#Type, {function})
+// The same for a layer that only training has.
+#define EXPORT_LOSS(Type, function)                   \
+  [[maybe_unused]] static const bool exports_##Type = \
+      crema::LayerExporterRegistry::add(#Type, {function, true})
 
 }  // namespace crema

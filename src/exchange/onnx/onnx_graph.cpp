@@ -144,6 +144,8 @@ bool OnnxGraph::fold_into(Step* before, const Step& line,
   if (op != "Conv" && op != "Gemm" && op != "ConvTranspose") return false;
   const auto weights = constants_.find(node.input(1));
   if (weights == constants_.end()) return false;
+  for (const std::string& input : node.input())
+    if (trained_.count(input) > 0) return false;
   Constant scaled = weights->second;
   const int64_t first = scaled.shape[0];
   const int64_t inner = static_cast<int64_t>(scaled.floats.size()) / first;

@@ -53,6 +53,11 @@ class OnnxGraph {
   // The same constant for all that ask for it by this name and shape; values: called for the first.
   std::string shared_floats(const std::string& wish, const std::vector<int64_t>& shape,
                             const std::function<std::vector<float>()>& values);
+  // Training changes this constant, the parameter of this key: nothing is folded into it.
+  void set_trained(const std::string& constant, const std::string& key) {
+    trained_[constant] = key;
+  }
+  const std::map<std::string, std::string>& trained() const { return trained_; }
   // A vector, or with `scalar` its only element.
   std::string ints(const std::string& wish, const std::vector<int64_t>& values,
                    bool scalar = false);
@@ -94,7 +99,7 @@ class OnnxGraph {
   std::vector<Step> steps_;
   std::map<std::string, Constant> constants_;
   std::map<std::pair<std::string, std::vector<int64_t>>, std::string> shared_;
-  std::map<std::string, std::string> shared_values_;
+  std::map<std::string, std::string> shared_values_, trained_;
   std::string layer_, where_;
   std::map<std::string, int> nodes_of_layer_;
 };

@@ -1,9 +1,5 @@
-/* Local response normalization across channels. */
-struct lrn {
-  int32_t samples, channels, positions, size;
-  float alpha, beta, bias; /* alpha is divided by the size already */
-};
-
+/* Local response normalization across channels.
+   needs: lrn_shape */
 static void lrn(float *y, const float *x, const struct lrn *s) {
   const int32_t before = (s->size - 1) / 2, behind = s->size / 2;
   for (int32_t sample = 0; sample < s->samples; ++sample) {

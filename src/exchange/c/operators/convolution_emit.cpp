@@ -31,6 +31,16 @@ std::vector<float> in_blocks(const std::vector<float>& weights, int64_t groups, 
   return result;
 }
 
+// The same of weights that training changes, by a call.
+CArgument blocks_of(OperatorEmit& op, int64_t groups, int64_t outputs, int64_t taps) {
+  CArgument blocks = op.intermediate("blocks", {groups * outputs * taps});
+  blocks.written = true;
+  op.call("pack_blocks",
+          {blocks, op.input(1), op.number(groups), op.number(outputs), op.number(taps)});
+  blocks.written = false;
+  return blocks;
+}
+
 // depthwise.c computes so many positions at a time, at most, and has filters of so many
 // taps along an axis.
 constexpr int64_t kMostLanes = 16, kMostTaps = 16;
@@ -52,7 +62,9 @@ void emit_depthwise(OperatorEmit& op, const CWindow& window, int64_t outputs) {
 
 void emit_conv(OperatorEmit& op) {
   const Shape &x = op.shape(), &w = op.shape(1);
-  require(op.op.is_constant(1) && (!op.op.has(2) || op.op.is_constant(2)),
+  const bool learns = op.is_trained(1);
+  require((learns || op.op.is_constant(1)) &&
+              (!op.op.has(2) || op.op.is_constant(2) || op.is_trained(2)),
           "its weights are computed, and C functions have them in another order");
   const CWindow window = read_window(op, x, kernel_of(op));
   const int64_t groups = op.op.int_of("group", 1), channels = w[1], outputs = w[0] / groups;
@@ -74,8 +86,10 @@ void emit_conv(OperatorEmit& op) {
   fields.add("outputs", outputs).text("window", window.text()).add("chunk", chunk);
   fields.add("direct", int64_t{direct}).text("activation", op.activation());
   const CArgument y = op.output(0, image_shape(x, w[0], window.out));
-  const CArgument weights = op.packed(
-      1, "_blocks", in_blocks(op.op.constant(1, "the weights").floats, groups, outputs, taps));
+  const CArgument weights =
+      learns ? blocks_of(op, groups, outputs, taps)
+             : op.packed(1, "_blocks",
+                         in_blocks(op.op.constant(1, "the weights").floats, groups, outputs, taps));
   const bool needs_patches = !direct || window.positions() % kTile != 0;
   op.call("conv",
           {y, op.input(0), weights, op.input(2),

@@ -30,6 +30,15 @@ CFields product_fields(int64_t rows, int64_t inner, int64_t columns) {
   return fields;
 }
 
+// Reads the rows of weights as they are: training changes them, or reads them for gradients.
+void emit_rows(OperatorEmit& op, int64_t rows, int64_t inner, int64_t columns) {
+  CFields fields;
+  fields.add("rows", rows).add("inner", inner).add("columns", columns);
+  fields.text("activation", op.activation());
+  const CArgument y = op.output(0, {rows, columns});
+  op.call("inner_product", {y, op.input(0), op.input(1), op.input(2)}, "inner_product", fields);
+}
+
 void emit_gemm(OperatorEmit& op) {
   const bool turn_a = op.op.int_of("transA", 0) != 0, turn_b = op.op.int_of("transB", 0) != 0;
   require(op.op.float_of("alpha", 1) == 1 && op.op.float_of("beta", 1) == 1,
@@ -38,6 +47,7 @@ void emit_gemm(OperatorEmit& op) {
   const int64_t rows = a[turn_a ? 1 : 0], inner = a[turn_a ? 0 : 1], columns = b[turn_b ? 0 : 1];
   require(!op.op.has(2) || op.shape(2).count() == columns, "its third operand is no row");
   op.count_products(rows * inner * columns);
+  if (op.trains() && turn_b && !turn_a) return emit_rows(op, rows, inner, columns);
   const CArgument x = matrix(op, 0, turn_a, rows, inner), w = matrix(op, 1, turn_b, inner, columns);
   CFields fields = product_fields(rows, inner, columns);
   fields.text("activation", op.activation());

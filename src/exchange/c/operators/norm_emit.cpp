@@ -1,7 +1,21 @@
 // Normalizations and softmax.
-#include "exchange/c/operator_emit.h"
+#include "exchange/c/operators/norm_emit.h"
 
 namespace crema {
+
+CFields lrn_fields(const OperatorEmit& op) {
+  const Shape& x = op.shape();
+  const int64_t size = op.op.int_of("size", 1);
+  const auto real = [&](const char* name, float otherwise) {
+    return c_float(op.op.float_of(name, otherwise));
+  };
+  CFields fields;
+  fields.add("samples", x[0]).add("channels", x[1]).add("positions", x.count(2)).add("size", size);
+  fields.text("alpha", c_float(op.op.float_of("alpha", 1e-4f) / static_cast<float>(size)));
+  fields.text("beta", real("beta", 0.75f)).text("bias", real("bias", 1));
+  return fields;
+}
+
 namespace {
 
 void emit_softmax(OperatorEmit& op) {
@@ -17,17 +31,8 @@ EMIT_OPERATOR(Softmax, emit_softmax);
 EMIT_OPERATOR(LogSoftmax, emit_softmax);
 
 void emit_lrn(OperatorEmit& op) {
-  const Shape& x = op.shape();
-  const int64_t size = op.op.int_of("size", 1);
-  const auto real = [&](const char* name, float otherwise) {
-    return c_float(op.op.float_of(name, otherwise));
-  };
-  CFields fields;
-  fields.add("samples", x[0]).add("channels", x[1]).add("positions", x.count(2)).add("size", size);
-  fields.text("alpha", c_float(op.op.float_of("alpha", 1e-4f) / static_cast<float>(size)));
-  fields.text("beta", real("beta", 0.75f)).text("bias", real("bias", 1));
-  const CArgument y = op.output(0, x);
-  op.call("lrn", {y, op.input(0)}, "lrn", fields);
+  const CArgument y = op.output(0, op.shape());
+  op.call("lrn", {y, op.input(0)}, "lrn", lrn_fields(op));
 }
 EMIT_OPERATOR(LRN, emit_lrn);
 

@@ -9,9 +9,7 @@ void emit_max_pool(OperatorEmit& op) {
   const Shape& x = op.shape();
   const CWindow window = read_window(op, x, op.op.ints_of("kernel_shape"));
   const Shape shape = image_shape(x, x[1], window.out);
-  CFields fields;
-  fields.add("in", window.in).add("out", window.out).add("kernel", window.kernel);
-  fields.add("stride", window.stride).add("pad", window.pad).add("dilation", window.dilation);
+  const CFields fields = window.fields();
   const CArgument planes = op.number(x[0] * x[1]);
   const CType type = op.type();
   const CArgument y = op.output(0, shape, type);
@@ -30,9 +28,7 @@ EMIT_OPERATOR(MaxPool, emit_max_pool);
 void emit_average_pool(OperatorEmit& op) {
   const Shape& x = op.shape();
   const CWindow window = read_window(op, x, op.op.ints_of("kernel_shape"));
-  CFields fields;
-  fields.add("in", window.in).add("out", window.out).add("kernel", window.kernel);
-  fields.add("stride", window.stride).add("pad", window.pad).add("dilation", window.dilation);
+  const CFields fields = window.fields();
   const CArgument y = op.output(0, image_shape(x, x[1], window.out));
   op.call("average_pool",
           {y, op.input(0), op.number(x[0] * x[1]), op.number(op.op.int_of("count_include_pad", 0))},

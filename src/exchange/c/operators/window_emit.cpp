@@ -10,6 +10,13 @@ std::string CWindow::text() const {
              list(pad), ", ", list(dilation), "}");
 }
 
+CFields CWindow::fields() const {
+  CFields fields;
+  fields.add("in", in).add("out", out).add("kernel", kernel);
+  fields.add("stride", stride).add("pad", pad).add("dilation", dilation);
+  return fields;
+}
+
 CWindow read_window(const OperatorEmit& op, const Shape& x, std::vector<int64_t> kernel) {
   const int spatial = x.axes() - 2;
   require(spatial >= 1 && spatial <= 3, "its image has ", spatial,

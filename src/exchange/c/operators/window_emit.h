@@ -16,6 +16,8 @@ struct CWindow {
   int64_t positions() const { return out[0] * out[1] * out[2]; }
   // The value of a field `window`.
   std::string text() const;
+  // The fields of a structure that is one.
+  CFields fields() const;
 };
 
 // Reads kernel_shape, strides, pads and dilations of an operator on an image of this shape (N, C, axes).

@@ -56,7 +56,8 @@ void write_scale(LayerExport& layer) {
   const Laid laid(layer, p.axis(), p.num_axes());
   const bool given = layer.bottoms() > 1;
   const bool clipped = p.has_min_value() || p.has_max_value();
-  if (laid.along_channels(layer) && layer.options().fold && !clipped) {
+  const bool trains = layer.trains(0) || layer.trains(1);
+  if (laid.along_channels(layer) && layer.options().fold && !clipped && !trains) {
     ChannelLine line;
     line.factor = doubles(layer.parameter_values(0));
     line.shift = p.bias_term() ? doubles(layer.parameter_values(1))
@@ -78,7 +79,7 @@ EXPORT_LAYER(Scale, write_scale);
 void write_bias(LayerExport& layer) {
   const BiasParameter& p = layer.message().bias_param();
   const Laid laid(layer, p.axis(), p.num_axes());
-  if (laid.along_channels(layer) && layer.options().fold) {
+  if (laid.along_channels(layer) && layer.options().fold && !layer.trains(0)) {
     ChannelLine line;
     line.shift = doubles(layer.parameter_values(0));
     line.factor.assign(line.shift.size(), 1);

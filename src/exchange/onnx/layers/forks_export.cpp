@@ -114,6 +114,7 @@ EXPORT_LAYER(Filter, write_filter);
 
 void write_guided_dropout(LayerExport& layer) {
   const GuidedDropoutParameter& p = layer.message().guided_dropout_param();
+  layer.refuse_noise_in_training();
   if (p.type() == "stochastic") return layer.write("Identity", {layer.bottom()});
   std::vector<int64_t> extents(layer.bottom_shape().axes(), 1);
   extents[0] = -1;

@@ -85,9 +85,16 @@ std::string along_channels(LayerExport& layer, int parameter) {
   return layer.parameter(parameter, extents);
 }
 
+void refuse_batch_statistics(const LayerExport& layer, const char* field) {
+  layer.refuse("it computes the statistics of the batch in training",
+               cat("write ", field, " to keep those that it has"));
+}
+
 void write_batch_norm(LayerExport& layer) {
   const BatchNormParameter& p = layer.message().batch_norm_param();
   const bool scales = learns_scale(p), shifts = learns_bias(p);
+  if (layer.options().training && !p.use_global_stats())
+    refuse_batch_statistics(layer, "batch_norm_param { use_global_stats: true }");
   if (p.has_use_global_stats() && !p.use_global_stats()) {
     return write_of_batch(layer, p.eps(), scales ? along_channels(layer, 3) : "",
                           shifts ? along_channels(layer, 4) : "");
@@ -114,6 +121,8 @@ void write_bn(LayerExport& layer) {
   const float eps = !of_segnet || p.has_eps() ? p.eps() : p.variance_eps();
   if (layer.tops() > 1)
     layer.refuse("its further tops are the batch's statistics", "leave them out");
+  if (layer.options().training && p.bn_mode() != BNParameter::INFERENCE)
+    refuse_batch_statistics(layer, "bn_param { bn_mode: INFERENCE }");
   StoredNorm norm;
   norm.scale = layer.parameter_values(0);
   norm.shift = layer.parameter_values(1);

@@ -4,6 +4,7 @@
 
 #include "exchange/onnx/layer_export.h"
 #include "exchange/onnx/rounding.h"
+#include "layers/pointwise/dropout_params.h"
 #include "proto/params/activation.pb.h"
 #include "proto/params/pointwise.pb.h"
 #include "proto/params/quantization.pb.h"
@@ -31,14 +32,30 @@ EXPORT_LAYER(Sigmoid, write_as<kSigmoid>);
 EXPORT_LAYER(TanH, write_as<kTanh>);
 EXPORT_LAYER(BNLL, write_as<kSoftplus>);
 // In inference these pass their input on.
-EXPORT_LAYER(SpatialDropout, write_as<kIdentity>);
-EXPORT_LAYER(SeLuDropout, write_as<kIdentity>);
+void write_noiseless(LayerExport& layer) {
+  layer.refuse_noise_in_training();
+  layer.write("Identity", {layer.bottom()});
+}
+EXPORT_LAYER(SpatialDropout, write_noiseless);
+EXPORT_LAYER(SeLuDropout, write_noiseless);
 EXPORT_LAYER(Debug, write_as<kIdentity>);
+
+// Random words are drawn for four channels of a position together, as kernels/pointwise/dropout.h says.
+void write_masks(LayerExport& layer, const DropoutParams& params) {
+  const DropoutMask mask = params.mask({}, {});
+  const DropoutLayout layout = DropoutLayout::of(layer.bottom_shape());
+  layer.write("DropoutMask", {layer.bottom()},
+              {{"layout", std::vector<int64_t>{layout.images, layout.channels, layout.positions}},
+               {"threshold", static_cast<int64_t>(mask.threshold)},
+               {"factor", mask.factor},
+               {"layer", static_cast<int64_t>(layer.layer().id())}});
+}
 
 void write_dropout(LayerExport& layer) {
   const DropoutParameter& p = layer.message().dropout_param();
   if (p.sample_weights_test())
     layer.refuse("sample_weights_test draws random numbers in inference", "leave it out");
+  if (layer.options().training) return write_masks(layer, DropoutParams(p, true));
   if (p.scale_train()) return layer.write("Identity", {layer.bottom()});
   layer.write("Mul", {layer.bottom(), layer.scalar(1 - p.dropout_ratio())});
 }
@@ -60,6 +77,7 @@ EXPORT_LAYER(FakeQuantize, write_fake_quantize);
 void write_noise(LayerExport& layer) {
   if (layer.message().noise_param().has_filler_param())
     layer.refuse("with a filler_param it adds random numbers in inference too", "leave it out");
+  layer.refuse_noise_in_training();
   layer.write("Identity", {layer.bottom()});
 }
 EXPORT_LAYER(Noise, write_noise);

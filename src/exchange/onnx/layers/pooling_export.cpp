@@ -135,6 +135,7 @@ Operator average_pool(LayerExport& layer, const std::string& x, const Windows& w
 
 // In inference the mean of the values, weighted by themselves.
 std::string stochastic_pool(LayerExport& layer, const Windows& windows) {
+  layer.refuse_noise_in_training();
   const std::string squares = layer.node("Mul", {layer.bottom(), layer.bottom()});
   const Operator above = average_pool(layer, squares, windows, true);
   const Operator below = average_pool(layer, layer.bottom(), windows, true);
