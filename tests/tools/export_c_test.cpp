@@ -124,6 +124,35 @@ TEST_F(ExportC, PutsWeightsIntoAFile) {
   EXPECT_EQ(folder_.read("Net-1.c").find("static const float"), std::string::npos);
 }
 
+// Weights that training changes are not constant, and are the first ones of a file. The batch of training
+// is the net's own.
+TEST_F(ExportC, WritesTraining) {
+  const std::string command =
+      "crema export -to c -train -solver solver.prototxt -model train.prototxt -weights "
+      "pictures_iter_1.caffemodel -output pictures.c ";
+  for (const char* const weights : {"", "-output_weights net.bin"}) {
+    const Outcome outcome = run(folder_, cat(command, "-train_batch 5 ", weights));
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    expect_part(outcome.err, "Training: 3 iterations with random inputs; weights differ");
+    const Outcome compiled = shell(cat(kStrict, "-c pictures.c -o /dev/null"));
+    EXPECT_EQ(compiled.code, 0) << compiled.err;
+    const std::string header = folder_.read("pictures.h");
+    expect_part(header, "#define PICTURES_DATA_SIZE 48\n");
+    expect_part(header, "#define PICTURES_TRAIN_DATA_SIZE 240\n");
+    expect_part(header, "#define PICTURES_TRAIN_LABEL_SIZE 5\n");
+    expect_part(header, "     ip.1, 7: 336\n");
+    expect_part(header,
+                *weights == '\0'
+                    ? "extern float pictures_trained[PICTURES_TRAINED_SIZE];"
+                    : "float pictures_train(float *weights, const float *data, const float");
+  }
+  EXPECT_EQ(folder_.read("net.bin").size(), 4u * 343);
+  EXPECT_NE(run(folder_, cat(command, "-ram 4KiB")).err.find("freeze more layers"),
+            std::string::npos);
+  folder_.write("solver.prototxt", "net: \"train.prototxt\" base_lr: 0.01 type: \"Lion\"");
+  expect_part(run(folder_, command).err, "the solver's type \"Lion\" is not written as C");
+}
+
 // Branches that are concatenated twice, a residual whose operands are read again, and views.
 constexpr const char* kBranches = R"(name: "branches"
 layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 1 dim: 3 dim: 4 dim: 4 } } }
@@ -237,7 +266,10 @@ TEST_F(ExportC, RefusesMistakes) {
       {"-opset 17", "-opset is for -to onnx"},
       {"-dialect bvlc", "-dialect is for -to caffe"},
       {"-proof here", "-proof is for -to onnx and caffe"},
-      {"-to onnx -output a.onnx -ram 1MiB", "-main, -ram and -flash are for -to c"},
+      {"-to onnx -output a.onnx -ram 1MiB",
+       "-main, -ram, -flash, -train, -train_batch and -solver are for -to c"},
+      {"-train", "-train needs a solver, which says how weights change: -solver FILE.prototxt"},
+      {"-solver solver.prototxt", "-solver is for -train, which is missing"},
   };
   for (const auto& [flags, says] : rows) {
     const Outcome outcome = exported(flags);

@@ -12,5 +12,7 @@ namespace crema {
 using DeployFlags = FlagsOf<"assume", "weights", "labels", "resize", "mean", "scale", "rgb">;
 DeployedNet deploy_model(ProgramLog& log, const DeployFlags& flags, const NetInput& input,
                          int batch);
+// The same for a net in phase TRAIN, which keeps its losses; batch 0: its own.
+DeployedNet training_model(const DeployFlags& flags, const NetInput& input, int batch);
 
 }  // namespace crema

@@ -8,7 +8,7 @@
 #include "device/memory_account.h"
 #include "exchange/c/export.h"
 #include "tools/exchange/verification_report.h"
-#include "tools/exchange/verify_c.h"
+#include "tools/exchange/verify_c_training.h"
 #include "tools/flags/output_files.h"
 
 namespace crema {
@@ -38,16 +38,22 @@ std::string count_text(int64_t count) {
 }
 
 void report_size(const CProgram& program, const CExportFlags& flags, ProgramLog& log) {
-  const size_t ram = program.arena_bytes() + program.caller_bytes();
+  const size_t trained = program.trained_bytes();
+  const size_t ram = program.arena_bytes() + program.caller_bytes() + trained;
   const size_t constants = program.constant_bytes();
   log.info(cat("RAM: ", size_text(ram), " (", size_text(program.arena_bytes()), " of the net, ",
+               trained > 0 ? cat(size_text(trained), " of weights in training, ") : "",
                size_text(program.caller_bytes()), " of its inputs and results)"));
   log.info(cat("Flash: ", size_text(constants), " of constants, and the code"));
-  log.info(cat(count_text(program.products), " multiplications with addition"));
+  log.info(cat(count_text(program.inference.products), " multiplications with addition",
+               program.training ? cat(", and ", count_text(program.training->routine.products),
+                                      " in an iteration of training")
+                                : ""));
   const size_t most_ram = limit_of("ram", flags.ram), most_flash = limit_of("flash", flags.flash);
   require(most_ram == 0 || ram <= most_ram, "the net needs ", size_text(ram), " of RAM, but -ram ",
           flags.ram, " allows ", size_text(most_ram),
-          "; use smaller pictures or fewer channels in the first layers");
+          program.training ? "; freeze more layers, or use a smaller -train_batch"
+                           : "; use smaller pictures or fewer channels in the first layers");
   require(most_flash == 0 || constants <= most_flash, "the net has ", size_text(constants),
           " of constants, but -flash ", flags.flash, " allows ", size_text(most_flash),
           "; use fewer channels, or global pooling in place of large inner products");
@@ -55,15 +61,32 @@ void report_size(const CProgram& program, const CExportFlags& flags, ProgramLog&
 
 PictureInput picture_of(const CProgram& program, const DeployedNet& deployed,
                         const std::string& folder) {
-  require(program.inputs.size() == 1, "-main: the net has ", program.inputs.size(),
-          " inputs, and a picture fills one; leave -main out");
-  const CValue& value = program.values[program.inputs[0]];
+  require(program.inference.inputs.size() == 1, "-main: the net has ",
+          program.inference.inputs.size(), " inputs, and a picture fills one; leave -main out");
+  const CValue& value = program.values[program.inference.inputs[0]];
   require(value.shape.axes() == 0 || value.shape[0] == 1, "-main: the net takes ", value.shape[0],
           " pictures at a time; use -batch 1");
   for (const InputPreparation& input : deployed.preparation.input())
     if (input.name() == value.blob) return picture_input(input, value.shape, true, folder, "-main");
   fail("-main: the net does not say that its input \"", visible(value.blob),
        "\" is a picture; -mean, -scale and -resize say it");
+}
+
+// Iterations of verification, and of the largest change of a parameter how much it may differ.
+constexpr int kTrainedIterations = 3;
+constexpr double kTrainedDifference = 1e-3;
+
+void verify_training(const CTrainingExport& training, const CheckedC& checked, ProgramLog& log) {
+  const VerifiedTraining found =
+      verify_c_training(training.net, training.solver, checked, kTrainedIterations);
+  if (!found.problem.empty()) return log.warning(cat("Training is not verified: ", found.problem));
+  log.info(cat("Training: ", kTrainedIterations,
+               " iterations with random inputs; weights differ from Crema's by at most ",
+               found.difference, " of their largest change"));
+  require(found.difference <= kTrainedDifference,
+          "training in C changes weights otherwise than "
+          "Crema, by more than ",
+          kTrainedDifference, " of their largest change. The files were written");
 }
 
 // All of the files, or none.
@@ -89,16 +112,27 @@ void check_c_export_flags(const CExportFlags& flags) {
                  {"-output_weights", flags.output_weights}},
                 files_read(flags.model, flags.weights));
   require(flags.proof.empty(), "-proof is for -to onnx and caffe");
+  require(flags.train == !flags.solver.empty(),
+          flags.train
+              ? "-train needs a solver, which says how weights change: -solver FILE.prototxt"
+              : "-solver is for -train, which is missing");
+  require(flags.train_batch >= 0 && (flags.train || flags.train_batch == 0), "-train_batch ",
+          flags.train_batch, ": expected a positive number, and -train");
   limit_of("ram", flags.ram);
   limit_of("flash", flags.flash);
 }
 
 int export_c_files(Net& net, const DeployedNet& deployed, const std::vector<std::string>& labels,
-                   const std::string& folder, const CExportFlags& flags, ProgramLog& log) {
+                   const std::string& folder, const CTrainingExport* training,
+                   const CExportFlags& flags, ProgramLog& log) {
   COptions options;
   options.fold = flags.fold;
   options.weights_file = !flags.output_weights.empty();
-  const CProgram program = compile_to_c(net, c_prefix(flags.output), options);
+  const std::string prefix = c_prefix(flags.output);
+  const CProgram program =
+      training == nullptr
+          ? compile_to_c(net, prefix, options)
+          : compile_to_c(net, training->net, training->solver.solver, prefix, options);
   require(!options.weights_file || program.weights_bytes() > 0, "-output_weights ",
           visible(flags.output_weights), ": the net has no weights; leave the flag out");
   report_size(program, flags, log);
@@ -124,6 +158,7 @@ int export_c_files(Net& net, const DeployedNet& deployed, const std::vector<std:
     return 0;
   }
   report_one_verification(net, found, flags, ". The files were written", log);
+  if (training != nullptr) verify_training(*training, checked, log);
   return 0;
 }
 

@@ -11,13 +11,13 @@ namespace crema {
 
 namespace {
 
-void replace_net(const std::string& path, SolverParameter* solver) {
+void clear_nets(SolverParameter* solver) {
+  solver->clear_net();
   solver->clear_net_param();
   solver->clear_train_net();
   solver->clear_train_net_param();
   solver->clear_test_net();
   solver->clear_test_net_param();
-  solver->set_net(path);
 }
 
 // Removes the layers of other phases and stages, whose sources need no shapes.
@@ -36,7 +36,14 @@ void take_model_flag(const std::string& model, SolverFile* file) {
   if (model.empty()) return;
   require(file_exists(find_file(model, folder_of(file->path))), "-model ", model,
           ": there is no such file");
-  replace_net(model, &file->solver);
+  clear_nets(&file->solver);
+  file->solver.set_net(model);
+}
+
+void set_train_net(const NetParameter& net, SolverFile* file) {
+  clear_nets(&file->solver);
+  *file->solver.mutable_net_param() = net;
+  file->settings.reset();  // the net has them already
 }
 
 void take_assume_flag(Log& log, const AssumeFlags& flags, SolverFile* file) {
@@ -58,8 +65,7 @@ void take_assume_flag(Log& log, const AssumeFlags& flags, SolverFile* file) {
     tests.push_back(source.tested() ? rewritten(source, TEST) : NetFile());
   replacer.finish();
   SolverParameter& solver = file->solver;
-  replace_net(flags.model, &solver);
-  solver.clear_net();
+  clear_nets(&solver);
   file->rewritten.emplace("train_net_param", train);
   *solver.mutable_train_net_param() = train.net;
   for (size_t i = 0; i < tests.size(); ++i) {

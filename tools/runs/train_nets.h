@@ -11,6 +11,9 @@ namespace crema {
 // file.
 void take_model_flag(const std::string& model, SolverFile* file);
 
+// Replaces every net that the solver names by this one, which it trains.
+void set_train_net(const NetParameter& net, SolverFile* file);
+
 // Writes the solver's nets, with their sources replaced, inside the solver, if -assume or -batch is
 // given.
 using AssumeFlags = FlagsOf<"model", "assume", "batch", "level", "stage">;

@@ -8,12 +8,15 @@
 #include "data/databases/class_names.h"
 #include "exchange/cut.h"
 #include "exchange/onnx/metadata.h"
+#include "solver/fields/freeze.h"
 #include "tools/classify/deployed_model.h"
 #include "tools/exchange/export_c.h"
 #include "tools/exchange/export_caffe.h"
 #include "tools/exchange/verification_report.h"
 #include "tools/flags/net_flags.h"
 #include "tools/flags/output_files.h"
+#include "tools/flags/solver_flags.h"
+#include "tools/runs/train_nets.h"
 #include "tools/verb.h"
 
 namespace crema {
@@ -25,9 +28,9 @@ constexpr size_t kMaxModel = (size_t{1} << 31) - 1;
 
 using ExportFlags =
     FlagsOf<"model", "weights", "weights_mode", "output", "to", "dialect", "output_weights", "main",
-            "ram", "flash", "opset", "fold", "cut", "preprocess", "batch", "verify", "python",
-            "tolerance", "proof", "assume", "phase", "level", "stage", "set", "resize", "mean",
-            "scale", "rgb", "labels">;
+            "ram", "flash", "train", "train_batch", "solver", "opset", "fold", "cut", "preprocess",
+            "batch", "verify", "python", "tolerance", "proof", "assume", "phase", "level", "stage",
+            "set", "resize", "mean", "scale", "rgb", "labels">;
 
 OnnxOptions options_of(const ExportFlags& flags) {
   OnnxOptions options;
@@ -80,14 +83,37 @@ std::vector<std::string> names_of_classes(const ExportFlags& flags, const Deploy
   return read_class_names(path).names;
 }
 
+// -train: the net of -model in phase TRAIN, beside the deployed one.
+int export_with_training(const VerbCall& call, const ExportFlags& flags, Context& context, Net& net,
+                         const DeployedNet& deployed) {
+  SolverFile solver = read_solver(call.log, flags);
+  NetInput input = read_net(call.log, flags, TRAIN);
+  const DeployedNet made = training_model(flags, input, flags.train_batch);
+  input.options.where = [&made, where = input.options.where](int i) {
+    return where(made.origins[i]);
+  };
+  input.options.keep_blobs = input.options.row_major = true;
+  input.options.fuse = false;
+  input.options.weights_follow = true;
+  input.options.frozen = frozen_layers(solver);
+  Net training(context, made.net, input.options);
+  check_frozen_layers(solver, training);
+  load_weights_of_flags(flags, training);
+  set_train_net(made.net, &solver);
+  const CTrainingExport exported{training, solver};
+  return export_c_files(net, deployed, names_of_classes(flags, deployed), input.options.folder,
+                        &exported, flags, call.log);
+}
+
 int run_export(const VerbCall& call, const ExportFlags& flags) {
   const bool to_caffe = is_caffe_export(flags);
   const bool to_c = flags.to == "c";
   require(!flags.output.empty(), "-output ", to_c ? "NET.c" : "NET.onnx",
           " is needed: the file to write");
   if (to_c) check_c_export_flags(flags);
-  require(to_c || (!flags.main && flags.ram.empty() && flags.flash.empty()),
-          "-main, -ram and -flash are for -to c");
+  require(to_c || (!flags.main && flags.ram.empty() && flags.flash.empty() && !flags.train &&
+                   flags.train_batch == 0 && flags.solver.empty()),
+          "-main, -ram, -flash, -train, -train_batch and -solver are for -to c");
   require(to_caffe || !ends_with(flags.output, ".prototxt"), "-output ", flags.output,
           ": this would be an ONNX model; -to caffe writes a prototxt file");
   require(!flags.weights.empty(), "weights are needed: -weights FILE.caffemodel");
@@ -119,9 +145,10 @@ int run_export(const VerbCall& call, const ExportFlags& flags) {
   Net net(context, deployed.net, input.options);
   load_weights_of_flags(flags, net);
   if (to_caffe) return export_caffe_files(net, deployed, flags, call.log);
+  if (to_c && flags.train) return export_with_training(call, flags, context, net, deployed);
   if (to_c) {
     return export_c_files(net, deployed, names_of_classes(flags, deployed), input.options.folder,
-                          flags, call.log);
+                          nullptr, flags, call.log);
   }
   const PictureInputs pictures = pictures_of(flags, deployed, net, input.options.folder);
   OnnxModel exported = export_onnx(net, options_of(flags), pictures);
@@ -150,7 +177,10 @@ REGISTER_VERB(
                 "models/lenet/lenet_digits_iter_1500.caffemodel -output lenet.prototxt "
                 "-output_weights lenet.caffemodel\n"
                 "crema export -to c -model models/lenet/digits_train_val.prototxt -weights "
-                "models/lenet/lenet_digits_iter_1500.caffemodel -output lenet.c -main",
+                "models/lenet/lenet_digits_iter_1500.caffemodel -output lenet.c -main\n"
+                "crema export -to c -train -solver models/lenet/digits_solver.prototxt -model "
+                "models/lenet/digits_train_val.prototxt -weights "
+                "models/lenet/lenet_digits_iter_1500.caffemodel -output lenet.c",
      .meanings =
          {{"output", "The file to write. With -to c, NET.c; the header becomes NET.h."},
           {"output_weights",

@@ -30,6 +30,7 @@ struct DeployOptions {
   NetPreparation preparation;                   // what the net's file says
   PreparationChange change;                     // of what data layers do; may be empty
   WeightShapes weights;                         // which correct shapes that `assume` guesses
+  bool labels = false;                          // labels become inputs, too
 };
 
 struct DeployedNet {

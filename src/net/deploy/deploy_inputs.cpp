@@ -40,7 +40,7 @@ class InputFinder {
       if (graph_.roles[i] != DeployRole::source) continue;
       std::optional<std::vector<Shape>> opened;  // once for all tops
       for (const int top : graph_.tops[i]) {
-        if (graph_.blobs[top].gone || !is_read(top)) continue;
+        if ((graph_.blobs[top].gone && !options_.labels) || !is_read(top)) continue;
         DeployInput input{i, top, -1, {}};
         cut(&input);
         if (find_shape(&input, &opened)) all.push_back(input);
