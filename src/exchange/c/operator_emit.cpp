@@ -21,6 +21,8 @@ CFields& CFields::text(const std::string& name, const std::string& text) {
   return *this;
 }
 
+std::string CFields::inner() const { return cat("{", join(split(text_, '\n'), " "), "}"); }
+
 CType OperatorEmit::type(int i) const {
   const auto found = graph_.types.find(node_.input(i));
   if (found != graph_.types.end()) return found->second;

@@ -21,6 +21,8 @@ class CFields {
   CFields& add(const std::string& name, const std::vector<int64_t>& values);  // an array
   CFields& text(const std::string& name, const std::string& text);
   const std::string& str() const { return text_; }
+  // In one line: the value of a field that is a structure.
+  std::string inner() const;
 
  private:
   std::string text_;

@@ -41,22 +41,15 @@ CArgument blocks_of(OperatorEmit& op, int64_t groups, int64_t outputs, int64_t t
   return blocks;
 }
 
-// depthwise.c computes so many positions at a time, at most, and has filters of so many
-// taps along an axis.
-constexpr int64_t kMostLanes = 16, kMostTaps = 16;
-
 void emit_depthwise(OperatorEmit& op, const CWindow& window, int64_t outputs) {
   const Shape& x = op.shape();
-  const int64_t stride = window.stride[2];
-  const int64_t span = (window.kernel[1] - 1) * window.dilation[1] + 1;
-  const int64_t positions = (window.out[2] + kMostLanes - 1) / kMostLanes * kMostLanes;
-  const int64_t step = positions + (window.kernel[2] - 1) * window.dilation[2] / stride;
+  const DepthwiseRing ring(window);
   CFields fields;
   fields.add("samples", x[0]).add("channels", x[1]).add("outputs", outputs);
-  fields.text("window", window.text()).add("span", span).add("step", step);
+  fields.text("window", window.text()).add("span", ring.span).add("step", ring.step);
   fields.text("activation", op.activation());
   const CArgument y = op.output(0, image_shape(x, x[1] * outputs, window.out));
-  op.call("depthwise", {y, op.input(0), op.input(1), op.input(2), op.scratch(span * stride * step)},
+  op.call("depthwise", {y, op.input(0), op.input(1), op.input(2), op.scratch(ring.size)},
           "depthwise", fields);
 }
 
@@ -70,12 +63,8 @@ void emit_conv(OperatorEmit& op) {
   const int64_t groups = op.op.int_of("group", 1), channels = w[1], outputs = w[0] / groups;
   const int64_t taps = channels * window.taps();
   op.count_products(x[0] * w[0] * taps * window.positions());
-  if (channels == 1 && groups > 1 && window.kernel[0] == 1 && window.in[0] == 1 &&
-      window.kernel[1] <= kMostTaps && window.kernel[2] <= kMostTaps)
-    return emit_depthwise(op, window, outputs);
-  const std::vector<int64_t> one = {1, 1, 1}, zero = {0, 0, 0};
-  const bool direct =
-      window.kernel == one && window.stride == one && window.pad == zero && window.in == window.out;
+  if (groups > 1 && is_depthwise(window, channels)) return emit_depthwise(op, window, outputs);
+  const bool direct = window.is_point();
   const int64_t image = x.count(1) + w[0] * window.positions();
   const int64_t room = std::clamp(image / 8, kLeastPatches, kMostPatches);
   // A whole image without a rest needs no patches, but the sums would be read from far away.

@@ -7,7 +7,9 @@ namespace crema {
 namespace {
 
 constexpr int64_t kMostPositions = 16;  // MOST_POSITIONS of conv_int8.c
-constexpr int64_t kMostColumns = 16;    // MOST_COLUMNS of depthwise_int8.c
+constexpr int64_t kSummed = 32;         // SUMMED of short_conv_int8.c
+// Sums over more taps are faster along these: processors multiply and add four bytes at once.
+constexpr int64_t kFewTaps = 64;
 // The memory for patches, in bytes, if they are not longer: a part of a level-1 cache.
 constexpr int64_t kPatchBytes = 8192;
 constexpr int64_t kBehindPatches = 8;  // copy_bytes() writes so many bytes more
@@ -94,15 +96,15 @@ std::vector<int32_t> first_sums(const OperatorEmit& op, const std::vector<int64_
 void emit_integer_conv(OperatorEmit& op, const IntegerConv& conv) {
   const std::vector<int64_t>& weights = op.op.constant(2, "the weights").ints;
   const int64_t rows = conv.rows(), taps = conv.taps();
-  const bool depthwise =
-                 conv.channels == 1 && conv.groups > 1 && conv.window.kernel[2] <= kMostColumns,
+  const bool depthwise = conv.groups > 1 && is_depthwise(conv.window, conv.channels),
+             few_taps = !depthwise && taps <= kFewTaps && conv.window.positions() >= kSummed / 2,
              is_signed = op.type() == CType::int8;
-  const int64_t padded = depthwise ? taps : padded_taps(taps);
+  const int64_t padded = depthwise || few_taps ? taps : padded_taps(taps);
   op.count_products(conv.samples * rows * taps * conv.window.positions());
 
   std::vector<float> scales = op.op.constant(3, "the steps").floats;
   for (float& scale : scales) scale *= op.op.number(1, "the step");
-  std::vector<int32_t> start = first_sums(op, weights, rows, is_signed && !depthwise);
+  std::vector<int32_t> start = first_sums(op, weights, rows, is_signed && !depthwise && !few_taps);
   const bool float_bias = op.op.has(4) && !op.op.constant(4, "the bias").is_int;
 
   // An even number of positions, as two are computed together.
@@ -110,7 +112,9 @@ void emit_integer_conv(OperatorEmit& op, const IntegerConv& conv) {
   const int64_t tile = std::min(most, conv.window.positions());
   CFields fields;
   fields.add("samples", conv.samples).add("groups", conv.groups).add("channels", conv.channels);
-  fields.add("outputs", conv.outputs).text("window", conv.window.text()).add("taps", padded);
+  fields.add("outputs", conv.outputs);
+  fields.text("window", (few_taps ? conv.window.joined() : conv.window).text());
+  fields.add("taps", padded);
   fields.add("tile", tile).add("flip", is_signed ? 128 : 0);
   fields.add("scales", int64_t{scales.size() > 1});
   const std::string activation = op.activation();
@@ -124,13 +128,28 @@ void emit_integer_conv(OperatorEmit& op, const IntegerConv& conv) {
   std::vector<CArgument> arguments = {
       y,
       op.input(0),
-      op.packed(2, "_rows", CType::int8, in_rows(conv, weights, padded)),
+      op.packed(2, "_rows", CType::int8,
+                few_taps ? std::vector<int32_t>(weights.begin(), weights.end())
+                         : in_rows(conv, weights, padded)),
       start.empty() ? none : op.packed(2, "_start", CType::whole, std::move(start)),
       float_bias ? op.input(4) : none,
       op.packed(2, "_scale", std::move(scales))};
-  if (!depthwise)
-    arguments.push_back(op.intermediate("scratch", {tile * padded + kBehindPatches}, CType::uint8));
-  op.call(depthwise ? "depthwise_int8" : "conv_int8", arguments, "conv_int8", fields);
+  if (depthwise) {
+    const DepthwiseRing ring(conv.window);
+    CFields all;
+    all.text("conv", fields.inner());
+    all.add("span", ring.span).add("step", ring.step);
+    arguments.push_back(op.scratch(ring.size));
+    op.call("depthwise_int8", arguments, "depthwise_int8", all);
+    return;
+  }
+  if (few_taps) {
+    arguments.push_back(op.scratch((kSummed + 4) * taps));
+    op.call("short_conv_int8", arguments, "conv_int8", fields);
+    return;
+  }
+  arguments.push_back(op.intermediate("scratch", {tile * padded + kBehindPatches}, CType::uint8));
+  op.call("conv_int8", arguments, "conv_int8", fields);
 }
 
 void emit_quantized_conv(OperatorEmit& op) {

@@ -10,11 +10,36 @@ std::string CWindow::text() const {
              list(pad), ", ", list(dilation), "}");
 }
 
+bool CWindow::is_point() const {
+  const std::vector<int64_t> one = {1, 1, 1}, zero = {0, 0, 0};
+  return kernel == one && stride == one && pad == zero && in == out;
+}
+
+CWindow CWindow::joined() const {
+  CWindow window = *this;
+  if (is_point()) window.in = window.out = {1, 1, positions()};
+  return window;
+}
+
 CFields CWindow::fields() const {
   CFields fields;
   fields.add("in", in).add("out", out).add("kernel", kernel);
   fields.add("stride", stride).add("pad", pad).add("dilation", dilation);
   return fields;
+}
+
+bool is_depthwise(const CWindow& window, int64_t channels) {
+  constexpr int64_t kMostTaps = 16;  // MOST_TAPS of depthwise.c, MOST_INT8_TAPS of depthwise_int8.c
+  return channels == 1 && window.kernel[0] == 1 && window.in[0] == 1 &&
+         window.kernel[1] <= kMostTaps && window.kernel[2] <= kMostTaps;
+}
+
+DepthwiseRing::DepthwiseRing(const CWindow& window) {
+  constexpr int64_t kMostLanes = 16;  // positions that are computed together, at most
+  span = (window.kernel[1] - 1) * window.dilation[1] + 1;
+  const int64_t positions = (window.out[2] + kMostLanes - 1) / kMostLanes * kMostLanes;
+  step = positions + (window.kernel[2] - 1) * window.dilation[2] / window.stride[2];
+  size = span * window.stride[2] * step;
 }
 
 CWindow read_window(const OperatorEmit& op, const Shape& x, std::vector<int64_t> kernel) {
