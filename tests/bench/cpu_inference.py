@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Inference on the CPU: Crema against ONNX Runtime, OpenVINO, ncnn, OpenCV dnn and torch.compile,
-which run the same net, exported to ONNX, in turn.
+which run the same net, exported to ONNX, in turn; and against the same exported to C.
 
     python3 tests/bench/cpu_inference.py venv build/tools/crema
     --nets squeezenet,vgg16 --batches 1 --rounds 3 --threads 2 choose what is measured
+    --peers gcc,clang measures the net exported to C, as these compile it (-O3 -march=native)
     --int8 measures the nets with 8-bit integers (crema quantize), exported as such
 
 Makes the virtual environment if it is not there and installs the peers. Prints a row for each net
@@ -22,6 +23,9 @@ import venv
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 NETS = {
+    "lenet": "models/lenet/digits_train_val.prototxt",
+    "cifar10_full": "models/cifar10_full/train_val.prototxt",
+    "yolo_tiny": "models/yolo/train_val.prototxt",
     "squeezenet": "models/squeezenet/train_val.prototxt",
     "mobilenet_v2": "models/mobilenet_v2/train_val.prototxt",
     "resnet50": "tests/bench/nets/resnet50.prototxt",
@@ -29,9 +33,50 @@ NETS = {
     "alexnet": "tests/bench/nets/alexnet.prototxt",
     "googlenet": "tests/bench/nets/googlenet.prototxt",
 }
+# The inputs in training and in use, where they are others than those of -assume default.
+INPUTS = {
+    "lenet": ("data={0}x1x28x28,label={0}", "data={0}x1x28x28,label={0}"),
+    "cifar10_full": ("data={0}x3x32x32,label={0}", "data={0}x3x32x32,label={0}"),
+    "yolo_tiny": ("data={0}x3x416x416,label={0}x50", "data={0}x3x416x416,objects=1x1x4x8"),
+}
 PACKAGES = ["numpy", "onnx", "onnxruntime", "openvino", "ncnn", "pnnx", "opencv-python-headless",
             "torch"]
 PEERS = ["onnxruntime", "openvino", "ncnn", "opencv", "torch"]
+# Not by default, as its converter, TensorFlow, is large: pip install ai-edge-litert tensorflow onnx
+LITERT = "litert"
+COMPILERS = ["gcc", "clang"]
+
+# Prints the median of the passes of a net in C.
+C_MAIN = """#define _POSIX_C_SOURCE 199309L
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include "%(name)s.h"
+static float weights[%(upper)s_WEIGHTS_SIZE], x[%(upper)s_DATA_SIZE], %(declared)s;
+static double times[1000];
+static int order(const void *a, const void *b) {
+  const double p = *(const double *)a, q = *(const double *)b;
+  return (p > q) - (p < q);
+}
+int main(void) {
+  FILE *const file = fopen("%(name)s.bin", "rb");
+  if (!file || fread(weights, sizeof weights, 1, file) != 1) return 1;
+  for (int i = 0; i < %(upper)s_DATA_SIZE; ++i) x[i] = rand() / (float)RAND_MAX;
+  double all = 0;
+  int count = -3;
+  for (; count < 3 || (count < 1000 && all < %(seconds)s); ++count) {
+    struct timespec a, b;
+    clock_gettime(CLOCK_MONOTONIC, &a);
+    %(name)s_run(weights, x, %(results)s);
+    clock_gettime(CLOCK_MONOTONIC, &b);
+    const double ms = (b.tv_sec - a.tv_sec) * 1e3 + (b.tv_nsec - a.tv_nsec) * 1e-6;
+    if (count >= 0) times[count] = ms, all += ms / 1e3;
+  }
+  qsort(times, count, sizeof(double), order);
+  printf("ms %%f\\n", times[count / 2]);
+  return 0;
+}
+"""
 
 # Each makes run(), one forward pass. shape, threads and stem (of the model's files) are given.
 MAKE = {
@@ -42,6 +87,17 @@ options.intra_op_num_threads = threads
 session = onnxruntime.InferenceSession(stem + ".onnx", options, ["CPUExecutionProvider"])
 feed = {session.get_inputs()[0].name: x}
 run = lambda: session.run(None, feed)
+""",
+    "litert": """
+import numpy
+from ai_edge_litert.interpreter import Interpreter
+net = Interpreter(stem + ".tflite", num_threads=threads)
+net.allocate_tensors()
+index = net.get_input_details()[0]["index"]
+image = numpy.ascontiguousarray(x.transpose(0, 2, 3, 1))
+def run():
+    net.set_tensor(index, image)
+    net.invoke()
 """,
     "openvino": """
 import openvino
@@ -128,18 +184,23 @@ def prepare(python, crema, folder, name, batch, int8):
             solver = folder / f"{name}_solver.prototxt"
             solver.write_text(f'net: "{ROOT / NETS[name]}"\nbase_lr: 0.0001\nlr_policy: "fixed"\n'
                               f'max_iter: 1\nsnapshot_prefix: "{folder / name}"\nrandom_seed: 1\n')
-            must([crema, "train", "-solver", solver, "-assume", "default", "-batch", 2])
+            must([crema, "train", "-solver", solver, "-assume", INPUTS.get(name, ["default"])[0].format(2),
+                  "-batch", 2])
             (folder / f"{name}_iter_1.caffemodel").rename(weights)
-        must([crema, "deploy", "-model", NETS[name], "-batch", batch, "-assume", "default",
-              "-output", stem.with_suffix(".prototxt")])
+        must([crema, "deploy", "-model", NETS[name], "-batch", batch,
+              "-assume", INPUTS.get(name, ["default"])[-1].format(batch), "-output", stem.with_suffix(".prototxt")])
         if int8:
             made = folder / "quantized"
             must([crema, "quantize", "-model", stem.with_suffix(".prototxt"), "-weights", weights,
                   "-output", made, "-calibrate", "random", "-calibrate_images", batch])
             (made / "net.prototxt").rename(stem.with_suffix(".prototxt"))
             weights = (made / "net.caffemodel").rename(stem.with_suffix(".caffemodel"))
-        must([crema, "export", "-model", stem.with_suffix(".prototxt"), "-weights", weights,
-              "-batch", batch, "-verify=false", "-output", stem.with_suffix(".onnx")])
+        cut = ["-cut", "before_nms"] if "yolo" in name else []
+        exported = [crema, "export", "-model", stem.with_suffix(".prototxt"), "-weights", weights,
+                    "-batch", batch, "-verify=false", *cut]
+        must([*exported, "-output", stem.with_suffix(".onnx")])
+        must([*exported, "-to", "c", "-output", stem.with_suffix(".c"),
+              "-output_weights", stem.with_suffix(".bin")])
     text = stem.with_suffix(".prototxt").read_text()
     shape = "x".join(re.findall(r"dim: (\d+)", text[:text.index("name:", text.index("input_param"))])[:4])
     pnnx = pathlib.Path(python).parent / "pnnx"
@@ -149,13 +210,35 @@ def prepare(python, crema, folder, name, batch, int8):
     return stem, shape
 
 
+def compiled(compiler, stem, seconds):
+    """A program that times the net in C."""
+    program = stem.parent / f"{stem.name}_{compiler}"
+    if not program.exists():
+        header = stem.with_suffix(".h").read_text()
+        sizes = re.findall(r'/\* Result .*\n#define \S+ (\d+)', header)
+        names = [f"y{i}" for i in range(len(sizes))]
+        (stem.parent / "time_c.c").write_text(C_MAIN % {
+            "name": stem.name, "upper": stem.name.upper(), "seconds": seconds,
+            "declared": ", ".join(f"{name}[{size}]" for name, size in zip(names, sizes)),
+            "results": ", ".join(names)})
+        must([compiler, "-std=c99", "-ffp-contract=fast", "-O3", "-march=native", "time_c.c",
+              stem.with_suffix(".c").name, "-o", program.name, "-lm"], stem.parent)
+    return program
+
+
 def measure(peer, python, crema, stem, shape, args):
     if peer == "crema":
         text = must([crema, "time", "-forward", "-model", stem.with_suffix(".prototxt"),
                      "-iterations", max(3, args.passes)], threads=args.threads)
         return float(re.search(r"([\d.]+) ms/pass", text).group(1))
-    code, text = run([python, "-c", TIME % MAKE[peer], stem, args.threads, args.seconds, shape],
-                     stem.parent, args.threads)
+    if peer == LITERT and not stem.with_suffix(".tflite").exists():
+        run([python, ROOT / "tests/bench/to_tflite.py", stem.with_suffix(".onnx"),
+             stem.with_suffix(".tflite")], stem.parent, args.threads)
+    if peer in COMPILERS:
+        command = [compiled(peer, stem, args.seconds)]
+    else:
+        command = [python, "-c", TIME % MAKE[peer], stem, args.threads, args.seconds, shape]
+    code, text = run(command, stem.parent, args.threads)
     found = re.search(r"^ms ([\d.]+)$", text, re.MULTILINE)
     if code != 0 or not found:
         print(f"{peer} cannot run {stem.name}: {text.strip().splitlines()[-1:]}", file=sys.stderr)
@@ -179,7 +262,7 @@ def main():
     parser.add_argument("--folder", type=pathlib.Path, help="for the models; kept (VENV/models)")
     args = parser.parse_args()
     python, crema = args.venv.absolute() / "bin/python", args.crema.absolute()
-    for given, known in [(args.nets, NETS), (args.peers, PEERS)]:
+    for given, known in [(args.nets, NETS), (args.peers, [*PEERS, LITERT, *COMPILERS])]:
         for name in given.split(","):
             if name not in known:
                 parser.error(f"there is no {name}: choose from {', '.join(known)}")
