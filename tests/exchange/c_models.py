@@ -1,10 +1,10 @@
 """Compiles nets of models/ to C for several processors and compares their results: c_models.py TOOLS [NAME ...]
 
 TOOLS is the folder of the programs. Each net trains two iterations on random data, as in models_onnx.py, or, if its name ends
-in _int8, twenty on rendered digits before `crema quantize`. Then `crema export
--to c` writes it and verifies it with each compiler that is here, GCC and Clang for this machine and GCC for 32-bit and 64-bit
-ARM, whose programs run in qemu. The compilers get -Wall -Wextra -pedantic -Werror. Prints a line for each; exit code 1 if one
-fails. The packages: clang gcc-arm-linux-gnueabihf gcc-aarch64-linux-gnu qemu-user python3-numpy
+in _int8, twenty on rendered digits before `crema quantize`. Then `crema export -to c` writes it and verifies it with each
+compiler that is here, GCC and Clang for this machine and GCC for 32-bit and 64-bit ARM, whose programs run in qemu. LeNet
+trains there, too. The compilers get -Wall -Wextra -pedantic -Werror. Prints a line for each; exit code 1 if one fails.
+The packages: clang gcc-arm-linux-gnueabihf gcc-aarch64-linux-gnu qemu-user python3-numpy
 """
 import os
 import pathlib
@@ -113,7 +113,9 @@ def exported(tools, flags, path, tolerance=TOLERANCE):
     results = []
     folder = pathlib.Path(path).parent
     failed = ""
-    cut = ["-cut", "before_nms"] if path.endswith("yolo_tiny") else []
+    more = ["-cut", "before_nms"] if path.endswith("yolo_tiny") else []
+    if path.endswith("lenet_digits"):
+        more = ["-train", "-solver", "models/lenet/digits_solver.prototxt", "-train_batch", "4"]
     for name, compiler, runner in COMPILERS:
         if not shutil.which(compiler.split()[0]) or (runner and not shutil.which(runner)):
             results.append(f"{name}: not here")
@@ -121,7 +123,7 @@ def exported(tools, flags, path, tolerance=TOLERANCE):
         wrapper = folder / "cc"
         wrapper.write_text(WRAPPER.format(compiler=compiler, runner=runner))
         wrapper.chmod(0o755)
-        done = subprocess.run([f"{tools}/crema", "export", "-to", "c", *flags, *cut, "-output", f"{path}.c",
+        done = subprocess.run([f"{tools}/crema", "export", "-to", "c", *flags, *more, "-output", f"{path}.c",
                                "-output_weights", f"{path}.bin", "-tolerance", tolerance],
                               cwd=ROOT, capture_output=True, text=True, env={**os.environ, "CC": str(wrapper)})
         found = [line.split("largest difference is ")[1].split()[0] for line in done.stdout.splitlines() if " random inputs; " in line]

@@ -122,13 +122,11 @@ class FileWriter {
     const std::string parameters = c_training_parameters(program_, options_.weights_file);
     std::string text = cat(
         "\n/* Trains with a batch, and returns its loss before that. Iterations count from 0. The "
-        "history "
-        "of the\n   weights' changes stays in the memory, so the runs and the training of a net "
-        "share "
-        "it. */\nfloat ",
+        "optimizer's\n   history stays in the static memory. */\nfloat ",
         prefix, "_train(", parameters, ");\n",
-        "\n/* The same with memory of the caller, which must be zero before the first iteration. "
-        "*/\nfloat ",
+        "\n/* The same with memory of the caller, which must be zero before the first iteration "
+        "and be "
+        "kept between\n   iterations. Runs may use it, too. */\nfloat ",
         prefix, "_train_in(void *memory, ", parameters, ");\n",
         "\n/* The learning rate of an iteration, as the solver has it. */\nfloat ", prefix,
         "_learning_rate(int32_t iteration);\n");
@@ -233,8 +231,7 @@ std::vector<CTrainedParameter> trained_parameters(const Net& net) {
                        parameter.decay_mult});
   }
   require(!trained.empty(),
-          "no layer of the net is trained: all have lr_mult: 0, or none leads to a "
-          "loss");
+          "no layer of the net is trained: all have lr_mult: 0, or none leads to a loss");
   return trained;
 }
 

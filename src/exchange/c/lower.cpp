@@ -10,17 +10,17 @@ namespace crema {
 namespace {
 
 // A value of a function's name, such as relu, would hide it.
-void rename_values(CProgram* program, CNames* names) {
+void rename_values(const CNames& names, CProgram* program) {
   std::set<std::string> functions;
   for (const CCall& call : program->inference.calls) functions.insert(call.function);
   if (program->training)
     for (const CCall& call : program->training->routine.calls) functions.insert(call.function);
-  names->taken.insert(functions.begin(), functions.end());
+  std::set<std::string> taken = names.taken;
+  for (const CValue& value : program->values) taken.insert(value.name);
   for (CValue& value : program->values) {
     if (functions.count(value.name) == 0) continue;
-    std::string name = value.name + "_blob";
-    while (!names->taken.insert(name).second) name += "_";
-    value.name = name;
+    value.name += "_blob";
+    while (!taken.insert(value.name).second) value.name += "_";
   }
 }
 
@@ -50,7 +50,7 @@ CProgram lower_to_c(Context& context, onnx::ModelProto model, const std::string&
   program.prefix = prefix;
   CNames names{c_function_names(), {}, {}};
   CLowering(context, model, {}, &program, &program.inference, &names).run(true);
-  rename_values(&program, &names);
+  rename_values(names, &program);
   plan_memory(&program);
   return program;
 }
@@ -66,7 +66,7 @@ CProgram lower_to_c(Context& context, const OnnxModel& inference, const OnnxMode
   CLowering(context, inference.model, inference.trained, &program, &program.inference, &names)
       .run(true);
   add_training(context, training, trained, update, &program, &names);
-  rename_values(&program, &names);
+  rename_values(names, &program);
   plan_memory(&program);
   return program;
 }

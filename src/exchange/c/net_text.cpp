@@ -64,18 +64,15 @@ class NetText {
  private:
   std::string training() {
     const CTraining& training = *program_.training;
-    std::string text =
-        cat("\nfloat ", program_.prefix, "_learning_rate(int32_t iteration) {\n",
-            training.rate.find("iteration") == std::string::npos ? "  (void)iteration;\n" : "",
-            "  return ", training.rate, ";\n}\n");
+    std::string text = cat("\nfloat ", program_.prefix,
+                           "_learning_rate(int32_t iteration) {\n  (void)iteration;\n  return ",
+                           training.rate, ";\n}\n");
     text += cat("\nfloat ", program_.prefix, "_train_in(void *memory, ",
                 c_training_parameters(program_, weights_file_), ") {\n");
-    std::string body;
-    for (const CCall& call : training.routine.calls) body += call_text(call);
-    text += pointers(training.routine, true) + "  float loss = 0;\n" + training.setup;
-    if (cat(training.setup, body).find("iteration") == std::string::npos)
-      text += "  (void)iteration;\n";
-    return text + body + "\n  return loss;\n}\n";
+    text += pointers(training.routine, true) + "  float loss = 0;\n  (void)iteration;\n";
+    text += training.setup;
+    for (const CCall& call : training.routine.calls) text += call_text(call);
+    return text + "\n  return loss;\n}\n";
   }
 
   std::string constants() const {

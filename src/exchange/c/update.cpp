@@ -109,6 +109,10 @@ std::string rate_text(const SolverParameter& s) {
   const auto after = [&](const std::string& steps) {
     return cat("(float)(", base, " * pow(", gamma, ", ", steps, "))");
   };
+  require(policy != "step" || s.stepsize() > 0, "stepsize is ", s.stepsize(),
+          ": lr_policy \"step\" needs a positive number of iterations");
+  require(policy != "poly" || s.max_iter() > 0, "max_iter is ", s.max_iter(),
+          ": lr_policy \"poly\" needs a positive number of iterations");
   if (policy == "fixed") return base;
   if (policy == "step") return after(cat("iteration / ", s.stepsize()));
   if (policy == "exp") return after("iteration");
@@ -124,7 +128,8 @@ std::string rate_text(const SolverParameter& s) {
     return cat("(", base, " - ", c_float(s.min_lr()), ") * powf(1 - (float)iteration / ",
                c_float(static_cast<float>(s.max_iter())), ", ", power, ") + ", c_float(s.min_lr()));
   if (policy == "sigmoid")
-    return cat(base, " / (1 + expf(-", gamma, " * (float)(iteration - ", s.stepsize(), ")))");
+    return cat(base, " / (1 + expf(", c_float(-s.gamma()), " * (float)(iteration - ", s.stepsize(),
+               ")))");
   fail("lr_policy \"", policy,
        "\" is not written as C, only fixed, step, exp, inv, multistep, poly and sigmoid");
 }
