@@ -323,6 +323,8 @@ class Net {
   void refresh_halves();
   void refresh_copies();
   SharedWeights::Reading read_current_weights();
+  // Calls `work`, a pass, while no other net changes the parameters.
+  void with_weights(const std::function<void()>& work);
   uint64_t weights_version() const;
   Plan& ready();  // the plan, bound to memory
   void forward(PlanNode& node);

@@ -35,17 +35,18 @@ void check_parts(const NetOptions& options) {
 void Net::forward_layers(uint64_t pass, int first, int last) {
   check_parts(options_);
   update_source_shapes(pass, first, last);
-  refresh_halves();
-  Plan& plan = ready();
-  if (training()) ++weights_->version;
-  const std::vector<bool> runs = nodes_in_range(plan, first, last);
-  const BatchShare samples = share();
-  for (size_t i = 0; i < runs.size(); ++i) {
-    if (!runs[i]) continue;
-    start_pass(pass, plan.nodes[i], samples);
-    forward(plan.nodes[i]);
-  }
-  context_.join();
+  with_weights([&] {
+    Plan& plan = ready();
+    if (training()) ++weights_->version;
+    const std::vector<bool> runs = nodes_in_range(plan, first, last);
+    const BatchShare samples = share();
+    for (size_t i = 0; i < runs.size(); ++i) {
+      if (!runs[i]) continue;
+      start_pass(pass, plan.nodes[i], samples);
+      forward(plan.nodes[i]);
+    }
+    context_.join();
+  });
 }
 
 void Net::backward_layers(int first, int last) { backward_layers(first, last, {}); }

@@ -253,4 +253,19 @@ SharedWeights::Reading Net::read_current_weights() {
   }
 }
 
+void Net::with_weights(const std::function<void()>& work) {
+  const SharedWeights::Reading reading = read_current_weights();
+  // The next writer uses another stream.
+  const auto end_reading = [this] {
+    if (weights_.use_count() > 1) context_.synchronize();
+  };
+  try {
+    work();
+  } catch (...) {
+    end_reading();
+    throw;
+  }
+  end_reading();
+}
+
 }  // namespace crema

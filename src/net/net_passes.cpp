@@ -39,19 +39,10 @@ void zero_gradients(Context& context, const Backward& arguments) {
 
 void Net::forward(uint64_t pass) {
   begin_pass(pass);
-  const SharedWeights::Reading reading = read_current_weights();
-  // The next writer uses another stream.
-  const auto end_reading = [this] {
-    if (weights_.use_count() > 1) context_.synchronize();
-  };
-  try {
+  with_weights([&] {
     run_sources(pass);
     forward_or_replay(pass);
-  } catch (...) {
-    end_reading();
-    throw;
-  }
-  end_reading();
+  });
 }
 
 void Net::forward_or_replay(uint64_t pass) {

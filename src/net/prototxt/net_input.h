@@ -22,6 +22,10 @@ struct NetInput {
 // caller adds to those of the file; `settings` override the file. Logs the same as Caffe.
 NetInput read_net_input(const std::string& path, Phase phase, const NetState& outer, Log& log,
                         Settings* settings = nullptr);
+// The same for text in memory; `name` replaces the path in messages. Files that it names are looked
+// up in the working directory.
+NetInput parse_net_input(const std::string& text, const std::string& name, Phase phase,
+                         const NetState& outer, Log& log);
 
 // The precision of this name; for "" the device's default: tf32 on a GPU, otherwise fp32.
 Precision precision_for(const Context& context, const std::string& name);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "net/net.h"
@@ -44,6 +45,10 @@ struct LoadReport {
 // file is damaged, and when none of its blobs was loaded into the net. Logs "Ignoring source layer
 // NAME" as Caffe does.
 LoadReport load_weights(Net& net, const std::string& path, const LoadOptions& options = {});
+// The same for the content of a .caffemodel in memory; `name` replaces the path in messages. Error
+// for HDF5, which is read from files only.
+LoadReport load_weights_content(Net& net, std::string_view content, const std::string& name,
+                                const LoadOptions& options = {});
 
 // The contents of a weights file: the layers, and where their values are.
 struct WeightsContent {

@@ -265,6 +265,20 @@ void log_table(Log& log, const LoadReport& report, const std::string& path) {
                report.ignored.size(), " of the file ignored"));
 }
 
+LoadReport finish(const Net& net, Loader& loader, const std::string& path,
+                  const LoadOptions& options) {
+  LoadReport report = loader.finish();
+  if (options.table) log_table(net.context().log(), report, path);
+  return report;
+}
+
+LoadReport load_layers(Net& net, std::vector<StoredLayer> layers, const std::string& path,
+                       const LoadOptions& options) {
+  Loader loader(net, path, options, false);
+  for (StoredLayer& layer : layers) loader.load(std::move(layer));
+  return finish(net, loader, path, options);
+}
+
 }  // namespace
 
 int LoadReport::count(Outcome outcome) const {
@@ -274,16 +288,19 @@ int LoadReport::count(Outcome outcome) const {
 }
 
 LoadReport load_weights(Net& net, const std::string& path, const LoadOptions& options) {
-  const bool hdf5 = is_hdf5(path);
-  Loader loader(net, path, options, hdf5);
-  if (hdf5) {
-    read_hdf5_weights(path, [&](const StoredLayer& layer) { loader.load(layer); });
-  } else {
-    for (StoredLayer& layer : read_caffemodel(path).layers) loader.load(std::move(layer));
-  }
-  LoadReport report = loader.finish();
-  if (options.table) log_table(net.context().log(), report, path);
-  return report;
+  if (!is_hdf5(path)) return load_layers(net, read_caffemodel(path).layers, path, options);
+  Loader loader(net, path, options, true);
+  read_hdf5_weights(path, [&](const StoredLayer& layer) { loader.load(layer); });
+  return finish(net, loader, path, options);
+}
+
+LoadReport load_weights_content(Net& net, std::string_view content, const std::string& name,
+                                const LoadOptions& options) {
+  require(!content.empty(), name, ": is empty");
+  require(!starts_with(content, "\x89HDF\r\n"), name,
+          ": HDF5 is read from files only: load it by its path, or convert it to a .caffemodel");
+  return load_layers(net, parse_caffemodel(content.data(), content.size(), name).layers, name,
+                     options);
 }
 
 }  // namespace crema
