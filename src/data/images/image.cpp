@@ -15,12 +15,16 @@
 namespace crema {
 namespace {
 
+// In this library's folder. By its full path: a search would depend on who intercepts dlopen.
+std::string path_of_module(const char* file) {
+  Dl_info self{};
+  dladdr(reinterpret_cast<void*>(&path_of_module), &self);
+  return cat(folder_of(self.dli_fname), "/", file);
+}
+
 template <typename Module>
 const Module& load_module(const char* file, const char* entry) {
-  // In this library's folder. By its full path: a search would depend on who intercepts dlopen.
-  Dl_info self{};
-  dladdr(reinterpret_cast<void*>(&load_module<Module>), &self);
-  const std::string path = cat(folder_of(self.dli_fname), "/", file);
+  const std::string path = path_of_module(file);
   void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library) {
     const std::string reason = dlerror();
@@ -47,11 +51,22 @@ void need_opencv() {
 #endif
 }
 
+constexpr const char* kImageModule = "libcrema_images.so";
+
 const ImageModule& images() {
   need_opencv();
-  static const ImageModule& loaded =
-      load_module<ImageModule>("libcrema_images.so", "crema_image_module");
+  static const ImageModule& loaded = load_module<ImageModule>(kImageModule, "crema_image_module");
   return loaded;
+}
+
+// A folder with libcrema_infer may have been installed without it.
+bool has_opencv() {
+#ifdef CREMA_OPENCV
+  static const bool exists = file_exists(path_of_module(kImageModule));
+  return exists;
+#else
+  return false;
+#endif
 }
 
 const JpegModule& jpegs() {
@@ -245,7 +260,7 @@ void resize_image(int64_t height, int64_t width, Image& image, Interpolation int
   const bool taken = interpolation == Interpolation::linear && image.channels != 2 &&
                      image.channels <= 4 && !image.pixels.empty();
   if (height == image.height && width == image.width) return;
-  if (taken && resized < kResizedWithoutOpenCv) {
+  if (taken && (resized < kResizedWithoutOpenCv || !has_opencv())) {
     ++resized;
     return resize_linear(height, width, image);
   }
