@@ -98,6 +98,9 @@ struct ModelOptions {
   ComputeDevice device = ComputeDevice::cpu();
   // Files to load in turn, .caffemodel or .h5; layers are matched by name.
   std::vector<std::string> weights = {};
+  // Contents of .caffemodel files in memory, embedded or decrypted by the program, loaded after those
+  // files. Only the constructor reads them.
+  std::vector<std::string_view> weights_contents = {};
   // Where stored blobs do not fit the layer of their name: "strict" is an Error, "match" leaves that
   // layer as it is.
   std::string weights_mode = "strict";
@@ -118,6 +121,9 @@ struct ModelOptions {
   std::string precision = {};
   // Every blob can be read, not only the outputs. It costs memory and speed: nothing is fused.
   bool keep_blobs = false;
+  // Model::backward() can be called. Implies keep_blobs, and takes memory for the gradients of blobs
+  // and weights.
+  bool gradients = false;
   // The same bits on every run, also on a GPU, which is slower there.
   bool deterministic = false;
   LogCallback log = {};  // none: silent
@@ -129,6 +135,10 @@ class Model {
   // Opens a net; text of any of Caffe's generations. Error with file:line:column for a mistake in
   // it, and for weights that do not fit.
   explicit Model(const std::string& net_file, ModelOptions options = {});
+  // The same for text in memory. Messages call it `name`; files that it names are looked up in the
+  // working directory.
+  static Model from_text(const std::string& text, ModelOptions options = {},
+                         const std::string& name = "net");
   ~Model();
   Model(Model&&) noexcept;
   Model& operator=(Model&&) noexcept;
@@ -152,11 +162,17 @@ class Model {
   // Copies values, in row-major order, into an input, where they stay until set again. Error for a
   // name that is not an input and for another number of values than its shape has.
   void set_input(const std::string& name, std::span<const float> values);
+  // The values of an input, to be written in place, in row-major order: each pass reads what is there
+  // then. At first they are those set before, or 0. The memory stays where it is until set_input() or
+  // set_picture() for this input, or any reshape().
+  std::span<float> input(const std::string& name);
   // Makes one sample of an input from a picture: resized, cropped and transformed as the net expects. The
   // other samples keep theirs; all of the first batch must be set. Error for what is no picture, and if its
   // size does not fit.
   void set_picture(const std::string& name, const std::string& file, int sample = 0);
   void set_picture(const std::string& name, const PictureView& picture, int sample = 0);
+  // The same from the content of an image file.
+  void set_picture_content(const std::string& name, std::string_view file, int sample = 0);
   // What set_picture() makes of a picture: the values of one sample, from the content of an image file. Any
   // threads may call it at the same time, also while the Model runs or after its end. Error for what is no
   // picture. picture_reader() itself is Error for what is not an input of pictures.
@@ -173,8 +189,18 @@ class Model {
   // One pass. Data layers advance by a batch each time. Error when an input has not been set, or a
   // label is not a class.
   void forward();
+  // A pass that ends after a layer, or after the last layer that writes a blob of this name. Blobs are
+  // then what the layers up to there have made of them. Error without keep_blobs.
+  void forward_to(const std::string& last);
+  // After a forward(), or a forward_to() that computes it: the gradients of the blobs before `blob`,
+  // from `gradient`, which has a value for each of blob's. A 1 for a class and 0 for others gives the
+  // class's saliency. Error without ModelOptions::gradients.
+  void backward(const std::string& blob, std::span<const float> gradient);
+  // A copy of a blob's gradient after a backward(), in row-major order: of an input or any blob
+  // between. Error where none flows.
+  std::vector<float> gradient(const std::string& name) const;
 
-  // The classes of a sample with the highest scores, the highest first. The scores are those of `blob`, or
+  // The classes of a sample with the highest scores, the highest first, after a forward(). The scores are those of `blob`, or
   // "": the output that is a Softmax or Sigmoid, else the only one with a row for each sample.
   std::vector<ClassScore> best(int count, int sample = 0, const std::string& blob = {}) const;
 
@@ -184,6 +210,8 @@ class Model {
   BlobInfo blob(const std::string& name) const;
   // A copy of its values, in row-major order.
   std::vector<float> values(const std::string& name) const;
+  // The same into the caller's memory. Error for another number of values.
+  void values(const std::string& name, std::span<float> to) const;
   // The values in the net's own memory, without a copy: until the next call that is not const, or
   // the end of the Model. Error, which says so, for a blob that is on a GPU, is not float32, or
   // is not stored row-major; values() always works.
@@ -193,6 +221,8 @@ class Model {
   // weights of all Models that share them, from their next forward() on: a call waits until none of
   // them runs forward(), and a forward() that starts meanwhile waits for the call.
   void load_weights(const std::string& path);
+  // The same for the content of a .caffemodel in memory. Messages call it `name`.
+  void load_weights_content(std::string_view content, const std::string& name = "weights");
   // The weights in Caffe's order; a blob that layers share is with its first layer.
   std::vector<ParameterInfo> parameters() const;
   // A copy of one, in row-major order; and back. Error for a name that is not there, or another

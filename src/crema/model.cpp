@@ -2,37 +2,16 @@
 
 #include "base/error.h"
 #include "crema.h"
+#include "crema/deployed_net.h"
+#include "crema/partial_passes.h"
 #include "crema/pictures.h"
 #include "crema/session.h"
-#include "net/deploy/deploy.h"
 #include "net/prototxt/net_input.h"
 #include "net/sources/batch_size.h"
 
 namespace crema {
 
 namespace {
-
-void make_deployed(NetInput* input, const ModelOptions& options, Log& log) {
-  DeployOptions how;
-  how.batch = options.batch;
-  how.assume = options.assume;
-  how.assume_setting = "assume";
-  how.assume_command = [](const std::string& shapes) { return cat("assume = \"", shapes, "\""); };
-  how.folder = input->options.folder;
-  how.where = input->options.where;
-  how.preparation = input->preparation;
-  how.change = [&options](InputPreparation* preparation) {
-    return change_preparation(picture_settings(options.pictures), preparation);
-  };
-  const DeployedNet deployed = deploy(input->net, how, log);
-  for (const std::string& line : deployed.inputs) log.info(line);
-  for (const std::string& line : deployed.notes) log.info(line);
-  input->net = deployed.net;
-  input->preparation = deployed.preparation;
-  input->options.where = [origins = deployed.origins, where = how.where](int layer) {
-    return where(origins[layer]);
-  };
-}
 
 void set_batch(NetInput* input, int batch) {
   for (int i = 0; i < input->net.layer_size(); ++i) {
@@ -45,7 +24,10 @@ void set_batch(NetInput* input, int batch) {
   }
 }
 
-NetInput read(const std::string& path, const ModelOptions& options, Context& context) {
+// Reads a net of a phase, from a file or from text.
+using ReadNet = std::function<NetInput(Phase phase, const NetState& outer, Log& log)>;
+
+NetInput read(const ReadNet& read_net, const ModelOptions& options, Context& context) {
   require(options.phase == "TEST" || options.phase == "TRAIN", "phase \"", options.phase,
           "\": expected TEST or TRAIN");
   require(options.assume.empty() || options.deploy,
@@ -54,16 +36,17 @@ NetInput read(const std::string& path, const ModelOptions& options, Context& con
   NetState outer;
   outer.set_level(options.level);
   for (const std::string& stage : options.stages) outer.add_stage(stage);
-  NetInput input =
-      read_net_input(path, options.phase == "TRAIN" ? TRAIN : TEST, outer, context.log());
+  NetInput input = read_net(options.phase == "TRAIN" ? TRAIN : TEST, outer, context.log());
   if (options.deploy) {
     make_deployed(&input, options, context.log());
   } else if (options.batch > 0) {
     set_batch(&input, options.batch);
   }
   input.options.precision = precision_for(context, options.precision);
-  input.options.keep_blobs = options.keep_blobs;
-  input.options.weights_follow = !options.weights.empty();
+  input.options.keep_blobs = options.keep_blobs || options.gradients;
+  input.options.backward = input.options.seed_outputs = options.gradients;
+  if (options.gradients) input.net.set_force_backward(true);
+  input.options.weights_follow = !options.weights.empty() || !options.weights_contents.empty();
   return input;
 }
 
@@ -77,6 +60,7 @@ struct Model::Impl {
       : session(std::move(made)),
         net(session->context, read.net, read.options),
         inputs(net),
+        parts(net),
         pictures(read.preparation, read.options.folder, options.pictures),
         weights_mode(weights_mode_named(options.weights_mode)),
         path(path) {
@@ -91,9 +75,23 @@ struct Model::Impl {
         text(other.text),
         net(session->context, text->net, other.shared_options()),
         inputs(net),
+        parts(net),
         pictures(other.pictures),
         weights_mode(other.weights_mode),
         path(other.path) {}
+
+  static std::unique_ptr<Impl> open(const ReadNet& read_net, const std::string& path,
+                                    ModelOptions options) {
+    const DeviceScope scope = device_scope(options.device);
+    auto session = std::make_unique<Session>(options.device, options.deterministic,
+                                             CallbackLog(std::move(options.log)));
+    NetInput input = read(read_net, options, session->context);
+    auto made = std::make_unique<Impl>(path, options, std::move(input), std::move(session));
+    for (const std::string& file : options.weights) made->load(file);
+    for (const std::string_view content : options.weights_contents)
+      made->load(content, path + "'s weights");
+    return made;
+  }
 
   NetOptions shared_options() {
     NetOptions options = text->options;
@@ -105,6 +103,19 @@ struct Model::Impl {
 
   void load(const std::string& file) {
     net.change_parameters([&] { crema::load_weights(net, file, {weights_mode}); });
+  }
+  void load(std::string_view content, const std::string& name) {
+    net.change_parameters([&] { crema::load_weights_content(net, content, name, {weights_mode}); });
+  }
+
+  void require_gradients() const {
+    require(net.options().seed_outputs, path,
+            ": gradients need a model that was opened with gradients");
+  }
+
+  void begin_pass() {
+    inputs.check();
+    inputs.give();
   }
 
   // Without keep_blobs the memory of all others is used again within a pass.
@@ -120,27 +131,31 @@ struct Model::Impl {
               "\" is not an output, so its memory is used again: open the model with keep_blobs to "
               "read it");
       }
+      return net.blob(name);
     }
-    return net.blob(name);
+    return parts.blob(name);
   }
 
   std::unique_ptr<Session> session;
   std::shared_ptr<const NetInput> text;
   Net net;
   CallerInputs inputs;
+  PartialPasses parts;
   ModelPictures pictures;
   WeightsMode weights_mode;
   std::string path;
   uint64_t passes = 0;
 };
 
-Model::Model(const std::string& net_file, ModelOptions options) {
-  const DeviceScope scope = device_scope(options.device);
-  auto session = std::make_unique<Session>(options.device, options.deterministic,
-                                           CallbackLog(std::move(options.log)));
-  NetInput input = read(net_file, options, session->context);
-  impl_ = std::make_unique<Impl>(net_file, options, std::move(input), std::move(session));
-  for (const std::string& file : options.weights) impl_->load(file);
+Model::Model(const std::string& net_file, ModelOptions options)
+    : impl_(Impl::open([&](Phase phase, const NetState& outer,
+                           Log& log) { return read_net_input(net_file, phase, outer, log); },
+                       net_file, std::move(options))) {}
+
+Model Model::from_text(const std::string& text, ModelOptions options, const std::string& name) {
+  return Model(Impl::open([&](Phase phase, const NetState& outer,
+                              Log& log) { return parse_net_input(text, name, phase, outer, log); },
+                          name, std::move(options)));
 }
 
 Model::Model(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -186,6 +201,13 @@ void Model::set_input(const std::string& name, std::span<const float> values) {
   impl_->pictures.forget(name);
 }
 
+std::span<float> Model::input(const std::string& name) {
+  const DeviceScope scope = impl_->session->enter();
+  const std::span<float> values = impl_->inputs.in_place(name);
+  impl_->pictures.forget(name);
+  return values;
+}
+
 void Model::set_picture(const std::string& name, const std::string& file, int sample) {
   const DeviceScope scope = impl_->session->enter();
   impl_->inputs.check_name(name);
@@ -198,8 +220,15 @@ void Model::set_picture(const std::string& name, const PictureView& picture, int
   impl_->inputs.set(name, impl_->pictures.set(impl_->net, name, sample, picture));
 }
 
+void Model::set_picture_content(const std::string& name, std::string_view file, int sample) {
+  const DeviceScope scope = impl_->session->enter();
+  impl_->inputs.check_name(name);
+  impl_->inputs.set(name, impl_->pictures.set_content(impl_->net, name, sample, file));
+}
+
 std::vector<ClassScore> Model::best(int count, int sample, const std::string& blob) const {
   const DeviceScope scope = impl_->session->enter();
+  impl_->parts.require_whole();
   return impl_->pictures.best(impl_->net, count, sample, blob);
 }
 
@@ -234,9 +263,33 @@ void Model::reshape(const std::vector<InputShape>& shapes) {
 
 void Model::forward() {
   const DeviceScope scope = impl_->session->enter();
-  impl_->inputs.check();
+  impl_->begin_pass();
   impl_->net.forward(impl_->passes++);
+  impl_->parts.end_at_last_layer();
   impl_->net.check();
+}
+
+void Model::forward_to(const std::string& last) {
+  const DeviceScope scope = impl_->session->enter();
+  require(impl_->net.options().keep_blobs, impl_->path,
+          ": a pass up to a layer needs a model that was opened with keep_blobs");
+  const int layer = impl_->parts.last_layer(last);
+  impl_->begin_pass();
+  impl_->net.forward_layers(impl_->passes++, 0, layer);
+  impl_->parts.end_at(layer);
+  impl_->net.check();
+}
+
+void Model::backward(const std::string& blob, std::span<const float> gradient) {
+  const DeviceScope scope = impl_->session->enter();
+  impl_->require_gradients();
+  impl_->parts.backward(blob, gradient);
+}
+
+std::vector<float> Model::gradient(const std::string& name) const {
+  const DeviceScope scope = impl_->session->enter();
+  impl_->require_gradients();
+  return to_floats(impl_->session->context, impl_->parts.gradient(name));
 }
 
 BlobInfo Model::blob(const std::string& name) const {
@@ -247,6 +300,15 @@ BlobInfo Model::blob(const std::string& name) const {
 std::vector<float> Model::values(const std::string& name) const {
   const DeviceScope scope = impl_->session->enter();
   return to_floats(impl_->session->context, impl_->readable(name));
+}
+
+void Model::values(const std::string& name, std::span<float> to) const {
+  const DeviceScope scope = impl_->session->enter();
+  const Tensor blob = impl_->readable(name);
+  require(static_cast<int64_t>(to.size()) == blob.count(), "blob \"", name, "\" has ", blob.count(),
+          " values, its shape is ", blob.shape().brief(), "; there is memory for ", to.size());
+  const std::vector<float> values = to_floats(impl_->session->context, blob);
+  std::copy(values.begin(), values.end(), to.begin());
 }
 
 std::span<const float> Model::view(const std::string& name) const {
@@ -267,6 +329,11 @@ std::span<const float> Model::view(const std::string& name) const {
 void Model::load_weights(const std::string& path) {
   const DeviceScope scope = impl_->session->enter();
   impl_->load(path);
+}
+
+void Model::load_weights_content(std::string_view content, const std::string& name) {
+  const DeviceScope scope = impl_->session->enter();
+  impl_->load(content, name);
 }
 
 std::vector<ParameterInfo> Model::parameters() const { return list_parameters(impl_->net); }

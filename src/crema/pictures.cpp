@@ -42,6 +42,15 @@ void copy_pixels(const PictureView& picture, Color wanted, Image* image) {
   }
 }
 
+Record decode(const ImageReading& reading, std::string_view file) {
+  Record record;
+  const ImageExtents whole =
+      reading.decode(file, reading.color, Interpolation::linear, record.image);
+  reading.resize(whole, Interpolation::linear, record.image);
+  show_image(record);
+  return record;
+}
+
 }  // namespace
 
 PictureSettings picture_settings(const PictureOptions& options) {
@@ -96,12 +105,7 @@ const std::vector<float>& ModelPictures::write(Record& record, int sample, Input
 Model::PictureReader ModelPictures::reader(Net& net, const std::string& name) {
   const auto input = std::make_shared<const Input>(make(net, name));
   return [input](std::string_view file) {
-    const ImageReading& reading = input->preparation.reading;
-    Record record;
-    const ImageExtents whole =
-        reading.decode(file, reading.color, Interpolation::linear, record.image);
-    reading.resize(whole, Interpolation::linear, record.image);
-    show_image(record);
+    Record record = decode(input->preparation.reading, file);
     std::vector<float> values(
         static_cast<size_t>(input->shape.count() / std::max<int64_t>(1, input->shape[0])));
     write(record, *input, values.data());
@@ -131,6 +135,13 @@ const std::vector<float>& ModelPictures::set(Net& net, const std::string& name, 
   copy_pixels(picture, reading.color, &record.image);
   reading.resize(Interpolation::linear, record.image);
   show_image(record);
+  return write(record, sample, &input);
+}
+
+const std::vector<float>& ModelPictures::set_content(Net& net, const std::string& name, int sample,
+                                                     std::string_view file) {
+  Input& input = input_for(net, name, sample);
+  Record record = decode(input.preparation.reading, file);
   return write(record, sample, &input);
 }
 

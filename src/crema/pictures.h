@@ -25,6 +25,8 @@ class ModelPictures {
                                 const std::string& file);
   const std::vector<float>& set(Net& net, const std::string& input, int sample,
                                 const PictureView& picture);
+  const std::vector<float>& set_content(Net& net, const std::string& input, int sample,
+                                        std::string_view file);
   Model::PictureReader reader(Net& net, const std::string& input);
   // The samples of this input are other ones now.
   void forget(const std::string& input) { inputs_.erase(input); }

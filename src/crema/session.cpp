@@ -95,7 +95,29 @@ void CallerInputs::set(const std::string& name, std::span<const float> values) {
   check_name(name);
   check_count(cat("input \"", name, "\""), net_.input(name).shape(), values.size());
   net_.set_input(name, values.data());
+  in_place_.erase(name);
   unset_.erase(name);
+}
+
+std::span<float> CallerInputs::in_place(const std::string& name) {
+  check_name(name);
+  const auto found = in_place_.find(name);
+  if (found != in_place_.end()) return found->second;
+  const Tensor input = net_.input(name);
+  std::vector<float> values = unset_.count(name) > 0
+                                  ? std::vector<float>(static_cast<size_t>(input.count()))
+                                  : to_floats(net_.context(), input);
+  unset_.erase(name);
+  return in_place_.emplace(name, std::move(values)).first->second;
+}
+
+void CallerInputs::forget() {
+  unset_ = {names_.begin(), names_.end()};
+  in_place_.clear();
+}
+
+void CallerInputs::give() {
+  for (const auto& [name, values] : in_place_) net_.set_input(name, values.data());
 }
 
 void CallerInputs::check() const {

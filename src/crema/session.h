@@ -1,6 +1,7 @@
 // The common part of Model and Trainer: a device, a log, and access to a net by names.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -52,10 +53,14 @@ class CallerInputs {
   explicit CallerInputs(Net& net);
 
   std::vector<BlobInfo> list() const;
-  void set(const std::string& name, std::span<const float> values);
   // Error when there is no such input.
   void check_name(const std::string& name) const;
-  void forget() { unset_ = {names_.begin(), names_.end()}; }
+  void set(const std::string& name, std::span<const float> values);
+  // Values that the caller writes in place, until set() or forget().
+  std::span<float> in_place(const std::string& name);
+  void forget();
+  // Gives the net what was written in place; before each pass.
+  void give();
   // Error unless all have been set.
   void check() const;
 
@@ -63,6 +68,7 @@ class CallerInputs {
   Net& net_;
   std::vector<std::string> names_;
   std::set<std::string> unset_;
+  std::map<std::string, std::vector<float>> in_place_;
 };
 
 BlobInfo describe_blob(const std::string& name, const Tensor& tensor);
