@@ -73,6 +73,28 @@ else
     die "the page's second program does not name five classes: $(cat page.out)"
 fi
 
+# The runtime alone: its page's project, in C. A process has one of the two libraries, so the program is of that one.
+quietly cmake --install "$build" --prefix "$work/runtime" --component infer --strip
+[ "$(cd runtime/include && find . -type f)" = ./crema_infer.h ] || die "the runtime's include/ is not crema_infer.h"
+[ ! -e runtime/lib/libcrema.so ] || die "the runtime brings libcrema"
+mkdir runtime_page
+of_page() { awk -v fence="^\`\`\`$1\$" '/^```$/ { inside = 0 } inside; $0 ~ fence { inside = 1 }' "$source/src/infer.md"; }
+of_page cmake >runtime_page/CMakeLists.txt
+of_page c >runtime_page/name.c
+[ "$(wc -l <runtime_page/name.c)" -le 60 ] || die "the runtime's program is longer than 60 lines"
+quietly cmake -S runtime_page -B runtime_page/build -G Ninja -DCMAKE_PREFIX_PATH="$work/runtime" -DCMAKE_C_EXTENSIONS=OFF \
+  -DCMAKE_C_STANDARD=99 -DCMAKE_C_FLAGS="-Wall -Wextra -pedantic -Wconversion -Werror"
+quietly cmake --build runtime_page/build
+printf '%s\n' 'find_package(Crema REQUIRED COMPONENTS crema)' >>runtime_page/CMakeLists.txt
+! cmake -S runtime_page -B runtime_page/build >log 2>&1 || die "a runtime is taken for the whole of Crema"
+grep -q 'installed without the component crema' log || die "the package does not say what is missing: $(cat log)"
+if [ -e runtime/lib/libcrema_jpeg.so ] && /usr/bin/python3 -c 'import cv2' 2>/dev/null; then
+  /usr/bin/python3 -c 'import cv2; cv2.imwrite("digit.jpg", cv2.imread("digit.pgm", 0))'
+  quietly runtime_page/build/name deploy.prototxt models/lenet/lenet_digits_iter_100.caffemodel 0 labels.txt digit.jpg
+  [ "$(grep -cE '^[0-9.e-]+ - (zero|one|two|three|four|five|six|seven|eight|nine)$' log)" -eq 5 ] ||
+    die "the runtime's program does not name five classes: $(cat log)"
+fi
+
 mkdir whole
 sed "s#find_package.*#set(CMAKE_CXX_STANDARD 17)\nset(CMAKE_CXX_VISIBILITY_PRESET hidden)\nset(CMAKE_UNITY_BUILD ON)\nadd_subdirectory($source crema)#" \
   "$source/tests/consumer/CMakeLists.txt" >whole/CMakeLists.txt

@@ -29,6 +29,7 @@ declare -A allowed=(
   [solver]="base device tensor kernels data layers net proto"
   [exchange]="base device tensor kernels data layers net proto"
   [crema]="base device tensor net solver"
+  [infer]="base data crema"
   [python]="base device comm tensor kernels data layers net solver proto"
 )
 # What each family of a floor may include of that floor besides itself and the files at its root. These include no family, unless the

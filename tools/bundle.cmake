@@ -2,7 +2,7 @@
 # relocatable and runs on another machine. Left out: glibc, the GPU driver and MPI, which are specific to a machine (MPI's library
 # must be that of the mpirun which starts the program), and the CUDA toolkit's libraries unless CUDA is ON.
 #
-# PROGRAM, LIBRARY, MODULES (may be empty): the files of the build tree, which contain the paths of their libraries.
+# PROGRAM and MODULES (may be empty), LIBRARY: the files of the build tree, which contain the paths of their libraries.
 # GPU_LIBRARIES: those of the toolkit that are loaded with the first GPU. TO: the destination folder.
 set(machine "^(ld-linux.*|ld64|libc|libm|libmvec|libdl|librt|libpthread|libresolv|libutil|libanl|libnss_.*)\\.so"
             "^(libcuda|libnvidia-.*)\\.so" "^(libmpi|libmpich|libopen-pal|libopen-rte)\\.so" "^libcrema")
@@ -21,8 +21,12 @@ foreach(path ${GPU_LIBRARIES})
   list(APPEND loaded ${versions})
 endforeach()
 
+set(program)
+if(PROGRAM)
+  set(program EXECUTABLES ${PROGRAM})
+endif()
 file(GET_RUNTIME_DEPENDENCIES
-  EXECUTABLES ${PROGRAM}
+  ${program}
   LIBRARIES ${LIBRARY} ${loaded}
   MODULES ${MODULES}
   PRE_EXCLUDE_REGEXES ${excluded}

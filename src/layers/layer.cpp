@@ -60,6 +60,10 @@ std::unique_ptr<Layer> make_layer(const LayerParameter& message, bool training,
           "the type is missing: say what the layer computes, for example type: \"Convolution\"");
   const LayerMaker* maker = LayerRegistry::find(message.type());
   if (!maker) {
+    require(
+        !is_absent_type(message.type()), "layer type ", message.type(),
+        " is for training and tests, which this library leaves out: `crema deploy` writes a net "
+        "for use");
     if (const char* instead = instead_of(message.type()))
       fail("layer type ", message.type(), " is not here: ", instead);
     fail("unknown layer type \"", message.type(), "\"",
