@@ -154,9 +154,10 @@ crema_status crema_set_input(crema_model *model, const char *name, const float *
  * of size libcrema_images.so. All samples must be set before a pass. */
 crema_status crema_set_picture(crema_model *model, const char *name, const void *file, size_t size,
                                int sample);
-/* The same for pixels: rows from the top, width * height pixels of one or three bytes. */
+/* The same for pixels: rows from the top, width * height pixels of one or three bytes, as
+ * `format`, a value of crema_pixels, says. */
 crema_status crema_set_pixels(crema_model *model, const char *name, const void *pixels, int width,
-                              int height, crema_pixels format, int sample);
+                              int height, int format, int sample);
 
 /* One pass. Error when an input has not been set. */
 crema_status crema_forward(crema_model *model);

@@ -292,7 +292,7 @@ crema_status crema_set_picture(crema_model* model, const char* name, const void*
 }
 
 crema_status crema_set_pixels(crema_model* model, const char* name, const void* pixels, int width,
-                              int height, crema_pixels format, int sample) {
+                              int height, int format, int sample) {
   return guarded(CREMA_INVALID_ARGUMENT, [&] {
     require_pointer(model, "model");
     require_pointer(name, "name");

@@ -161,7 +161,7 @@ static crema_status pixels_of_nothing(void) {
   return crema_set_pixels(model, "data", values, 0, 28, CREMA_PIXELS_GREY, 0);
 }
 static crema_status pixels_of_no_kind(void) {
-  return crema_set_pixels(model, "data", values, 28, 28, (crema_pixels)7, 0);
+  return crema_set_pixels(model, "data", values, 28, 28, 7, 0);
 }
 static crema_status pixels_of_sample(void) {
   return crema_set_pixels(model, "data", values, 28, 28, CREMA_PIXELS_GREY, 2);
