@@ -33,6 +33,7 @@ NOT_COMMANDS = [
     ("layers               forward ms", "the table of crema time, which tests/tools holds"),
     ("import numpy, onnxruntime", "needs ONNX Runtime and Pillow; tests/exchange runs models that take pictures"),
     ("float32: accuracy ", "the table of crema quantize, which tests/tools holds"),
+    ("layer  channels  left", "the table of crema shrink, which tests/tools holds"),
     ("quantization_param {", "fields that tests/tools reads"),
     ('{"model_name":', "an answer of crema serve, which tests/tools holds"),
     ("models/digits/net.prototxt ", "the files of a folder of models, as tests/tools makes them"),

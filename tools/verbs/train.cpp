@@ -38,10 +38,10 @@ namespace {
 
 using TrainFlags =
     FlagsOf<"solver", "model", "gpu", "batch_mode", "rank_timeout", "wire", "buckets", "shard",
-            "snapshot", "weights", "weights_mode", "teacher", "teacher_weights", "level", "stage", "sigint_effect",
-            "sighup_effect", "sigterm_effect", "assume", "batch", "implementation", "precision",
-            "gpu_memory", "tune", "deterministic", "off", "recompute", "dump_plan", "set",
-            "metrics", "run", "resume_check", "tensorboard", "tensorboard_histograms", "rgb",
+            "snapshot", "weights", "weights_mode", "teacher", "teacher_weights", "level", "stage",
+            "sigint_effect", "sighup_effect", "sigterm_effect", "assume", "batch", "implementation",
+            "precision", "gpu_memory", "tune", "deterministic", "off", "recompute", "dump_plan",
+            "set", "metrics", "run", "resume_check", "tensorboard", "tensorboard_histograms", "rgb",
             "engine", "param_server">;
 
 void say_device_as_caffe(ProgramLog& log, const Context& context) {
