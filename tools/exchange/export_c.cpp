@@ -72,9 +72,10 @@ PictureInput picture_of(const CProgram& program, const DeployedNet& deployed,
        "\" is a picture; -mean, -scale and -resize say it");
 }
 
-// Iterations of verification, and of the largest change of a parameter how much it may differ.
+// Iterations of verification, and of the largest change of a parameter how much it may differ: a value that is 0 up
+// to rounding may pass a ReLU in one of the two and not in the other.
 constexpr int kTrainedIterations = 3;
-constexpr double kTrainedDifference = 1e-3;
+constexpr double kTrainedDifference = 0.05;
 
 void verify_training(const CTrainingExport& training, const CheckedC& checked, ProgramLog& log) {
   const VerifiedTraining found =

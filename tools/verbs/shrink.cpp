@@ -82,10 +82,11 @@ int run_shrink(const VerbCall& call, const ShrinkFlags& flags) {
       "no layer has channels that could be removed: those of results and of inputs stay, and those "
       "that other layers than convolutions, InnerProduct, activations, BatchNorm, Scale, pooling, "
       "Eltwise and Concat read");
-  require(std::any_of(shrunk.layers.begin(), shrunk.layers.end(),
-                      [](const ShrunkNet::Layer& layer) { return layer.after < layer.before; }),
-          flags.weights, ": none of the channels of ", shrunk.layers.size(),
-          " layers is 0, so nothing can be removed; train with prune { } in the solver first");
+  if (std::all_of(shrunk.layers.begin(), shrunk.layers.end(),
+                  [](const ShrunkNet::Layer& layer) { return layer.after == layer.before; }))
+    call.log.warning(cat(visible(flags.weights), ": none of the channels of ", shrunk.layers.size(),
+                         " layers is 0, so the net stays as it is; train "
+                         "with prune { } in the solver first"));
   NetOptions options = input.options;
   options.where = {};
   Net made(*context, filter_net(shrunk.net, options.state, silent_log()), options);
@@ -112,8 +113,8 @@ int run_shrink(const VerbCall& call, const ShrinkFlags& flags) {
 REGISTER_VERB(shrink,
               {.summary = "removes the channels that pruning has left without weights",
                .usage = "-model NET.prototxt -weights FILE -output FOLDER [flags]",
-               .example = "crema shrink -model models/resnet_cifar/resnet20_train_val.prototxt \\\n"
-                          "    -weights pruned_iter_8000.caffemodel -output resnet20_small",
+               .example = "crema shrink -model models/lenet/digits_train_val.prototxt -weights "
+                          "models/lenet/pruned_iter_400.caffemodel -output lenet_small",
                .meanings = {{"output", "The folder for net.prototxt and net.caffemodel."},
                             {"weights",
                              "Weights of a run with `prune` in its solver; separate several files "

@@ -75,6 +75,16 @@ std::string round_rows(OnnxGraph& graph, const std::string& wish, const Shape& s
           "bw_params is more than 8 bits, which ONNX "
           "models of integers have");
   const int64_t size = shape.count(1);
+  if (quantized.follows()) {
+    QuantizedWeights found = quantized;
+    for (int64_t row = 0; row < shape[0]; ++row) {
+      float most = 0;
+      for (int64_t i = row * size; i < (row + 1) * size; ++i)
+        most = std::max(most, std::abs(weights[static_cast<size_t>(i)]));
+      found.steps.push_back(most > 0 ? most / quantized.high : 1);
+    }
+    return round_rows(graph, wish, shape, weights, found);
+  }
   std::vector<int64_t> integers;
   for (size_t i = 0; i < weights.size(); ++i) {
     const float n = std::rint(weights[i] / quantized.step(i / static_cast<size_t>(size)));

@@ -18,7 +18,7 @@ std::string round_values(OnnxGraph& graph, const std::string& x, const Quantized
 // The same for a value that a layer writes.
 void write_rounded(OnnxGraph& graph, const std::string& x, const std::string& to,
                    const QuantizedValues& values);
-// Weights are stored as integers.
+// Weights are stored as integers. Steps that follow the weights are those of these weights.
 std::string round_rows(OnnxGraph& graph, const std::string& wish, const Shape& shape,
                        const std::vector<float>& weights, const QuantizedWeights& quantized);
 // Integers of 32 bits if all values are multiples of the product of both steps, as `crema quantize` writes them;

@@ -37,9 +37,10 @@ std::string inner_blocks(const pb::Descriptor& type, const std::string& word) {
   return join(names, " or ");
 }
 
-// The first message of the schema that has the field, other than `type`.
+// The first message of the schema that has the field, other than `type`: one of a whole file, if possible.
 const pb::Descriptor* elsewhere(const std::string& word, const pb::Descriptor& type) {
-  std::vector<const pb::FileDescriptor*> files = {SolverParameter::descriptor()->file()};
+  std::vector<const pb::FileDescriptor*> files = {SolverParameter::descriptor()->file(),
+                                                  NetParameter::descriptor()->file()};
   std::set<const pb::FileDescriptor*> seen(files.begin(), files.end());
   const pb::Descriptor* fork = nullptr;
   for (size_t i = 0; i < files.size(); ++i) {
