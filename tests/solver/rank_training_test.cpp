@@ -39,7 +39,15 @@ INSTANTIATE_TEST_SUITE_P(
                     "momentum: 0.9 local_lr_auto: true", "momentum: 0.9 iter_size: 2",
                     "momentum: 0.9 iter_size: 3 clip_gradients: 0.5 epoch_log: true",
                     "lr_policy: \"plateau\" gamma: 0.5 plateau_winsize: 1 plateau_winsize: 2",
+                    "momentum: 0.9 prune { kind: WEIGHTS end: 4 interval: 2 }",
                     "momentum: 0.9 freeze: \"conv\""));
+
+// Each rank measures its own part of the batch; weights and ranges are the same in the end.
+TEST_F(RankTraining, RoundsAlike) {
+  for (const char* range : {"MOVING_AVERAGE", "LEARNED"})
+    for (const double value : train(this->file(cat("quantize { range: ", range, " }")), 3).values)
+      EXPECT_TRUE(std::isfinite(value));
+}
 
 TEST_F(RankTraining, LayersThatShareParameters) {
   const std::string shared = R"(

@@ -105,9 +105,11 @@ constexpr const char* kQuantize =
     "crema quantize -model net.prototxt -weights net_iter_60.caffemodel -output int8 -iterations "
     "4 ";
 
-std::string test_loss(const Folder& folder, const std::string& flags) {
-  const Outcome outcome = run(
-      folder, "test -model int8/net.prototxt -weights int8/net.caffemodel -iterations 4 " + flags);
+std::string test_loss(const Folder& folder, const std::string& flags,
+                      const std::string& model = "int8/net.prototxt",
+                      const std::string& weights = "int8/net.caffemodel") {
+  const Outcome outcome =
+      run(folder, cat("test -model ", model, " -weights ", weights, " -iterations 4 ", flags));
   for (const std::string& line : outcome.messages())
     if (starts_with(line, "Loss: ")) return line.substr(6);
   ADD_FAILURE() << outcome.err;
@@ -159,6 +161,80 @@ TEST(Quantize, WritesANetThatTestsAsItSays) {
                "net: \"int8/net.prototxt\" base_lr: 0.001 lr_policy: \"fixed\" max_iter: 3 "
                "snapshot_prefix: \"tuned\"\n");
   EXPECT_EQ(run(folder, "train -solver tune.prototxt -weights int8/net.caffemodel").code, 0);
+}
+
+// Tests of the training round as the net that is written.
+TEST(Quantize, TakesTheRangesOfTraining) {
+  const Folder folder;
+  make_trained_net(folder);
+  folder.write("rounded.prototxt",
+               "net: \"net.prototxt\" base_lr: 0.001 lr_policy: \"fixed\" max_iter: 6 test_iter: 4 "
+               "test_interval: 6 snapshot_prefix: \"rounded\" quantize { keep: \"ip\" bits: 4 }\n");
+  const Outcome training =
+      run(folder, "train -solver rounded.prototxt -weights net_iter_60.caffemodel");
+  ASSERT_EQ(training.code, 0) << training.err;
+  double loss = 0;
+  for (const std::string& line : split(training.err, '\n')) {
+    const size_t at = line.find("Test net output #1: loss = ");
+    if (at != std::string::npos) loss = std::stod(line.substr(at + 27));
+  }
+  const std::string quantize =
+      "crema quantize -model net.prototxt -weights rounded_iter_6.caffemodel -output int8 "
+      "-iterations 4 -bits 4 ";
+  const Outcome outcome = run(folder, quantize);
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(outcome.err.find("Took the ranges that the weights have from training"),
+            std::string::npos);
+  const std::string text = folder.read("int8/net.prototxt");
+  EXPECT_EQ(text.find("quantization_param"), text.rfind("quantization_param")) << "ip is kept";
+  EXPECT_NEAR(std::stod(test_loss(folder, "")), loss, 2e-3 * loss);
+  EXPECT_NE(run(folder, quantize + "-range minmax").err.find("Chose ranges from"),
+            std::string::npos);
+}
+
+TEST(Shrink, RemovesWhatPruningLeft) {
+  const Folder folder;
+  make_trained_net(folder);
+  folder.write("pruned.prototxt",
+               "net: \"net.prototxt\" base_lr: 0.001 lr_policy: \"fixed\" max_iter: 6 "
+               "snapshot_prefix: \"pruned\" prune { end: 4 interval: 2 }\n");
+  ASSERT_EQ(run(folder, "train -solver pruned.prototxt -weights net_iter_60.caffemodel").code, 0);
+  const std::string shrink = "crema shrink -model net.prototxt -output small -weights ";
+  const Outcome outcome = run(folder, shrink + "pruned_iter_6.caffemodel");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(outcome.out, "layer  channels  left\nconv          8     4\n");
+  EXPECT_NE(folder.read("small/net.prototxt").find("num_output: 4"), std::string::npos);
+  const double before =
+                   std::stod(test_loss(folder, "", "net.prototxt", "pruned_iter_6.caffemodel")),
+               after =
+                   std::stod(test_loss(folder, "", "small/net.prototxt", "small/net.caffemodel"));
+  EXPECT_NEAR(after, before, 1e-5 * before);
+  // A deploy file has no data: random numbers show whether the results are the same.
+  ASSERT_EQ(run(folder, "deploy -model net.prototxt -output deploy.prototxt").code, 0);
+  EXPECT_EQ(run(folder,
+                "crema shrink -model deploy.prototxt -weights pruned_iter_6.caffemodel "
+                "-output smaller")
+                .code,
+            0);
+  EXPECT_NE(run(folder, shrink + "net_iter_60.caffemodel")
+                .err.find("no channel is 0, so the net stays as it is"),
+            std::string::npos);
+  EXPECT_EQ(run(folder, shrink + "nowhere.caffemodel").code, 1);
+}
+
+// The teacher's file and weights, from the command line.
+TEST(Teacher, IsNamedByFlags) {
+  const Folder folder;
+  make_trained_net(folder);
+  const Outcome outcome =
+      run(folder,
+          "train -solver solver.prototxt -set max_iter=2 -set snapshot_prefix=taught -teacher "
+          "net.prototxt -teacher_weights net_iter_60.caffemodel");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(outcome.err.find("teacher/loss"), std::string::npos);
+  EXPECT_NE(run(folder, "train -solver solver.prototxt -teacher net.prototxt")
+                .err.find("teacher has no weights"),
+            std::string::npos);
 }
 
 TEST(Quantize, KeepsLayersInFloat32) {

@@ -84,9 +84,10 @@ int run_shrink(const VerbCall& call, const ShrinkFlags& flags) {
       "Eltwise and Concat read");
   if (std::all_of(shrunk.layers.begin(), shrunk.layers.end(),
                   [](const ShrunkNet::Layer& layer) { return layer.after == layer.before; }))
-    call.log.warning(cat(visible(flags.weights), ": none of the channels of ", shrunk.layers.size(),
-                         " layers is 0, so the net stays as it is; train "
-                         "with prune { } in the solver first"));
+    call.log.warning(
+        cat(visible(flags.weights),
+            ": no channel is 0, so the net stays as it is; train with prune { } in the "
+            "solver first"));
   NetOptions options = input.options;
   options.where = {};
   Net made(*context, filter_net(shrunk.net, options.state, silent_log()), options);
