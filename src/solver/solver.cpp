@@ -77,6 +77,10 @@ SolverParameter without_paths(SolverParameter solver) {
   solver.clear_net();
   solver.clear_train_net();
   solver.clear_test_net();
+  if (solver.has_teacher()) {
+    solver.mutable_teacher()->clear_net();
+    solver.mutable_teacher()->clear_weights();
+  }
   return solver;
 }
 

@@ -2,6 +2,7 @@
 // data/LAYER/INDEX), matched by layer name.
 #pragma once
 
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -63,6 +64,8 @@ struct WeightsContent {
 };
 // The values are the net's own: they change as it trains.
 WeightsContent weights_content(const Net& net, bool gradients = false);
+// Indices of the parameters that a file holds: not those of layers with stored: false.
+std::set<int> stored_parameters(const WeightsContent& content);
 // Bytes of the values in its file. In HDF5 a blob that several layers share is stored once.
 uint64_t bytes_of_values(const WeightsContent& content, bool hdf5);
 

@@ -50,6 +50,13 @@ WeightsContent weights_content(const Net& net, bool gradients) {
   return content;
 }
 
+std::set<int> stored_parameters(const WeightsContent& content) {
+  std::set<int> stored;
+  for (const std::vector<int>& parameters : content.parameters_of_layer)
+    stored.insert(parameters.begin(), parameters.end());
+  return stored;
+}
+
 uint64_t bytes_of_values(const WeightsContent& content, bool hdf5) {
   uint64_t bytes = 0;
   const auto add = [&](const WeightsContent::Values& values) {
@@ -57,10 +64,7 @@ uint64_t bytes_of_values(const WeightsContent& content, bool hdf5) {
              (values.diff ? 2 : 1);
   };
   if (hdf5) {
-    std::set<int> stored;
-    for (const std::vector<int>& parameters : content.parameters_of_layer)
-      stored.insert(parameters.begin(), parameters.end());
-    for (const int id : stored) add(content.parameters[id]);
+    for (const int id : stored_parameters(content)) add(content.parameters[id]);
     return bytes;
   }
   for (const std::vector<int>& parameters : content.parameters_of_layer) {

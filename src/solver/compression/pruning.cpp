@@ -117,13 +117,14 @@ std::string Pruning::follow(int64_t iteration) {
   }
   write();
   share_ = share;
-  if (share == kNone) return "";
   int64_t count = 0, kept = 0;
   for (const Values& values : values_) {
     if (values.mask.empty()) continue;
     count += std::ssize(values.mask);
     kept += std::count(values.mask.begin(), values.mask.end(), 1.0f);
   }
+  values_.clear();
+  if (share == kNone) return "";
   char text[120];
   std::snprintf(text, sizeof text, "Pruned %.1f %% (%lld of %lld values of the layers are 0)",
                 100 * share, static_cast<long long>(count - kept), static_cast<long long>(count));
@@ -132,10 +133,7 @@ std::string Pruning::follow(int64_t iteration) {
 
 void Pruning::read() {
   values_.clear();
-  for (size_t i = 0; i < net_.parameters().size(); ++i) {
-    const Parameter& parameter = net_.parameters()[i];
-    values_.push_back({static_cast<int>(i), parameter.shape, {}, {}});
-  }
+  for (const Parameter& parameter : net_.parameters()) values_.push_back({parameter.shape, {}, {}});
   const auto use = [&](int parameter) {
     Values& values = values_[parameter];
     if (!values.mask.empty()) return;

@@ -29,9 +29,8 @@ class Pruning {
   void restart() { share_ = kUnknown; }
 
  private:
-  // The weights of a layer, or what a channel's values are in.
+  // A parameter, row-major; empty if nothing of it is pruned.
   struct Values {
-    int parameter = 0;
     Shape shape;
     std::vector<float> now, mask;
   };

@@ -25,7 +25,8 @@ uint64_t weights_checksum(Net& net) {
 
 uint64_t weights_checksum(Context& context, const WeightsContent& content) {
   Checksum hash;
-  for (const WeightsContent::Values& parameter : content.parameters) {
+  for (const int id : stored_parameters(content)) {
+    const WeightsContent::Values& parameter = content.parameters[id];
     if (parameter.data.dtype() == DType::f32) {
       visit_values(context, parameter.data,
                    [&](const void* bytes, size_t count) { hash.add(bytes, count); });
