@@ -266,6 +266,19 @@ TEST(Teacher, RefusesBlobsThatAreNotThere) {
   }
 }
 
+TEST(Teacher, RefusesOtherWeights) {
+  TeacherFiles teacher;
+  std::string text = kImages;
+  text.replace(text.find("num_output: 8"), 13, "num_output: 9");
+  text.replace(text.find("num_output: 8"), 13, "num_output: 9");
+  std::ofstream(teacher.net) << text;
+  Context context(Device::cpu);
+  const std::string message =
+      error_or_none([&] { Solver(context, images(teacher.field("")), {}); });
+  expect_part(message, "does not fit layer \"conv1\" of the teacher");
+  expect_part(message, "8x3x3x3");
+}
+
 // All three at once.
 TEST(Compression, PartsGoTogether) {
   const TeacherFiles teacher;

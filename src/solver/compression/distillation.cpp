@@ -234,11 +234,12 @@ void Distillation::load_weights(Net& net) const {
   const SilentDuring silent(context_);
   Net teacher(context_, deployed_, options);
   const std::string path = find_file(p_.weights(), folder_of(file_.path));
-  const LoadReport report = crema::load_weights(teacher, path, {WeightsMode::strict, false});
+  const LoadReport report = crema::load_weights(teacher, path, {WeightsMode::match, false});
   for (const LoadedLayer& layer : report.layers)
-    require(layer.outcome != LoadedLayer::Outcome::missing, file_.where("teacher.weights"), ": ",
-            path, " has no layer \"", layer.name, "\": the weights are of another net than ",
-            path_);
+    require(
+        layer.outcome == LoadedLayer::Outcome::loaded, file_.where("teacher.weights"), ": ", path,
+        " does not fit layer \"", layer.name, "\" of the teacher, ", path_, ": ",
+        layer.outcome == LoadedLayer::Outcome::missing ? "it is not in the file" : layer.detail);
   const NetWeights weights = weights_of(teacher);
   for (const Parameter& parameter : net.parameters()) {
     if (!is_teachers(parameter.layer)) continue;
