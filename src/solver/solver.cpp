@@ -15,6 +15,7 @@
 #include "net/plan/arena.h"
 #include "net/records.h"
 #include "net/whitening.h"
+#include "solver/compression/compression_fields.h"
 #include "solver/compression/distillation.h"
 #include "solver/compression/pruning.h"
 #include "solver/compression/rounding.h"
@@ -109,6 +110,7 @@ void check_fields(const SolverFile& file, const SolverParameter& solver,
   };
   check("lr_policy", [&] { check_learning_rate(solver); });
   check_divergence(file);
+  check_compression(file);
   check_kept_snapshots(file);
   if (options.shard) {
     check_sharding(file);

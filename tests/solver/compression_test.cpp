@@ -7,6 +7,7 @@
 #include "fixtures.h"
 #include "net/weights/net_weights.h"
 #include "net/weights/weights.h"
+#include "solver/check/check.h"
 
 namespace crema::tests {
 namespace compression_test {
@@ -64,6 +65,18 @@ TEST(Compression, RefusesWrongFields) {
   for (const auto& [text, message] : rows) {
     Context context(Device::cpu);
     expect_part(error_or_none([&, text = text] { Solver(context, images(text), {}); }), message);
+  }
+}
+
+// `crema check` says so without making a net.
+TEST(Compression, ChecksFields) {
+  for (const auto& [text, message] : std::vector<std::pair<const char*, const char*>>{
+           {"quantize { bits: 9 }", "bits is 9; expected 2 to 8"},
+           {"prune { interval: 0 }", "interval is 0; expected a number of iterations"},
+           {"teacher { net: \"none.prototxt\" weights: \"w\" }", "does not exist"}}) {
+    std::string found;
+    for (const Finding& finding : check_training(images(text), {})) found += finding.text + "\n";
+    expect_part(found, message);
   }
 }
 

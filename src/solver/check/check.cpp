@@ -8,6 +8,7 @@
 #include "layers/layer_facts.h"
 #include "net/check/checks.h"
 #include "net/graph/filter.h"
+#include "solver/compression/compression_fields.h"
 #include "solver/divergence/divergence_policy.h"
 #include "solver/fields/epoch_fields.h"
 #include "solver/fields/field_ranges.h"
@@ -34,6 +35,7 @@ void check_refused(const SolverFile& file, const SolverFile& counted, Findings* 
   note("max_epoch", [&] { check_epoch_fields(file); });
   note("lr_policy", [&] { check_learning_rate(counted.solver); });
   note("on_divergence", [&] { check_divergence(file); });
+  note("solver", [&] { check_compression(file); });
   note("type", [&] { check_schedules(counted.solver, update_rule(file.solver.type())); });
 }
 

@@ -93,18 +93,7 @@ LayerParameter make_layer_of(const std::string& name, const std::string& type,
 Distillation::Distillation(Context& context, const SolverFile& file)
     : context_(context), file_(file), p_(file.solver.teacher()) {
   const auto at = [&](const char* field) { return file.where(cat("teacher.", field)); };
-  require(p_.has_net(), at("net"),
-          ": teacher has no net: name its file, net: \"teacher.prototxt\"");
-  require(p_.has_weights(), at("net"),
-          ": teacher has no weights: name their file, weights: \"teacher.caffemodel\"");
-  require(p_.temperature() > 0, at("temperature"), ": temperature is ", p_.temperature(),
-          "; expected a positive number");
-  require(p_.weight() >= 0 && p_.weight() <= 1, at("weight"), ": weight is ", p_.weight(),
-          "; expected 0 to 1");
   path_ = find_file(p_.net(), folder_of(file.path));
-  require(file_exists(path_), at("net"), ": net \"", p_.net(), "\" does not exist");
-  require(file_exists(find_file(p_.weights(), folder_of(file.path))), at("weights"), ": weights \"",
-          p_.weights(), "\" does not exist");
   const NetFile net = read_net_file(path_);
   NetState state;
   state.set_phase(TEST);

@@ -10,7 +10,7 @@ namespace crema {
 
 class Distillation {
  public:
-  // Reads the teacher's file. Error, with the position, for a field out of range and a file that cannot be used.
+  // check_compression() has passed. Reads the teacher's file; Error, with the position, if it cannot be used.
   // `file` must outlive this.
   Distillation(Context& context, const SolverFile& file);
 

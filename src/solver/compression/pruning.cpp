@@ -39,15 +39,6 @@ Pruning::Pruning(const SolverFile& file, Net& net, Optimizer& optimizer)
       net_(net),
       optimizer_(optimizer),
       layers_(file, "prune") {
-  const auto require_field = [&](bool is_good, const char* field, auto found, const char* wanted) {
-    require(is_good, file.where(cat("prune.", field)), ": ", field, " is ", found, "; expected ",
-            wanted);
-  };
-  require_field(p_.sparsity() > 0 && p_.sparsity() < 1, "sparsity", p_.sparsity(),
-                "a share above 0 and below 1");
-  require_field(p_.interval() > 0, "interval", p_.interval(), "a number of iterations");
-  require_field(p_.start() >= 0, "start", p_.start(), "an iteration, 0 or more");
-  require_field(end() >= p_.start(), "end", end(), "an iteration that is not before the start");
   std::vector<std::string> names;
   const Graph& graph = net.graph();
   if (p_.kind() == PruneTraining::CHANNELS) {

@@ -16,8 +16,8 @@ class Optimizer;
 
 class Pruning {
  public:
-  // Error, with the position, for a field out of range, patterns that name no layer, and nothing to prune. All
-  // arguments must outlive this.
+  // check_compression() has passed. Error, with the position, for patterns that name no layer, and if nothing is
+  // left to prune. All arguments must outlive this.
   Pruning(const SolverFile& file, Net& net, Optimizer& optimizer);
 
   // Whether the weights change before an iteration.

@@ -10,17 +10,6 @@
 
 namespace crema {
 
-Rounding::Rounding(const SolverFile& file) : file_(file), layers_(file, "quantize") {
-  const QuantizeTraining& p = file.solver.quantize();
-  const auto require_field = [&](bool is_good, const char* field, auto found, const char* wanted) {
-    require(is_good, file.where(cat("quantize.", field)), ": ", field, " is ", found, "; expected ",
-            wanted);
-  };
-  require_field(p.start() >= 0, "start", p.start(), "an iteration, 0 or more");
-  require_field(p.bits() >= 2 && p.bits() <= 8, "bits", p.bits(), "2 to 8");
-  require_field(p.decay() >= 0 && p.decay() <= 1, "decay", p.decay(), "0 to 1");
-}
-
 void Rounding::add_to(NetFile* net, NetOptions* options) const {
   const QuantizeTraining& p = file_.solver.quantize();
   FakeQuantization how;

@@ -11,8 +11,8 @@ namespace crema {
 
 class Rounding {
  public:
-  // Error, with the position, for a field out of range.
-  explicit Rounding(const SolverFile& file);
+  // check_compression() has passed.
+  explicit Rounding(const SolverFile& file) : file_(file), layers_(file, "quantize") {}
 
   // Makes the text that of the layers of options.state, with FakeQuantize layers. options.where then gives
   // their positions.

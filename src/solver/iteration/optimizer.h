@@ -105,7 +105,7 @@ class Optimizer {
   std::optional<Update> update_;
   std::optional<Centralizer> centralizer_;
   UpdateArenas arenas_;  // of the shard, if there is one
-  Tensor mask_;          // of the whole net's parameters; empty without `prune`
+  Tensor mask_;          // 0 where a parameter is pruned; empty without `prune`
   bool clears_gradients_ = false, exchanged_ = false;
 };
 
