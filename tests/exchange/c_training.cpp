@@ -20,7 +20,7 @@ constexpr int kIterations = 100;
 
 struct TrainingRow {
   std::string name, refused, solver, net;
-  double tolerance = 1e-5;  // of the largest change of a parameter's values
+  double tolerance = 1e-5;  // relative to the largest change of the parameter
 };
 
 std::vector<TrainingRow> read_training_rows() {

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "crema_infer.h"
+#include "read_file.h"
 
 static crema_model *model; /* 2x1x28x28 "data" -> 2x10 "prob" */
 static crema_model *opened;
@@ -14,19 +15,6 @@ static float values[2 * 28 * 28];
 static char *net, *weights;
 static size_t net_size, weights_size;
 static int found;
-
-static char *read_file(const char *path, size_t *size) {
-  FILE *file = fopen(path, "rb");
-  char *bytes;
-  if (file == NULL) exit(2);
-  fseek(file, 0, SEEK_END);
-  *size = (size_t)ftell(file);
-  rewind(file);
-  bytes = malloc(*size);
-  if (bytes == NULL || fread(bytes, 1, *size, file) != *size) exit(2);
-  fclose(file);
-  return bytes;
-}
 
 static crema_options options_of(void) {
   crema_options options;

@@ -12,24 +12,12 @@
 #include <string.h>
 
 #include "crema_infer.h"
+#include "read_file.h"
 
 static void check(crema_status status) {
   if (status == CREMA_OK) return;
   fprintf(stderr, "status %d: %s\n", (int)status, crema_message());
   exit(1);
-}
-
-static char *read_file(const char *path, size_t *size) {
-  FILE *file = fopen(path, "rb");
-  char *bytes;
-  if (file == NULL) exit(2);
-  fseek(file, 0, SEEK_END);
-  *size = (size_t)ftell(file);
-  rewind(file);
-  bytes = malloc(*size);
-  if (bytes == NULL || fread(bytes, 1, *size, file) != *size) exit(2);
-  fclose(file);
-  return bytes;
 }
 
 typedef struct work {

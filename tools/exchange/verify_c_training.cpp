@@ -51,7 +51,7 @@ void copy_parameters(const Net& from, Net& to) {
   to.parameters_changed();
 }
 
-// Of all parameters that training changes; `bytes`: the program's.
+// The largest difference among all trained parameters. bytes: the weights that the program wrote.
 double largest_difference(const CProgram& program, Net& net, const std::string& bytes) {
   const CTraining& training = *program.training;
   std::vector<float> found(training.first_weights.size());

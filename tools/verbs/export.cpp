@@ -83,7 +83,7 @@ std::vector<std::string> names_of_classes(const ExportFlags& flags, const Deploy
   return read_class_names(path).names;
 }
 
-// -train: the net of -model in phase TRAIN, beside the deployed one.
+// With -train, also reads the net of -model in phase TRAIN.
 int export_with_training(const VerbCall& call, const ExportFlags& flags, Context& context, Net& net,
                          const DeployedNet& deployed) {
   SolverFile solver = read_solver(call.log, flags);

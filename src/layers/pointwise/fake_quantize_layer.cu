@@ -40,7 +40,7 @@ struct FakeIntegers {
 
 template <typename C>
 struct MoveRange {
-  const C *lowest, *highest;  // of the batch
+  const C *lowest, *highest;  // the extremes of this batch
   C decay;
   C* range;
   CREMA_HD void operator()(int64_t) const {

@@ -12,7 +12,7 @@
 namespace crema {
 
 struct FakeQuantization {
-  FakeQuantizeParameter values;  // of the layers' bottoms
+  FakeQuantizeParameter values;  // how the layers' inputs are rounded
   uint32_t weight_bits = 8;
   std::function<bool(const std::string& layer)> takes;  // which layers; none: all
 };
