@@ -292,6 +292,18 @@ TEST(Teacher, RefusesOtherWeights) {
   expect_part(message, "8x3x3x3");
 }
 
+TEST(Teacher, RefusesOtherData) {
+  const TeacherFiles teacher;
+  Context context(Device::cpu);
+  std::string net = kImages;
+  net.replace(net.find("dim: 6 dim: 3 dim: 8"), 20, "dim: 6 dim: 2 dim: 8");
+  const SolverFile file = parse_solver_text(
+      cat("net_param {", net, "}\nbase_lr: 0.01 lr_policy: \"fixed\"\n", teacher.field("")),
+      "solver.prototxt");
+  expect_part(error_or_none([&] { Solver(context, file, {}); }),
+              "has weights of 8x3x3x3, but reads data for which they would be 8x2x3x3");
+}
+
 // All three at once.
 TEST(Compression, PartsGoTogether) {
   const TeacherFiles teacher;

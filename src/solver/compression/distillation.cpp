@@ -230,11 +230,21 @@ void Distillation::load_weights(Net& net) const {
         " does not fit layer \"", layer.name, "\" of the teacher, ", path_, ": ",
         layer.outcome == LoadedLayer::Outcome::missing ? "it is not in the file" : layer.detail);
   const NetWeights weights = weights_of(teacher);
+  std::map<std::string, size_t> next;
   for (const Parameter& parameter : net.parameters()) {
     if (!is_teachers(parameter.layer)) continue;
-    const std::vector<WeightBlob>& blobs = weights.at(parameter.layer.substr(kPrefix.size()));
-    from_floats(context_, blobs[static_cast<size_t>(parameter.index)].values.data(),
-                parameter.data);
+    const std::string layer = parameter.layer.substr(kPrefix.size());
+    const auto blobs = weights.find(layer);
+    const size_t number = next[layer]++;  // a layer may own only some of its parameters
+    require(blobs != weights.end() && number < blobs->second.size(), file_.where("teacher.net"),
+            ": layer \"", layer, "\" of the teacher, ", path_,
+            ", shares weights with a layer that its scores do not need");
+    const WeightBlob& blob = blobs->second[number];
+    require(blob.shape == parameter.shape, file_.where("teacher.net"), ": layer \"", layer,
+            "\" of the teacher, ", path_, ", has weights of ", blob.shape.brief(),
+            ", but reads data for which they would be ", parameter.shape.brief(),
+            ": the teacher must take what the trained net's data layer gives");
+    from_floats(context_, blob.values.data(), parameter.data);
   }
   net.parameters_changed();
 }
