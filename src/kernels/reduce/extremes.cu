@@ -1,6 +1,7 @@
 #include "kernels/reduce/extremes.h"
 
 #include <algorithm>
+#include <type_traits>
 
 #include "base/ceil_div.h"
 #include "device/parallel.h"
@@ -10,9 +11,10 @@
 namespace crema {
 namespace {
 
-constexpr int64_t kFewest = 64;  // values that a piece of a row has at least
-constexpr int64_t kMost = 1024;  // pieces of a row
+constexpr int64_t kFewest = 64;      // values that a piece of a row has at least
+constexpr int64_t kMost = 64 << 10;  // pieces of a row: threads that keep a GPU busy
 
+// A row of more than one piece becomes a row of its pieces' extremes, until one piece is left.
 int64_t pieces_of(int64_t size) { return std::clamp<int64_t>(ceil_div(size, kFewest), 1, kMost); }
 
 // Entry i: the extremes of piece i % pieces of row i / pieces.
@@ -40,8 +42,9 @@ struct PieceExtremes {
 }  // namespace
 
 size_t extremes_workspace(int64_t rows, int64_t size) {
-  const int64_t pieces = pieces_of(size);
-  return static_cast<size_t>(2 * rows * (pieces + pieces_of(pieces))) * sizeof(double);
+  int64_t values = 0;
+  for (int64_t pieces = pieces_of(size); pieces > 1; pieces = pieces_of(pieces)) values += pieces;
+  return static_cast<size_t>(2 * rows * values) * sizeof(double);
 }
 
 void extremes(Context& context, const Tensor& x, int64_t rows, const Tensor& lowest,
@@ -50,18 +53,31 @@ void extremes(Context& context, const Tensor& x, int64_t rows, const Tensor& low
   on_real(x, [&]<typename T>() {
     using C = Compute<T>;
     const bool strided = context.device() == Device::gpu;
-    const int64_t size = x.elements() / rows, first = pieces_of(size), second = pieces_of(first);
-    C* const memory = reinterpret_cast<C*>(workspace.raw());
-    C *const low1 = memory, *const high1 = low1 + rows * first, *const low2 = high1 + rows * first,
-             *const high2 = low2 + rows * second;
-    parallel_for(context, rows * first,
-                 PieceExtremes<T, C>{x.data<T>(), x.data<T>(), size, first, strided, low1, high1},
-                 1);
-    parallel_for(context, rows * second,
-                 PieceExtremes<C, C>{low1, high1, first, second, strided, low2, high2});
-    parallel_for(
-        context, rows,
-        PieceExtremes<C, C>{low2, high2, second, 1, strided, lowest.data<C>(), highest.data<C>()});
+    C* memory = reinterpret_cast<C*>(workspace.raw());
+    const auto reduce = [&](const auto* lows, const auto* highs, int64_t size, int64_t pieces,
+                            C* low, C* high) {
+      using V = std::remove_cvref_t<decltype(*lows)>;
+      parallel_for(context, rows * pieces,
+                   PieceExtremes<V, C>{lows, highs, size, pieces, strided, low, high},
+                   ceil_div<int64_t>(4096, size));
+    };
+    int64_t size = x.elements() / rows, pieces = pieces_of(size);
+    const C *lows = nullptr, *highs = nullptr;
+    while (true) {
+      C* const low = pieces > 1 ? memory : lowest.data<C>();
+      C* const high = pieces > 1 ? memory + rows * pieces : highest.data<C>();
+      if (lows) {
+        reduce(lows, highs, size, pieces, low, high);
+      } else {
+        reduce(x.data<T>(), x.data<T>(), size, pieces, low, high);
+      }
+      if (pieces == 1) return;
+      memory += 2 * rows * pieces;
+      lows = low;
+      highs = high;
+      size = pieces;
+      pieces = pieces_of(size);
+    }
   });
 }
 
