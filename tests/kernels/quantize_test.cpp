@@ -8,6 +8,7 @@
 
 #include "kernels/conv/dense.h"
 #include "kernels/random_values.h"
+#include "kernels/reduce/extremes.h"
 
 namespace crema {
 namespace quantize_test {
@@ -30,6 +31,35 @@ TEST(Quantize, RoundsHalvesToEvenAndClips) {
   const Tensor x = tensor_of(context, {std::nan("")}, {1});
   quantize(context, values, x, x);
   EXPECT_TRUE(std::isnan(x.data<float>()[0]));
+}
+
+// Rows of one piece, of several, and of pieces that are reduced again.
+TEST(Quantize, FindsExtremesOfRows) {
+  for (const Device device : {Device::cpu, Device::gpu}) {
+    if (device == Device::gpu && gpu_count() == 0) continue;
+    Context context(device);
+    for (const int64_t size : {1, 64, 65, 5000, 1 << 20}) {
+      const int64_t rows = size > 5000 ? 1 : 3;
+      std::vector<double> values(rows * size);
+      std::vector<float> low(rows), high(rows);
+      for (int64_t row = 0; row < rows; ++row) {
+        const int64_t at = size * (row + 1) / (rows + 1);
+        values[row * size + at] = static_cast<double>(row) - 1;  // below zero, zero, above
+        values[row * size + size - 1] += 0.5;
+        for (int64_t i = 0; i < size; ++i) {
+          const auto value = static_cast<float>(values[row * size + i]);
+          low[row] = std::min(low[row], value), high[row] = std::max(high[row], value);
+        }
+      }
+      values[0] = size > 1 ? std::nan("") : values[0];  // is passed over
+      const Tensor x = tensor_of(context, values, {rows, size}), lowest(context, {rows}),
+                   highest(context, {rows});
+      const auto bytes = static_cast<int64_t>(extremes_workspace(rows, size));
+      extremes(context, x, rows, lowest, highest, Tensor(context, {bytes}, DType::u8));
+      EXPECT_EQ(to_floats(context, lowest), low) << size;
+      EXPECT_EQ(to_floats(context, highest), high) << size;
+    }
+  }
 }
 
 TEST(Quantize, RowsHaveStepsOfTheirOwn) {
@@ -163,23 +193,29 @@ ConvCase case_of(const Row& row) {
   return c;
 }
 
-std::vector<double> run(Context& context, const ConvCase& c, LinearKernel& conv) {
-  const auto random = [&](const Shape& shape, uint64_t stream, const Format& format = {}) {
-    const Tensor tensor(context, shape, DType::f32, format);
-    from_doubles(context, random_values(shape.count(), stream).data(), tensor);
+// Of a kernel made for the case. Operands are numbers of the case's type, or of `exact_in`.
+std::vector<double> run(Context& context, const ConvCase& c, LinearKernel& conv,
+                        DType exact_in = DType::f32) {
+  Context cpu(Device::cpu);
+  const auto random = [&](const Shape& shape, uint64_t stream, DType dtype,
+                          const Format& format = {}) {
+    const Tensor rounded = tensor_of(cpu, random_values(shape.count(), stream), shape, exact_in);
+    const Tensor tensor(context, shape, dtype, format);
+    from_doubles(context, to_doubles(cpu, rounded).data(), tensor);
     return tensor;
   };
-  const Format last = Format::channels_last();
-  const Tensor x = random(c.x, 1, last), rows = random(c.w, 2), added = random(c.y, 4, last),
-               b = c.bias ? random({c.w[0]}, 3) : Tensor();
-  Tensor w = rows;
+  const Format order{c.order, nullptr};
+  const Tensor x = random(c.x, 1, c.dtype, order), rows = random(c.w, 2, DType::f32),
+               added = random(c.y, 4, c.dtype, order),
+               b = c.bias ? random({c.w[0]}, 3, c.dtype) : Tensor();
+  Tensor w;
   if (const size_t packed = conv.packed_form().bytes; packed > 0) {
     w = Tensor(context, {static_cast<int64_t>(packed)}, DType::u8);
     conv.pack(context, rows, w);
   } else {
-    w = random(c.w, 2, conv.weights_format());
+    w = random(c.w, 2, c.dtype, conv.weights_format());
   }
-  const Tensor y(context, c.y, DType::f32, last),
+  const Tensor y(context, c.y, c.dtype, order),
       workspace(context, {static_cast<int64_t>(conv.workspace())}, DType::u8);
   if (c.sum) {
     conv.forward_with_sum(context, x, w, b, added, c.sum_relu, y, workspace);
@@ -189,11 +225,12 @@ std::vector<double> run(Context& context, const ConvCase& c, LinearKernel& conv)
   return to_doubles(context, y);
 }
 
-void expect_like(const std::vector<double>& want, const std::vector<double>& got) {
+void expect_like(const std::vector<double>& want, const std::vector<double>& got,
+                 double tolerance = 2e-6) {
   ASSERT_EQ(want.size(), got.size());
   double largest = 0;
   for (const double value : want) largest = std::max(largest, std::fabs(value));
-  for (size_t i = 0; i < want.size(); ++i) ASSERT_NEAR(want[i], got[i], 2e-6 * largest) << i;
+  for (size_t i = 0; i < want.size(); ++i) ASSERT_NEAR(want[i], got[i], tolerance * largest) << i;
 }
 
 TEST(QuantizedConv, ComputesWithRoundedValues) {
@@ -217,6 +254,44 @@ TEST(QuantizedConv, ComputesWithRoundedValues) {
     }
     expect_like(want, run(fast, c, *integers));
   }
+}
+
+// Every implementation there, in every type and order, against the CPU's.
+TEST(QuantizedConv, ComputesOnAGpu) {
+  if (gpu_count() == 0) GTEST_SKIP() << "no GPU here";
+  struct Numbers {
+    DType dtype;
+    Order order;
+    Precision precision;
+    double tolerance;
+  };
+  int integers = 0;
+  for (const Row& row : kRows) {
+    for (const Numbers& numbers :
+         {Numbers{DType::f32, Order::channels_last, Precision::fp32, 2e-6},
+          Numbers{DType::f32, Order::row_major, Precision::fp32, 2e-6},
+          Numbers{DType::f16, Order::channels_last, Precision::fp16, 2e-3},
+          Numbers{DType::bf16, Order::channels_last, Precision::bf16, 1.6e-2}}) {
+      ConvCase c = case_of(row);
+      Context context(Device::cpu);
+      context.implementation = "plain";
+      const std::vector<double> want = run(context, c, *make_conv(context, c), numbers.dtype);
+      c.dtype = numbers.dtype, c.order = numbers.order, c.precision = numbers.precision;
+      for (const char* name : {"plain", "int8_gemm"}) {
+        SCOPED_TRACE(cat(row.name, ", ", name_of(numbers.dtype), ", ", name));
+        Context gpu(Device::gpu);
+        std::string reason;
+        const auto kernel = quantized_conv_kernels.make_named(name, gpu, c, reason);
+        if (!kernel) {
+          EXPECT_EQ(reason, "groups of fewer than 8 channels");
+          continue;
+        }
+        integers += kernel->packed_form().bytes > 0 && std::string(name) == "int8_gemm";
+        expect_like(want, run(gpu, c, *kernel, numbers.dtype), numbers.tolerance);
+      }
+    }
+  }
+  EXPECT_EQ(integers, 4 * 11);  // all but depthwise convolutions
 }
 
 // Rounding what a kernel reads changes its results, so the comparison above would not pass without it.

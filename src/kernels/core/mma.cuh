@@ -100,6 +100,26 @@ __device__ void multiply_add(float (&sums)[4], uint32_t a0, uint32_t a1, uint32_
   }
 }
 
+// sums (16 x 8) += a (16 x 32) b (32 x 8), of bytes: b has signs, a if kSigned. Rows of 16 bytes take the
+// place of rows of 8 16-bit numbers in load_matrices().
+template <bool kSigned>
+__device__ void multiply_add_bytes(int (&sums)[4], const uint32_t (&a)[4], uint32_t b0,
+                                   uint32_t b1) {
+  if constexpr (kSigned) {
+    asm volatile(
+        "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+        "{%0,%1,%2,%3};"
+        : "+r"(sums[0]), "+r"(sums[1]), "+r"(sums[2]), "+r"(sums[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+  } else {
+    asm volatile(
+        "mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+        "{%0,%1,%2,%3};"
+        : "+r"(sums[0]), "+r"(sums[1]), "+r"(sums[2]), "+r"(sums[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+  }
+}
+
 // Two values rounded to T, the first in the lower half. kRelu: negative values become zero.
 template <typename T, bool kRelu>
 __device__ uint32_t rounded_pair(float first, float second) {

@@ -51,12 +51,12 @@ void take_formats(const Plan& plan, const PlanNode& node, Folding* folding) {
 }
 
 // Whether the node may read a copy of its weights. Not where its kernels are made again for other
-// shapes, which might want another form, and not on a GPU, whose kernels have no forms of their own.
+// shapes, which might want another form. On a GPU only kernels of rounded weights have forms of their own.
 bool may_pack(const Context& context, const Plan& plan, const PlanNode& node,
               const std::vector<Parameter>& parameters) {
-  if (context.device() != Device::cpu || !plan.options.pack || !plan.options.fuse ||
-      plan.options.keep_blobs || plan.options.row_major || plan.options.backward ||
-      node.shapes.depends_on_dynamic)
+  if ((context.device() != Device::cpu && !node.layer->message().has_quantization_param()) ||
+      !plan.options.pack || !plan.options.fuse || plan.options.keep_blobs ||
+      plan.options.row_major || plan.options.backward || node.shapes.depends_on_dynamic)
     return false;
   if (node.folding >= 0) return true;
   const std::vector<ParameterSpec>& specs = node.layer->parameters();

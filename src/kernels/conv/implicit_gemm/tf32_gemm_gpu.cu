@@ -39,7 +39,7 @@ template <typename Tile, ConvCall kCall>
 __global__ void __launch_bounds__(Tile::threads) tf32_gemm(ImplicitGemmParams params) {
 #if __CUDA_ARCH__ >= 800  // older cards lack these instructions: see has_async_mma()
   const ImplicitGemmParams n = params;
-  using Layout = Tf32Layout<Tile, kCall>;
+  using Layout = GemmLayout<float, kTf32Depth, Tile, kCall>;
   extern __shared__ __align__(128) float tf32_tiles[];
   const uint32_t base = shared_address(tf32_tiles);
   const int group = static_cast<int>(blockIdx.z) / n.split.pieces;
@@ -49,7 +49,7 @@ __global__ void __launch_bounds__(Tile::threads) tf32_gemm(ImplicitGemmParams pa
   const int all_steps = (n.geometry.depth + kTf32Depth - 1) / kTf32Depth;
   const int begin = piece * n.split.steps_each,
             steps = max(0, min(n.split.steps_each, all_steps - begin));
-  const Tf32Loads<Tile, kCall> load(n, group, first_row, first_column);
+  const GemmLoads<Layout, Tile, kCall> load(n, group, first_row, first_column);
   wait_for_earlier_kernels();
   Tf32Sums<Tile> sums;
   // Steps below zero only load.
@@ -62,12 +62,12 @@ __global__ void __launch_bounds__(Tile::threads) tf32_gemm(ImplicitGemmParams pa
     const int next = step + kTf32Stages - 1;
     if (next < steps) {
       const uint32_t to = base + next % kTf32Stages * Layout::stage * 4;
-      load((begin + next) * kTf32Depth, to, to + Layout::A::floats * 4);
+      load((begin + next) * kTf32Depth, to, to + Layout::A::elements * 4);
     }
     end_copies();
     if (step >= 0) {
       const float* const from = tf32_tiles + step % kTf32Stages * Layout::stage;
-      sums.template add<typename Layout::A, typename Layout::B>(from, from + Layout::A::floats);
+      sums.template add<typename Layout::A, typename Layout::B>(from, from + Layout::A::elements);
     }
   }
   let_next_kernel_start();
@@ -98,7 +98,7 @@ __global__ void __launch_bounds__(Tile::threads) tf32_gemm(ImplicitGemmParams pa
 template <typename Tile, ConvCall kCall>
 void launch_tf32_gemm(const Gpu& gpu, const ImplicitGemmParams& n) {
   const auto kernel = tf32_gemm<Tile, kCall>;
-  constexpr int kBytes = Tf32Layout<Tile, kCall>::bytes;
+  constexpr int kBytes = GemmLayout<float, kTf32Depth, Tile, kCall>::stage * kTf32Stages * 4;
   static const cudaError_t allowed =
       cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes);
   check_cuda(allowed, "reserving shared memory");
@@ -122,9 +122,9 @@ void launch_call(const Gpu& gpu, const ImplicitGemmParams& n, ConvCall call) {
 }
 
 void launch_shape(const Gpu& gpu, const ImplicitGemmParams& n, ConvCall call, int shape) {
-  if (shape == 0) return launch_call<Tf32Tile<128, 64, 4, 2>>(gpu, n, call);
-  if (shape == 1) return launch_call<Tf32Tile<64, 64, 4, 2>>(gpu, n, call);
-  launch_call<Tf32Tile<64, 32, 4, 2>>(gpu, n, call);
+  if (shape == 0) return launch_call<GemmTile<128, 64, 4, 2>>(gpu, n, call);
+  if (shape == 1) return launch_call<GemmTile<64, 64, 4, 2>>(gpu, n, call);
+  launch_call<GemmTile<64, 32, 4, 2>>(gpu, n, call);
 }
 
 }  // namespace

@@ -1,11 +1,10 @@
 // Convolution and fully connected layers of 8-bit integers by oneDNN, on CPUs whose instructions sum
 // four products of bytes without overflow (VNNI), in plans without gradients. x is rounded in each
 // pass, the weights once (pack()). Sums are exact; the results are float32.
-#include <cmath>
 #include <cstring>
 
 #include "base/system.h"
-#include "kernels/conv/conv.h"
+#include "kernels/conv/quantized/bytes.h"
 #include "kernels/core/onednn.h"
 
 namespace crema {
@@ -19,18 +18,10 @@ bool has_byte_products() {
 #endif
 }
 
-// Bytes have no NaN: it becomes the lowest one.
-int8_t byte_of(float x, float step, float low, float high) {
-  const float n = std::rint(x / step);
-  return static_cast<int8_t>(static_cast<int>(n > low ? (n < high ? n : high) : low));
-}
-
 class Int8Conv final : public LinearKernel {
  public:
-  explicit Int8Conv(const ConvCase& c) : c_(c), x_(*c.quantization->x), w_(*c.quantization->w) {
-    for (int64_t row = 0; row < c.w[0]; ++row)
-      factors_.push_back(x_.step * w_.step(static_cast<size_t>(row)));
-  }
+  explicit Int8Conv(const ConvCase& c)
+      : c_(c), x_(*c.quantization->x), w_(*c.quantization->w), factors_(factors_of_bytes(c)) {}
 
   bool prepare(std::string& reason) {
     using Plan = dnnl::convolution_forward;
@@ -67,8 +58,7 @@ class Int8Conv final : public LinearKernel {
     x_bytes_ = aligned(static_cast<size_t>(c_.x.count()));
     b_bytes_ = aligned(static_cast<size_t>(c_.w[0]) * sizeof(float));
     scratch_bytes_ = plan.scratchpad_desc().get_size();
-    form_ = cat("int8 by oneDNN, sign ", x_.low < 0, ", for ", c_.x.brief());
-    for (const float step : w_.steps) form_ += cat(" ", std::bit_cast<uint32_t>(step));
+    form_ = cat("int8 by oneDNN, sign ", x_.low < 0, ", for ", c_.x.brief(), name_of_steps(w_));
     return true;
   }
 
@@ -150,19 +140,11 @@ class Int8Conv final : public LinearKernel {
   size_t x_bytes_ = 0, b_bytes_ = 0, scratch_bytes_ = 0;
 };
 
-bool is_byte(float low, float high) { return high - low <= 255 && low >= -128; }
-
 std::unique_ptr<LinearKernel> make_conv_int8(Context&, const ConvCase& c, std::string& reason) {
-  const LinearQuantization& q = *c.quantization;
-  if (!c.packs_weights || c.backward_data || c.backward_weights) {
-    reason = "for plans without gradients only";
-  } else if (!q.x || !q.w || q.w->follows() || q.y || !is_byte(q.x->low, q.x->high) ||
-             !is_byte(q.w->low, q.w->high) || q.w->high > 127) {
-    reason = "for 8-bit inputs and weights only";
+  if (const char* refusal = refusal_of_bytes(c)) {
+    reason = refusal;
   } else if (c.dtype != DType::f32 || c.x_channels != 0 || c.x.axes() > 5) {
     reason = "for float32 with one to three spatial axes only";
-  } else if (c.x.count() == 0 || c.y.count() == 0) {
-    reason = "nothing to compute";
   } else if (!has_byte_products()) {
     reason = "the processor has no VNNI instructions";
   } else if (!may_generate_code() || !has_room_for_code(kCodeOfConvolution)) {

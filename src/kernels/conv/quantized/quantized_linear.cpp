@@ -53,7 +53,7 @@ class QuantizedLinear final : public LinearKernel {
   }
   void pack(Context& context, const Tensor& w, const Tensor& packed) const override {
     if (packed_bytes_ == 0) return inner_->pack(context, w, packed);
-    const Tensor rows(context, c_.w, c_.dtype);
+    const Tensor rows(context, c_.w, w.dtype());
     if (quantization_.w->follows())
       steps_of_rows(context, w, quantization_.w->high, steps_,
                     Tensor(context, {static_cast<int64_t>(steps_bytes_)}, DType::u8));

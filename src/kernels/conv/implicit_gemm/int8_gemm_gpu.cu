@@ -1,0 +1,298 @@
+// The kernel of int8_gemm.h: as that of tf32_gemm.h, but with matrix loads (ldmatrix), whose rows of 16
+// bytes are what products of bytes take.
+#include <algorithm>
+
+#include "base/ceil_div.h"
+#include "device/multiprocessors.h"
+#include "device/programmatic_launch.h"
+#include "kernels/conv/implicit_gemm/gemm_loads.cuh"
+#include "kernels/conv/implicit_gemm/int8_gemm.h"
+#include "tensor/on.h"
+
+namespace crema {
+namespace {
+
+constexpr int kInt8Depth = 64, kInt8Stages = 4;
+constexpr int kInt8Shapes = 4;
+constexpr TileExtent kInt8Tiles[kInt8Shapes] = {{128, 128}, {128, 64}, {64, 64}, {64, 32}};
+
+// What happens to a sum.
+struct Int8Epilogue {
+  const float* factors;
+  float slope;  // of the ReLU
+  int plane;    // row-major: positions of an image; 0: channels-last
+  DType dtype;  // of bias, `added` and y
+};
+
+struct Int8Params {
+  ImplicitGemmParams product;
+  Int8Epilogue epilogue;
+};
+
+// A block's sums, in the registers of its threads (PTX ISA: mma.m16n8k32, .s8 and .u8).
+template <typename Tile, bool kSigned>
+struct Int8Sums {
+  static constexpr int kM = Tile::m / Tile::warps_m / 16, kN = Tile::n / Tile::warps_n / 16;
+  int sums[kM][kN * 2][4] = {};
+
+  __device__ static int lane() { return static_cast<int>(threadIdx.x) % 32; }
+  __device__ static int first_row() {
+    return static_cast<int>(threadIdx.x) / 32 % Tile::warps_m * kM * 16;
+  }
+  __device__ static int first_column() {
+    return static_cast<int>(threadIdx.x) / 32 / Tile::warps_m * kN * 16;
+  }
+  // a, b: addresses of the tiles in shared memory.
+  template <typename A, typename B>
+  __device__ void add(uint32_t a, uint32_t b) {
+    const int row = first_row() + lane() % 16, row_k = lane() / 16 * 16;
+    const int column = first_column() + lane() / 16 * 8 + lane() % 8,
+              column_k = lane() / 8 % 2 * 16;
+#pragma unroll
+    for (int k = 0; k < kInt8Depth; k += 32) {
+      uint32_t left[kM][4], right[kN][4];
+#pragma unroll
+      for (int i = 0; i < kM; ++i)
+        load_matrices(left[i], a + (row + i * 16) * A::pitch + k + row_k);
+#pragma unroll
+      for (int j = 0; j < kN; ++j)
+        load_matrices(right[j], b + (column + j * 16) * B::pitch + k + column_k);
+#pragma unroll
+      for (int i = 0; i < kM; ++i) {
+#pragma unroll
+        for (int j = 0; j < kN; ++j) {
+          multiply_add_bytes<kSigned>(sums[i][2 * j], left[i], right[j][0], right[j][1]);
+          multiply_add_bytes<kSigned>(sums[i][2 * j + 1], left[i], right[j][2], right[j][3]);
+        }
+      }
+    }
+  }
+  // body(row, column, sum) for each.
+  template <typename Body>
+  __device__ void each(const Body& body) const {
+    const int row = first_row() + lane() / 4, column = first_column() + lane() % 4 * 2;
+#pragma unroll
+    for (int i = 0; i < kM; ++i) {
+#pragma unroll
+      for (int j = 0; j < kN * 2; ++j) {
+#pragma unroll
+        for (int part = 0; part < 4; ++part)
+          body(row + i * 16 + part / 2 * 8, column + j * 8 + part % 2, sums[i][j][part]);
+      }
+    }
+  }
+};
+
+template <typename T>
+__device__ void store_value(const Int8Params& n, int group, int row, int column, int sum) {
+  const ImplicitGemmGeometry& g = n.product.geometry;
+  const ImplicitGemmOperands& with = n.product.operands;
+  const int output = group * g.out_group + column;
+  int64_t at = static_cast<int64_t>(row) * g.out_pixel + output;
+  if (n.epilogue.plane > 0) {
+    int point;
+    const int image = g.by_plane.split(row, point);
+    at = (static_cast<int64_t>(image) * g.out_pixel + output) * n.epilogue.plane + point;
+  }
+  float value = static_cast<float>(sum) * n.epilogue.factors[output];
+  if (with.bias) value += static_cast<float>(static_cast<const T*>(with.bias)[output]);
+  if (with.added) value += static_cast<float>(static_cast<const T*>(with.added)[at]);
+  if (with.relu && value <= 0) value *= n.epilogue.slope;  // a NaN stays
+  static_cast<T*>(with.out)[at] = T(value);
+}
+
+__device__ void store_sum(const Int8Params& n, int group, int row, int column, int sum) {
+  if (row >= n.product.geometry.rows || column >= n.product.geometry.columns) return;
+  switch (n.epilogue.dtype) {
+    case DType::f16:
+      return store_value<Half>(n, group, row, column, sum);
+    case DType::bf16:
+      return store_value<BFloat16>(n, group, row, column, sum);
+    default:
+      return store_value<float>(n, group, row, column, sum);
+  }
+}
+
+template <typename Tile, bool kSigned>
+__global__ void __launch_bounds__(Tile::threads) int8_gemm(Int8Params params) {
+#if __CUDA_ARCH__ >= 800  // older cards lack these instructions: see has_async_mma()
+  const Int8Params all = params;
+  const ImplicitGemmParams& n = all.product;
+  using Layout = GemmLayout<int8_t, kInt8Depth, Tile, ConvCall::fprop>;
+  extern __shared__ __align__(128) unsigned char int8_tiles[];
+  const uint32_t base = shared_address(int8_tiles);
+  const int group = static_cast<int>(blockIdx.z) / n.split.pieces;
+  const int piece = static_cast<int>(blockIdx.z) % n.split.pieces;
+  const int first_row = static_cast<int>(blockIdx.x) * Tile::m,
+            first_column = static_cast<int>(blockIdx.y) * Tile::n;
+  const int all_steps = (n.geometry.depth + kInt8Depth - 1) / kInt8Depth;
+  const int begin = piece * n.split.steps_each,
+            steps = max(0, min(n.split.steps_each, all_steps - begin));
+  const GemmLoads<Layout, Tile, ConvCall::fprop> load(n, group, first_row, first_column);
+  wait_for_earlier_kernels();
+  Int8Sums<Tile, kSigned> sums;
+  // Steps below zero only load.
+#pragma unroll 1
+  for (int step = 1 - kInt8Stages; step < steps; ++step) {
+    if (step >= 0) {
+      wait_for_copies<kInt8Stages - 2>();
+      __syncthreads();
+    }
+    const int next = step + kInt8Stages - 1;
+    if (next < steps) {
+      const uint32_t to = base + next % kInt8Stages * Layout::stage;
+      load((begin + next) * kInt8Depth, to, to + Layout::A::elements);
+    }
+    end_copies();
+    if (step >= 0) {
+      const uint32_t from = base + step % kInt8Stages * Layout::stage;
+      sums.template add<typename Layout::A, typename Layout::B>(from, from + Layout::A::elements);
+    }
+  }
+  let_next_kernel_start();
+  if (n.split.pieces == 1) {
+    sums.each([&](int row, int column, int sum) {
+      store_sum(all, group, first_row + row, first_column + column, sum);
+    });
+    return;
+  }
+  // The last block of a tile adds the sums of all its pieces.
+  const int tile = static_cast<int>((group * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x);
+  constexpr int kResults = Tile::m * Tile::n;
+  int* const parts = reinterpret_cast<int*>(n.operands.partial_sums) +
+                     static_cast<int64_t>(tile) * n.split.pieces * kResults;
+  sums.each([&](int row, int column, int sum) {
+    parts[piece * kResults + row * Tile::n + column] = sum;
+  });
+  if (!last_of(n.operands.counters + tile, n.split.pieces)) return;
+  for (int i = static_cast<int>(threadIdx.x); i < kResults; i += Tile::threads) {
+    int total = 0;
+    for (int other = 0; other < n.split.pieces; ++other)
+      total += __ldcg(parts + other * kResults + i);
+    store_sum(all, group, first_row + i / Tile::n, first_column + i % Tile::n, total);
+  }
+#endif
+}
+
+template <typename Tile, bool kSigned>
+void launch_int8_gemm(const Gpu& gpu, const Int8Params& n) {
+  const auto kernel = int8_gemm<Tile, kSigned>;
+  constexpr int kBytes = GemmLayout<int8_t, kInt8Depth, Tile, ConvCall::fprop>::stage * kInt8Stages;
+  static const cudaError_t allowed =
+      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes);
+  check_cuda(allowed, "reserving shared memory");
+  const ImplicitGemmGeometry& g = n.product.geometry;
+  const dim3 blocks(ceil_div(g.rows, Tile::m), ceil_div(g.columns, Tile::n),
+                    g.groups * n.product.split.pieces);
+  launch_programmatic(gpu, kernel, {blocks, Tile::threads, static_cast<size_t>(kBytes)}, n);
+}
+
+template <typename Tile>
+void launch_tile(const Gpu& gpu, const Int8Params& n, bool has_sign) {
+  if (has_sign) return launch_int8_gemm<Tile, true>(gpu, n);
+  launch_int8_gemm<Tile, false>(gpu, n);
+}
+
+// The case of bytes whose channels are padded.
+ConvCase case_of_bytes(const ConvCase& c) {
+  ConvCase bytes = c;
+  bytes.dtype = DType::u8;
+  bytes.order = Order::channels_last;
+  bytes.x_channels = c.groups * Int8Gemm::padded_channels(c);
+  return bytes;
+}
+
+}  // namespace
+
+int64_t Int8Gemm::padded_channels(const ConvCase& c) {
+  const int64_t channels = c.w[1];
+  return channels <= 4 ? 4 : channels <= 8 ? 8 : ceil_div<int64_t>(channels, 16) * 16;
+}
+
+bool Int8Gemm::supports(const ConvCase& c, std::string& reason) {
+  // A group is multiplied by itself, in tiles that one of few channels leaves empty.
+  constexpr int64_t kFewest = 8;
+  constexpr int64_t kMostTerms = (int64_t{1} << 31) / (255 * 128);
+  ConvCase sizes = case_of_bytes(c);
+  sizes.relu = {};
+  if (c.groups > 1 && (c.w[1] < kFewest || c.w[0] / c.groups < kFewest)) {
+    reason = cat("groups of fewer than ", kFewest, " channels");
+  } else if (c.w.count() / c.w[0] > kMostTerms) {
+    reason = cat("sums of more than ", kMostTerms, " products may not fit into 32 bits");
+  } else {
+    return fits_products(sizes, reason);
+  }
+  return false;
+}
+
+Int8Gemm::Int8Gemm(Context& context, const ConvCase& c, const Int8Operands& operands)
+    : c_(c), bytes_(case_of_bytes(c)), has_sign_(operands.has_sign) {
+  const ImplicitGemmGeometry g = implicit_gemm_geometry(bytes_, ConvCall::fprop);
+  const std::vector<FilterTap> taps = filter_taps(bytes_, ConvCall::fprop);
+  taps_ = Tensor(context, {static_cast<int64_t>(taps.size() * sizeof(FilterTap))}, DType::u8);
+  copy_bytes(context, taps_.raw(), Device::gpu, taps.data(), Device::cpu, taps_.bytes());
+  factors_ = Tensor(context, {c.w[0]});
+  from_floats(context, operands.factors.data(), factors_);
+  rows_ = g.rows, columns_ = g.columns, depth_ = g.depth;
+  const int64_t steps = ceil_div(depth_, kInt8Depth);
+  for (int shape = 0; shape < kInt8Shapes; ++shape) {
+    const int64_t count = tiles(shape),
+                  results = kInt8Tiles[shape].rows * kInt8Tiles[shape].columns;
+    choices_.push_back({shape, 1});
+    for (const int64_t each : {1, 2, 4}) {
+      const int64_t pieces = std::min(each * kTypicalMultiprocessors / count, steps / 2);
+      if (pieces <= choices_.back().pieces || count > Gpu::kCounters ||
+          count * pieces * results > Gpu::kPartialSums)
+        continue;
+      choices_.push_back({shape, static_cast<int>(pieces)});
+    }
+  }
+  // By default the first that comes to a block for each multiprocessor.
+  const auto fills = [&](const Choice& choice) {
+    return tiles(choice.shape) * choice.pieces >= kTypicalMultiprocessors;
+  };
+  const auto found = std::find_if(choices_.begin(), choices_.end(), fills);
+  take(static_cast<size_t>(std::min(found, choices_.end() - 1) - choices_.begin()));
+}
+
+int64_t Int8Gemm::tiles(int shape) const {
+  return ceil_div(rows_, kInt8Tiles[shape].rows) * ceil_div(columns_, kInt8Tiles[shape].columns) *
+         c_.groups;
+}
+
+std::string Int8Gemm::choice_name(size_t choice) const {
+  return cat(choices_[choice].shape, "/", choices_[choice].pieces);
+}
+
+void Int8Gemm::launch(Context& context, const ProductTensors& t, size_t index) const {
+  const Choice& choice = choices_[index];
+  const Gpu& gpu = context.gpu();
+  const Relu& relu = t.added ? c_.sum_relu : c_.relu;
+  Int8Params n{};
+  n.product.geometry = implicit_gemm_geometry(bytes_, ConvCall::fprop);
+  n.product.split.pieces = choice.pieces;
+  n.product.split.steps_each = ceil_div(ceil_div(depth_, kInt8Depth), choice.pieces);
+  n.product.operands.a = t.x;
+  n.product.operands.b = t.w;
+  n.product.operands.bias = t.b;
+  n.product.operands.added = t.added;
+  n.product.operands.out = t.out;
+  n.product.operands.taps = static_cast<const FilterTap*>(taps_.raw());
+  n.product.operands.relu = relu.on;
+  n.product.operands.partial_sums = gpu.partial_sums;
+  n.product.operands.counters = gpu.counters;
+  n.epilogue = {factors_.data<float>(), relu.slope,
+                c_.order == Order::row_major ? static_cast<int>(c_.y.count(2)) : 0, c_.dtype};
+  switch (choice.shape) {
+    case 0:
+      return launch_tile<GemmTile<128, 128, 4, 2>>(gpu, n, has_sign_);
+    case 1:
+      return launch_tile<GemmTile<128, 64, 4, 2>>(gpu, n, has_sign_);
+    case 2:
+      return launch_tile<GemmTile<64, 64, 4, 2>>(gpu, n, has_sign_);
+    default:
+      return launch_tile<GemmTile<64, 32, 4, 1>>(gpu, n, has_sign_);
+  }
+}
+
+}  // namespace crema

@@ -1,0 +1,46 @@
+// Cases whose inputs and weights are rounded to bytes, for kernels that multiply them as integers.
+#pragma once
+
+#include <cmath>
+
+#include "base/host_device.h"
+#include "kernels/conv/conv.h"
+
+namespace crema {
+
+// The integer of a value, as its low byte, which is the same with and without a sign. Bytes have no NaN: it
+// becomes the lowest one.
+CREMA_HD inline int8_t byte_of(float x, float step, float low, float high) {
+  const float n = std::rint(x / step);
+  return static_cast<int8_t>(static_cast<int>(n > low ? (n < high ? n : high) : low));
+}
+
+// Why kernels of bytes do not take the case; null: they may.
+inline const char* refusal_of_bytes(const ConvCase& c) {
+  const LinearQuantization& q = *c.quantization;
+  const auto is_byte = [](float low, float high) { return high - low <= 255 && low >= -128; };
+  if (!c.packs_weights || c.backward_data || c.backward_weights)
+    return "for plans without gradients only";
+  if (!q.x || !q.w || q.w->follows() || q.y || !is_byte(q.x->low, q.x->high) ||
+      !is_byte(q.w->low, q.w->high) || q.w->high > 127)
+    return "for 8-bit inputs and weights only";
+  if (c.x.count() == 0 || c.y.count() == 0) return "nothing to compute";
+  return nullptr;
+}
+
+// By which the sums of each output are multiplied.
+inline std::vector<float> factors_of_bytes(const ConvCase& c) {
+  std::vector<float> factors;
+  for (int64_t row = 0; row < c.w[0]; ++row)
+    factors.push_back(c.quantization->x->step * c.quantization->w->step(static_cast<size_t>(row)));
+  return factors;
+}
+
+// The steps of the weights, for the name of a packed form.
+inline std::string name_of_steps(const QuantizedWeights& w) {
+  std::string name;
+  for (const float step : w.steps) name += cat(" ", std::bit_cast<uint32_t>(step));
+  return name;
+}
+
+}  // namespace crema
