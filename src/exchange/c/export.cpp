@@ -8,6 +8,7 @@
 #include "exchange/c/functions.h"
 #include "exchange/c/lower.h"
 #include "exchange/onnx/export.h"
+#include "layers/norm/batch_norm_fields.h"
 
 namespace crema {
 
@@ -211,27 +212,44 @@ void check_propagation(const Graph& graph) {
   }
 }
 
+// The parameters that forward passes of training change: statistics of batches, also in frozen layers.
+std::set<int> measured_parameters(const Graph& graph) {
+  std::set<int> measured;
+  for (const Node& node : graph.nodes) {
+    if (node.message.type() != "BatchNorm" ||
+        uses_stored_statistics(node.message.batch_norm_param(), true))
+      continue;
+    for (const int parameter : node.parameters)
+      if (!graph.parameters[parameter].learned) measured.insert(parameter);
+  }
+  return measured;
+}
+
 // In the order of the net, as weights files have them.
 std::vector<CTrainedParameter> trained_parameters(const Net& net) {
   const Graph& graph = net.graph();
   check_propagation(graph);
+  const std::set<int> measured = measured_parameters(graph);
   std::set<int> reached;
   for (const Node& node : graph.nodes)
     if (node.backward) reached.insert(node.parameters.begin(), node.parameters.end());
   std::vector<CTrainedParameter> trained;
+  bool learns = false;
   for (size_t i = 0; i < graph.parameters.size(); ++i) {
     const Parameter& parameter = graph.parameters[i];
-    if (!parameter.learned || parameter.lr_mult == 0 || reached.count(static_cast<int>(i)) == 0)
-      continue;
+    const int id = static_cast<int>(i);
+    const bool learned = parameter.learned && parameter.lr_mult != 0 && reached.count(id) > 0;
+    learns = learns || learned;
+    if (!learned && measured.count(id) == 0) continue;
     const float* const values = parameter.data.data<float>();
     trained.push_back({parameter_key(parameter),
                        parameter.shape,
                        {values, values + parameter.data.count()},
                        parameter.lr_mult,
-                       parameter.decay_mult});
+                       parameter.decay_mult,
+                       !learned});
   }
-  require(!trained.empty(),
-          "no layer of the net is trained: all have lr_mult: 0, or none leads to a loss");
+  require(learns, "no layer of the net is trained: all have lr_mult: 0, or none leads to a loss");
   return trained;
 }
 

@@ -21,6 +21,7 @@ struct CTrainedParameter {
   Shape shape;
   std::vector<float> values;
   float lr_mult = 1, decay_mult = 1;
+  bool measured = false;  // the forward pass writes it, as BatchNorm does its statistics
 };
 
 // Inference and training with the same weights. The models have OnnxOptions::trained, `training` those of

@@ -40,19 +40,29 @@ class TrainingLowering {
  private:
   EmitGraph& graph() { return lowering_.graph(); }
 
-  // Values that depend on what training changes, and who reads these parameters.
+  // Values that depend on what the update changes, and who reads these parameters.
   void find_needed() {
-    for (const auto& [name, key] : model_.trained) gradients_.needed.insert(name);
+    for (const auto& [name, key] : model_.trained) {
+      if (!parameters_.at(key)->measured)
+        gradients_.needed.insert(name);
+      else
+        readers_[key] = 0;
+    }
     for (const onnx::NodeProto* const node : lowering_.operators()) {
       if (!is_needed(*node)) continue;
       gradients_.needed.insert(node->output().begin(), node->output().end());
       for (const std::string& input : node->input())
-        if (const auto found = model_.trained.find(input); found != model_.trained.end())
-          ++readers_[found->second];
+        if (is_updated(input)) ++readers_[model_.trained.at(input)];
     }
     for (const auto& [key, parameter] : parameters_)
-      require(readers_.count(key) > 0, "the loss does not depend on parameter ", key,
-              "; freeze it with param { lr_mult: 0 }");
+      require(readers_.count(key) > 0, "the loss does not depend on parameter ", key, "; ",
+              parameter->measured ? "leave its layer out of training with include { phase: TEST }"
+                                  : "freeze it with param { lr_mult: 0 }");
+  }
+
+  // The name is that of a parameter with a gradient.
+  bool is_updated(const std::string& name) const {
+    return model_.trained.count(name) > 0 && gradients_.needed.count(name) > 0;
   }
 
   bool is_needed(const onnx::NodeProto& node) const {
@@ -81,8 +91,7 @@ class TrainingLowering {
       GradientEmit op(graph(), node, lowering_.opset(), &gradients_);
       emitter->emit(op);
       for (const std::string& input : node.input()) {
-        const auto found = model_.trained.find(input);
-        if (found != model_.trained.end() && --readers_[found->second] == 0) update(op, input);
+        if (is_updated(input) && --readers_[model_.trained.at(input)] == 0) update(op, input);
       }
     });
   }

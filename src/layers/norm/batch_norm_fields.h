@@ -1,5 +1,5 @@
-// Which factors a BatchNorm learns itself: forks use several fields for that, some of which only
-// set the initial values.
+// What the fields of a BatchNorm mean together: which statistics it uses, and which factors it learns
+// itself. Forks use several fields for the latter, some of which only set the initial values.
 #pragma once
 
 #include "proto/params/normalization.pb.h"
@@ -17,6 +17,11 @@ inline bool learns_scale(const BatchNormParameter& p) {
 // A bias, too: always, unless a file of Intel's fork says bias_term: false.
 inline bool learns_bias(const BatchNormParameter& p) {
   return learns_scale(p) && (!p.has_bias_term() || p.bias_term());
+}
+
+// Whether it normalizes with stored statistics instead of those of the batch.
+inline bool uses_stored_statistics(const BatchNormParameter& p, bool training) {
+  return p.has_use_global_stats() ? p.use_global_stats() : !training;
 }
 
 }  // namespace crema

@@ -42,7 +42,7 @@ class BatchNormLayer : public BatchNormBase {
   void setup(Context& context, const std::vector<Shape>& bottoms) override {
     const Shape& x = bottoms[0];
     require(x.axes() >= 1, "BatchNorm needs at least one axis, the batch");
-    const bool stored = p().has_use_global_stats() ? p().use_global_stats() : !training();
+    const bool stored = uses_stored_statistics(p(), training());
     settings_.batch_statistics = !stored;
     settings_.eps = p().eps();
     settings_.fraction = p().moving_average_fraction();

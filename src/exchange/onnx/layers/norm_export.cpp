@@ -85,17 +85,36 @@ std::string along_channels(LayerExport& layer, int parameter) {
   return layer.parameter(parameter, extents);
 }
 
-void refuse_batch_statistics(const LayerExport& layer, const char* field) {
-  layer.refuse("it computes the statistics of the batch in training",
-               cat("write ", field, " to keep those that it has"));
+// For C: training changes parameters of the layer, so its operator reads them.
+void write_for_training(LayerExport& layer, bool stored) {
+  const BatchNormParameter& p = layer.message().batch_norm_param();
+  if (!stored && p.stats_batch_size() > 0)
+    layer.refuse("each group of stats_batch_size images has statistics of its own",
+                 "leave stats_batch_size out, or train with `crema train`");
+  const std::vector<std::string> inputs = {layer.bottom(), layer.parameter(0), layer.parameter(1),
+                                           layer.parameter(2)};
+  std::string y;
+  if (stored) {
+    y = layer.node("StoredBatchNorm", inputs, {{"epsilon", p.eps()}});
+  } else {
+    // The second result, 1 / deviation, is for the gradient.
+    y = layer.graph().unique(layer.name("normalized"));
+    layer.graph().add("BatchNorm", inputs, {y, layer.graph().unique(layer.name("inverse"))},
+                      {{"epsilon", p.eps()}, {"fraction", p.moving_average_fraction()}});
+  }
+  if (learns_scale(p)) y = layer.node("Mul", {y, along_channels(layer, 3)});
+  if (learns_bias(p)) y = layer.node("Add", {y, along_channels(layer, 4)});
+  layer.write("Identity", {y});
 }
 
 void write_batch_norm(LayerExport& layer) {
   const BatchNormParameter& p = layer.message().batch_norm_param();
   const bool scales = learns_scale(p), shifts = learns_bias(p);
-  if (layer.options().training && !p.use_global_stats())
-    refuse_batch_statistics(layer, "batch_norm_param { use_global_stats: true }");
-  if (p.has_use_global_stats() && !p.use_global_stats()) {
+  const bool training = layer.options().training;
+  const bool stored = uses_stored_statistics(p, training);
+  if ((training && !stored) || (stored && (layer.trains(0) || layer.trains(3) || layer.trains(4))))
+    return write_for_training(layer, stored);
+  if (!stored) {
     return write_of_batch(layer, p.eps(), scales ? along_channels(layer, 3) : "",
                           shifts ? along_channels(layer, 4) : "");
   }
@@ -122,7 +141,9 @@ void write_bn(LayerExport& layer) {
   if (layer.tops() > 1)
     layer.refuse("its further tops are the batch's statistics", "leave them out");
   if (layer.options().training && p.bn_mode() != BNParameter::INFERENCE)
-    refuse_batch_statistics(layer, "bn_param { bn_mode: INFERENCE }");
+    layer.refuse(
+        "it computes the statistics of the batch in training",
+        "write bn_param { bn_mode: INFERENCE } to keep those that it has, or use BatchNorm");
   StoredNorm norm;
   norm.scale = layer.parameter_values(0);
   norm.shift = layer.parameter_values(1);
@@ -152,6 +173,9 @@ void write_lrn(LayerExport& layer) {
     const std::string image = layer.reshape(layer.bottom(), {-1, x[1], x.count(2), 1});
     return layer.reshape_to_top(layer.node("LRN", {image}, settings));
   }
+  if (layer.options().training)  // one operator, since the values between these would be kept
+    return layer.write("LrnWithin", {layer.bottom()},
+                       {{"size", size}, {"alpha", p.alpha()}, {"beta", p.beta()}});
   const std::string squares = layer.node("Mul", {layer.bottom(), layer.bottom()});
   const std::vector<int64_t> pads(4, (size - 1) / 2);
   const std::string mean = layer.node("AveragePool", {squares},
