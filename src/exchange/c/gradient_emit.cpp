@@ -12,6 +12,10 @@ CArgument GradientEmit::result(int output) const {
   return {CArgument::Kind::value, graph_.values.at(node_.output(output)), "", false};
 }
 
+bool GradientEmit::has_gradient(int output) const {
+  return gradients_.parts.count(node_.output(output)) > 0;
+}
+
 CArgument GradientEmit::dy(int output) {
   const std::string& name = node_.output(output);
   return sum_of(gradients_.parts.at(name), graph_.reader.values.at(name).shape.count());

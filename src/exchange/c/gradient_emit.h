@@ -28,6 +28,8 @@ class GradientEmit : public OperatorEmit {
   bool needs(int input) const;
   // A result of the forward pass.
   CArgument result(int output = 0) const;
+  // Whether a loss depends on a result.
+  bool has_gradient(int output) const;
   // The gradient of a result: the sum of its parts. Call it before other functions add calls.
   CArgument dy(int output = 0);
   // A new value, which a function writes: this input's part of the gradient. Or one that is there.

@@ -71,16 +71,10 @@ void emit_copy(OperatorEmit& op, const Shape& result, const std::vector<int64_t>
 
 void emit_transpose(OperatorEmit& op) {
   const Shape& x = op.shape();
-  std::vector<int64_t> order = op.op.ints_of("perm");
-  for (int axis = x.axes() - 1; order.empty() || static_cast<int>(order.size()) < x.axes();
-       --axis) {
-    if (axis < 0) break;
-    order.push_back(axis);
-  }
   const std::vector<int64_t> from = contiguous_steps(x);
   std::vector<int64_t> steps, moved;
   Shape result;
-  for (const int64_t axis : order) {
+  for (const int64_t axis : transposed_order(op)) {
     result.push_back(x[static_cast<int>(axis)]);
     steps.push_back(from[axis]);
     if (result.dims().back() > 1) moved.push_back(axis);
@@ -129,8 +123,7 @@ EMIT_OPERATOR(Slice, emit_slice);
 void emit_split(OperatorEmit& op) {
   const Shape& x = op.shape();
   const int axis = op.op.axis_in(op.op.int_of("axis", 0), x.axes());
-  std::vector<int64_t> extents = op.op.ints_or_input("split", 1, 13);
-  if (extents.empty()) extents.assign(op.op.outputs(), x[axis] / op.op.outputs());
+  const std::vector<int64_t> extents = split_extents(op, axis);
   int64_t from = 0;
   for (int i = 0; i < op.op.outputs(); ++i) {
     Shape result = x;

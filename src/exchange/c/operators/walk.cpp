@@ -70,6 +70,19 @@ Shape common_shape(const std::vector<Shape>& shapes) {
   return result;
 }
 
+std::vector<int64_t> transposed_order(const OperatorEmit& op) {
+  std::vector<int64_t> order = op.op.ints_of("perm");
+  if (!order.empty()) return order;
+  for (int64_t axis = op.shape().axes(); axis-- > 0;) order.push_back(axis);
+  return order;
+}
+
+std::vector<int64_t> split_extents(const OperatorEmit& op, int axis) {
+  const std::vector<int64_t> extents = op.op.ints_or_input("split", 1, 13);
+  if (!extents.empty()) return extents;
+  return std::vector<int64_t>(op.op.outputs(), op.shape()[axis] / op.op.outputs());
+}
+
 CCall& copy_elements(OperatorEmit& op, const CArgument& y, const CArgument& x, CType type,
                      const CWalk& walk, int64_t from, int64_t to) {
   const std::string name = name_for("copy", type);

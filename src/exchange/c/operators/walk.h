@@ -28,6 +28,12 @@ std::vector<int64_t> steps_along(const Shape& operand, const Shape& result);
 // The shape that operands of these shapes have together. Error if they do not fit.
 Shape common_shape(const std::vector<Shape>& shapes);
 
+// The axis of the input of a Transpose that becomes each axis of its result.
+std::vector<int64_t> transposed_order(const OperatorEmit& op);
+
+// The extents of a Split's results along its axis.
+std::vector<int64_t> split_extents(const OperatorEmit& op, int axis);
+
 // Copies x to y, in steps through both; `shift`: where y begins.
 CCall& copy_elements(OperatorEmit& op, const CArgument& y, const CArgument& x, CType type,
                      const CWalk& walk, int64_t from = 0, int64_t to = 0);

@@ -101,9 +101,15 @@ void write_eltwise(LayerExport& layer) {
                                  : layer.node("Mul", {layer.bottom(i), layer.scalar(factor)}));
   }
   if (inputs.size() == 1) return layer.write("Identity", inputs);
+  // Of equal values in a maximum, gradients reach the second one: that of the first two bottoms, and after
+  // them the earlier one.
+  const auto pair = [&](const std::string& before, size_t i) {
+    const bool turned = p.operation() == EltwiseParameter::MAX && i > 1;
+    return turned ? std::vector{inputs[i], before} : std::vector{before, inputs[i]};
+  };
   std::string result = inputs[0];
-  for (size_t i = 1; i + 1 < inputs.size(); ++i) result = layer.node(op, {result, inputs[i]});
-  layer.write(op, {result, inputs.back()});
+  for (size_t i = 1; i + 1 < inputs.size(); ++i) result = layer.node(op, pair(result, i));
+  layer.write(op, pair(result, inputs.size() - 1));
 }
 EXPORT_LAYER(Eltwise, write_eltwise);
 

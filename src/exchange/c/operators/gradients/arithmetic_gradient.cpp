@@ -1,4 +1,4 @@
-// Gradients of sums, products and concatenations.
+// Gradients of operators on two operands.
 #include "exchange/c/gradient_emit.h"
 #include "exchange/c/operators/walk.h"
 
@@ -42,26 +42,35 @@ void emit_multiply(GradientEmit& op) {
 }
 EMIT_GRADIENT(Mul, emit_multiply);
 
-void emit_concat(GradientEmit& op) {
-  const int axis = op.op.axis_in(op.op.int_of("axis", 0), op.shape().axes());
-  Shape result = op.shape();
-  result[axis] = 0;
-  for (int i = 0; i < op.op.inputs(); ++i) result[axis] += op.shape(i)[axis];
-  CArgument dy = op.dy();
-  for (int i = 0; i < op.op.inputs(); ++i) {
-    const Shape part = op.shape(i);
-    if (op.needs(i)) {
-      if (part.count(0, axis) == 1) {
-        op.pass_on(i, dy);
-      } else {
-        copy_elements(op, op.gradient(i), dy, CType::real,
-                      {part.dims(), {contiguous_steps(result), contiguous_steps(part)}}, dy.shift);
-      }
-    }
-    dy.shift += part.count(axis);
-  }
+// The second of two equal values counts as the larger one, as in the forward pass.
+void emit_max(GradientEmit& op) {
+  require(op.op.inputs() == 2 && op.shape(0) == op.shape(1),
+          "gradients are of the larger one of two values with the same shape");
+  const CArgument dy = op.dy();
+  const char* const functions[] = {"first_larger", "first_not_larger"};
+  const char* const conditions[] = {"a > b", "!(a > b)"};
+  for (int i = 0; i < 2; ++i)
+    if (op.needs(i))
+      op.call_instance(
+          "choose", functions[i], cat("CHOOSE(", functions[i], ", ", conditions[i], ")"),
+          {op.gradient(i), dy, op.input(0), op.input(1), op.number(op.shape().count())});
 }
-EMIT_GRADIENT(Concat, emit_concat);
+EMIT_GRADIENT(Max, emit_max);
+
+void emit_prelu(GradientEmit& op) {
+  const Shape &x = op.shape(), &slopes = op.shape(1);
+  const CArgument dy = op.dy();
+  CFields fields;
+  const int64_t channels = slopes.count() > 1 ? slopes.count() : 1;
+  fields.add("samples", x[0]).add("channels", channels).add("positions", x.count(1) / channels);
+  if (op.needs(1))
+    op.call("prelu_slope_gradient", {op.gradient(1), dy, op.input(0)}, "prelu", fields);
+  if (!op.needs(0)) return;
+  CCall& call =
+      op.call("prelu_gradient", {op.gradient(0), dy, op.input(0), op.input(1)}, "prelu", fields);
+  if (dy.shift == 0) call.over = dy.index;
+}
+EMIT_GRADIENT(PRelu, emit_prelu);
 
 }  // namespace
 }  // namespace crema

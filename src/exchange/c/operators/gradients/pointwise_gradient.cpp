@@ -1,4 +1,4 @@
-// Gradients of operators that compute each element by itself, from their results.
+// Gradients of operators that compute each element by itself, from their results if they can.
 #include "exchange/c/gradient_emit.h"
 
 namespace crema {
@@ -59,12 +59,18 @@ void emit_clip(GradientEmit& op) {
 }
 EMIT_GRADIENT(Clip, emit_clip);
 
-void emit_view(GradientEmit& op) { op.pass_on(0, op.dy()); }
-EMIT_GRADIENT(Reshape, emit_view);
-EMIT_GRADIENT(Flatten, emit_view);
-EMIT_GRADIENT(Squeeze, emit_view);
-EMIT_GRADIENT(Unsqueeze, emit_view);
-EMIT_GRADIENT(Identity, emit_view);
+void emit_hard_sigmoid(GradientEmit& op) {
+  emit_pointwise(op, "hard_sigmoid_gradient", "y > 0 && y < 1 ? dy * p : 0", op.result(),
+                 op.op.float_of("alpha", 0.2f));
+}
+EMIT_GRADIENT(HardSigmoid, emit_hard_sigmoid);
+
+// From its input.
+void emit_hard_swish(GradientEmit& op) {
+  emit_pointwise(op, "hard_swish_gradient",
+                 "y <= -3 ? 0 : y >= 3 ? dy : dy * (2 * y + 3) * (1.f / 6)", op.input(0));
+}
+EMIT_GRADIENT(HardSwish, emit_hard_swish);
 
 }  // namespace
 }  // namespace crema

@@ -1,19 +1,25 @@
 // Gradients of convolutions and matrix products.
 #include "exchange/c/gradient_emit.h"
-#include "exchange/c/operators/window_emit.h"
+#include "exchange/c/operators/convolution_emit.h"
 
 namespace crema {
 namespace {
 
 constexpr int64_t kRows = 8;  // GRADIENT_ROWS of conv_gradient.c
 
+CFields gradient_fields(const CConvolution& shape) {
+  CFields fields;
+  fields.add("samples", shape.samples).add("groups", shape.groups);
+  fields.add("channels", shape.channels).add("outputs", shape.outputs);
+  fields.add("taps", shape.taps()).text("window", shape.window.text());
+  return fields;
+}
+
 void emit_conv(GradientEmit& op) {
   const Shape &x = op.shape(), &w = op.shape(1);
   const CWindow window = read_window(op, x, {w.dims().begin() + 2, w.dims().end()});
   const int64_t groups = op.op.int_of("group", 1), outputs = w[0] / groups, taps = w.count(1);
-  CFields fields;
-  fields.add("samples", x[0]).add("groups", groups).add("channels", w[1]).add("outputs", outputs);
-  fields.add("taps", taps).text("window", window.text());
+  const CFields fields = gradient_fields({window, x[0], groups, w[1], outputs});
   const CArgument dy = op.dy();
   const int64_t products = x[0] * w.count() * window.positions();
   if (op.needs(2))
@@ -31,6 +37,30 @@ void emit_conv(GradientEmit& op) {
   }
 }
 EMIT_GRADIENT(Conv, emit_conv);
+
+// The gradient of its input is the convolution that it turns round.
+void emit_conv_transpose(GradientEmit& op) {
+  const Shape& x = op.shape();
+  const CConvolution shape = transposed_convolution(op);
+  const CWindow& window = shape.window;
+  const CArgument dy = op.dy();
+  const int64_t products = x.count() * shape.taps();
+  if (op.needs(2))
+    op.call("sum_rows",
+            {op.gradient(2), dy, op.number(x[0]), op.number(shape.groups * shape.channels),
+             op.number(window.in[0] * window.in[1] * window.in[2])});
+  if (op.needs(1)) {
+    op.call("conv_weight_gradient",
+            {op.gradient(1), op.input(0), dy, op.scratch(kRows * shape.taps())}, "conv_gradient",
+            gradient_fields(shape));
+    op.count_products(products);
+  }
+  if (!op.needs(0)) return;
+  const CArgument blocks = pack_blocks(op, op.input(1), shape);
+  call_conv(op, shape, op.gradient(0), dy, blocks, op.text("NULL"), "{NO_ACTIVATION, 0, 0}");
+  op.count_products(products);
+}
+EMIT_GRADIENT(ConvTranspose, emit_conv_transpose);
 
 void emit_gemm(GradientEmit& op) {
   const Shape &x = op.shape(0), &w = op.shape(1);

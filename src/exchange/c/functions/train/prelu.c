@@ -1,0 +1,4 @@
+/* A batch whose channels have a slope below zero each. */
+struct prelu {
+  int32_t samples, channels, positions;
+};
