@@ -53,6 +53,7 @@ FROM_ELSEWHERE = [
     (r"models/\w+/(?!.*_iter_)[\w.-]+\.caffemodel", "get_weights.sh, which downloads"),
     (r"vgg_fully\.caffemodel", "crema surgery of weights that get_weights.sh downloads"),
     (r"[\w/.-]+\.(safetensors|pth)", "torchvision"),
+    (r"\w+_trained\.bin", "a program in C that trains; tests/tools has one"),
     (r"build/articles/[\w/]+\.caffemodel", "the page's run.sh, which is not run here"),
     (r"data/cifar10_40000/\w+", "the same"),
     (r"data/ilsvrc13/\w+\.txt", "a program of the authors of R-CNN"),

@@ -2,7 +2,10 @@
 // verification by a compiler. tests/exchange/c_rows.cpp runs the layers.
 #include <gtest/gtest.h>
 
+#include <cstring>
+
 #include "base/files.h"
+#include "proto/net.pb.h"
 #include "tools/program.h"
 
 namespace crema::tests {
@@ -70,6 +73,16 @@ class ExportC : public testing::Test {
                             flags));
   }
   Outcome shell(const std::string& command) { return run_shell(folder_, command); }
+  // The blobs of all layers.
+  std::vector<std::vector<float>> blobs_of(const std::string& weights) {
+    NetParameter net;
+    EXPECT_TRUE(net.ParseFromString(folder_.read(weights)));
+    std::vector<std::vector<float>> blobs;
+    for (const LayerParameter& layer : net.layer())
+      for (const BlobProto& blob : layer.blobs())
+        blobs.emplace_back(blob.data().begin(), blob.data().end());
+    return blobs;
+  }
 
   Folder folder_;
 };
@@ -146,11 +159,63 @@ TEST_F(ExportC, WritesTraining) {
                     ? "extern float pictures_trained[PICTURES_TRAINED_SIZE];"
                     : "float pictures_train(float *weights, const float *data, const float");
   }
-  EXPECT_EQ(folder_.read("net.bin").size(), 4u * 343);
+  EXPECT_EQ(folder_.read("net.bin").size(), 4u * 344);  // with the mark
   EXPECT_NE(run(folder_, cat(command, "-ram 4KiB")).err.find("freeze more layers"),
             std::string::npos);
   folder_.write("solver.prototxt", "net: \"train.prototxt\" base_lr: 0.01 type: \"Lion\"");
   expect_part(run(folder_, command).err, "the solver's type \"Lion\" is not written as C");
+}
+
+// What a program stores becomes a .caffemodel: its array of trained weights, and a file of all weights,
+// which here nothing has trained yet.
+TEST_F(ExportC, TakesTrainedWeightsBack) {
+  const std::string flags =
+      " -solver solver.prototxt -model train.prototxt -weights pictures_iter_1.caffemodel ";
+  const std::string back = "crema convert_weights" + flags;
+  ASSERT_EQ(run(folder_, cat("crema export -to c -train -verify=false -output pictures.c", flags,
+                             "-output_weights net.bin"))
+                .code,
+            0);
+  ASSERT_EQ(run(folder_, back + "-from net.bin").code, 0);
+  EXPECT_EQ(blobs_of("net.caffemodel"), blobs_of("pictures_iter_1.caffemodel"));
+
+  ASSERT_EQ(
+      run(folder_, cat("crema export -to c -train -verify=false -output pictures.c", flags)).code,
+      0);
+  folder_.write("learn.c",
+                "#include <stdio.h>\n#include \"pictures.h\"\n"
+                "static float data[PICTURES_TRAIN_DATA_SIZE] = {1, 2, 3}, label[1] = {4};\n"
+                "int main(void) {\n  pictures_train(data, label, 0, 0.5f);\n"
+                "  return fwrite(pictures_trained, sizeof pictures_trained, 1, stdout) != 1;\n}\n");
+  ASSERT_EQ(shell(cat(kStrict, "pictures.c learn.c -o learn -lm && ./learn > learned.bin")).code,
+            0);
+  const Outcome outcome = run(folder_, back + "-from learned.bin");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const std::string bytes = folder_.read("learned.bin");
+  std::vector<float> stored(7 * 48 + 7);
+  ASSERT_EQ(bytes.size(), 4 * (stored.size() + 1));
+  std::memcpy(stored.data(), bytes.data(), 4 * stored.size());
+  const std::vector<std::vector<float>> blobs = blobs_of("learned.caffemodel");
+  ASSERT_EQ(blobs.size(), 2u);
+  EXPECT_EQ(blobs[0], std::vector<float>(stored.begin(), stored.begin() + 7 * 48));
+  EXPECT_EQ(blobs[1], std::vector<float>(stored.begin() + 7 * 48, stored.end()));
+  EXPECT_NE(blobs, blobs_of("pictures_iter_1.caffemodel"));
+
+  folder_.write("short.bin", bytes.substr(4));
+  folder_.write("other.bin", bytes.substr(0, bytes.size() - 4) + std::string(4, 'x'));
+  folder_.write("nan.bin", std::string(4, '\xff') + bytes.substr(4));
+  const std::pair<const char*, const char*> rows[] = {
+      {"-from short.bin", "short.bin has 1372 bytes, but expected are 1376: the 343 weights"},
+      {"-from other.bin", "behind 343 weights, so these are of other layers"},
+      {"-from nan.bin", "nan.bin: parameter ip.0 has the value "},
+      {"", "-solver is for weights that a C program has trained"},
+      {"-from learned.bin -names x", "-names is for PyTorch's weights"}};
+  for (const auto& [from, says] : rows) {
+    const Outcome refused = run(folder_, cat(back, from, " -output x.caffemodel"));
+    EXPECT_EQ(refused.code, 1) << from;
+    expect_part(refused.err, says);
+    EXPECT_FALSE(folder_.has("x.caffemodel")) << from;
+  }
 }
 
 // Branches that are concatenated twice, a residual whose operands are read again, and views.

@@ -77,9 +77,9 @@ PictureInput picture_of(const CProgram& program, const DeployedNet& deployed,
 constexpr int kTrainedIterations = 3;
 constexpr double kTrainedDifference = 0.05;
 
-void verify_training(const CTrainingExport& training, const CheckedC& checked, ProgramLog& log) {
+void verify_training(const CTrainingNet& training, const CheckedC& checked, ProgramLog& log) {
   const VerifiedTraining found =
-      verify_c_training(training.net, training.solver, checked, kTrainedIterations);
+      verify_c_training(*training.net, training.solver, checked, kTrainedIterations);
   if (!found.problem.empty()) return log.warning(cat("Training is not verified: ", found.problem));
   log.info(cat("Training: ", kTrainedIterations,
                " iterations with random inputs; weights differ from Crema's by at most ",
@@ -124,7 +124,7 @@ void check_c_export_flags(const CExportFlags& flags) {
 }
 
 int export_c_files(Net& net, const DeployedNet& deployed, const std::vector<std::string>& labels,
-                   const std::string& folder, const CTrainingExport* training,
+                   const std::string& folder, const CTrainingNet* training,
                    const CExportFlags& flags, ProgramLog& log) {
   COptions options;
   options.fold = flags.fold;
@@ -133,7 +133,7 @@ int export_c_files(Net& net, const DeployedNet& deployed, const std::vector<std:
   const CProgram program =
       training == nullptr
           ? compile_to_c(net, prefix, options)
-          : compile_to_c(net, training->net, training->solver.solver, prefix, options);
+          : compile_to_c(net, *training->net, training->solver.solver, prefix, options);
   require(!options.weights_file || program.weights_bytes() > 0, "-output_weights ",
           visible(flags.output_weights), ": the net has no weights; leave the flag out");
   report_size(program, flags, log);

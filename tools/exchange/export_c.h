@@ -3,8 +3,8 @@
 
 #include "net/deploy/deploy.h"
 #include "net/net.h"
-#include "net/prototxt/prototxt.h"
 #include "tools/console/program_log.h"
+#include "tools/exchange/training_net.h"
 #include "tools/flags/flags_of.h"
 
 namespace crema {
@@ -16,16 +16,10 @@ using CExportFlags =
 // Error for flags that do not fit -to c, before anything is read.
 void check_c_export_flags(const CExportFlags& flags);
 
-// What -train writes, too.
-struct CTrainingExport {
-  Net& net;                  // in phase TRAIN, with its weights, as compile_to_c() takes it
-  const SolverFile& solver;  // whose net it is
-};
-
 // `net` is the deployed one with its weights, as export_onnx() takes it; `folder`: that of its file;
 // `training`: null without -train. Returns the exit code.
 int export_c_files(Net& net, const DeployedNet& deployed, const std::vector<std::string>& labels,
-                   const std::string& folder, const CTrainingExport* training,
+                   const std::string& folder, const CTrainingNet* training,
                    const CExportFlags& flags, ProgramLog& log);
 
 }  // namespace crema

@@ -1,9 +1,12 @@
 // `crema convert_weights -model NET.prototxt -from WEIGHTS`: PyTorch's weights, a safetensors file or a
-// state dict (.pth), as a .caffemodel of a net here; with -weights, a net's weights for PyTorch.
+// state dict (.pth), as a .caffemodel of a net here; with -weights, a net's weights for PyTorch. With
+// -solver, too: the weights that a program of `crema export -to c -train` has stored.
 #include <algorithm>
 #include <iostream>
 
 #include "base/files.h"
+#include "base/visible.h"
+#include "exchange/c/trained_weights.h"
 #include "net/prototxt/settings.h"
 #include "net/weights/torch_layout.h"
 #include "net/weights/torch_weights.h"
@@ -11,6 +14,7 @@
 #include "tools/classify/deployed_model.h"
 #include "tools/console/table.h"
 #include "tools/devices.h"
+#include "tools/exchange/training_net.h"
 #include "tools/flags/net_flags.h"
 #include "tools/flags/output_files.h"
 #include "tools/verb.h"
@@ -18,8 +22,8 @@
 namespace crema {
 namespace {
 
-using ConvertWeightsFlags = FlagsOf<"model", "from", "weights", "weights_mode", "names", "output",
-                                    "assume", "phase", "level", "stage", "set">;
+using ConvertWeightsFlags = FlagsOf<"model", "from", "solver", "weights", "weights_mode", "names",
+                                    "output", "assume", "phase", "level", "stage", "set">;
 
 // -names, else torchvision.names next to the net, else "".
 std::string names_file(const ConvertWeightsFlags& flags, const std::string& folder) {
@@ -34,7 +38,7 @@ std::string output_file(const ConvertWeightsFlags& flags) {
   const std::string& from = flags.from.empty() ? flags.weights : flags.from;
   std::string stem = from;
   for (const std::string suffix :
-       {".safetensors", ".pth", ".pt", ".caffemodel", ".caffemodel.h5"}) {
+       {".safetensors", ".pth", ".pt", ".bin", ".caffemodel", ".caffemodel.h5"}) {
     if (ends_with(from, suffix)) stem.resize(from.size() - suffix.size());
   }
   return stem + (flags.from.empty() ? ".safetensors" : ".caffemodel");
@@ -102,9 +106,17 @@ int run_convert_weights(const VerbCall& call, const ConvertWeightsFlags& flags) 
   require(!flags.from.empty() || !flags.weights.empty(),
           "weights are needed: -from WEIGHTS.safetensors or WEIGHTS.pth, or to write them for "
           "PyTorch -weights FILE.caffemodel");
-  require(flags.from.empty() || flags.weights.empty(),
+  const bool from_c = !flags.solver.empty();
+  require(!from_c || (!flags.from.empty() && !flags.weights.empty()),
+          "-solver is for weights that a C program has trained: they are -from FILE, and -weights "
+          "has those with which it was exported");
+  require(!from_c || flags.names.empty(),
+          "-names is for PyTorch's weights; with -solver, the net and the solver say whose the "
+          "weights are");
+  require(from_c || flags.from.empty() || flags.weights.empty(),
           "-from has PyTorch's weights, which become the net's, and -weights the net's, which "
-          "become PyTorch's; give one of them");
+          "become PyTorch's; give one of them, or the -solver of weights that a C program has "
+          "trained");
   const bool to_torch = flags.from.empty();
   std::vector<FileOfFlag> read = files_read(flags.model, flags.weights);
   read.push_back({"-from", flags.from});
@@ -115,6 +127,14 @@ int run_convert_weights(const VerbCall& call, const ConvertWeightsFlags& flags) 
           "-output ", output, ": the net's weights are written as .caffemodel or .caffemodel.h5");
   require_apart({{"-output", output}}, read);
   const std::unique_ptr<Context> context = make_context(call.log, {});
+  if (from_c) {
+    const CTrainingNet training = read_training_net(call.log, flags, 0, *context);
+    load_trained_weights(flags.from, *training.net);
+    save_caffemodel(*training.net, output);
+    call.log.info(cat("Wrote ", visible(output), ": ", visible(flags.weights), " with what ",
+                      visible(flags.from), " has learned"));
+    return 0;
+  }
   NetInput input = read_net(call.log, flags, phase_of_flag(flags.phase, TEST));
   const std::string map = names_file(flags, input.options.folder);
   const std::unique_ptr<TensorFile> file =
@@ -146,16 +166,27 @@ int run_convert_weights(const VerbCall& call, const ConvertWeightsFlags& flags) 
 
 REGISTER_VERB(
     convert_weights,
-    {.summary = "converts weights between PyTorch (.safetensors, .pth) and Crema",
+    {.summary = "converts weights between PyTorch (.safetensors, .pth), C programs and Crema",
      .usage = "-model NET.prototxt -from WEIGHTS | -weights FILE [-names MAP] [flags]",
      .example =
          "crema convert_weights -model models/vgg/train_val.prototxt -from vgg16-397923af.pth\n"
-         "crema convert_weights -model models/vgg/train_val.prototxt -weights vgg16.caffemodel",
-     .meanings = {{"weights",
-                   "The net's weights (.caffemodel or .caffemodel.h5), to convert to PyTorch's."},
-                  {"output",
-                   "The file to write. Empty: the name of the weights with the suffix .caffemodel, "
-                   "or .safetensors for PyTorch."}},
+         "crema convert_weights -model models/vgg/train_val.prototxt -weights vgg16.caffemodel\n"
+         "crema convert_weights -model models/lenet/digits_train_val.prototxt -solver "
+         "models/lenet/digits_solver.prototxt -weights "
+         "models/lenet/lenet_digits_iter_1500.caffemodel -from lenet_trained.bin",
+     .meanings =
+         {{"weights",
+           "The net's weights (.caffemodel or .caffemodel.h5), to convert to PyTorch's or, "
+           "with -solver, to replace by what was trained."},
+          {"from",
+           "The weights to convert: a safetensors file, a .pth that torch.save wrote or, with "
+           "-solver, what a C program has stored."},
+          {"solver",
+           "The solver with which crema export -to c -train wrote the C program whose "
+           "weights -from has."},
+          {"output",
+           "The file to write. Empty: the name of the weights with the suffix .caffemodel, "
+           "or .safetensors for PyTorch."}},
      .log = LogStyle::brief,
      .run = run_convert_weights});
 

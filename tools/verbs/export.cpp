@@ -8,15 +8,12 @@
 #include "data/databases/class_names.h"
 #include "exchange/cut.h"
 #include "exchange/onnx/metadata.h"
-#include "solver/fields/freeze.h"
 #include "tools/classify/deployed_model.h"
 #include "tools/exchange/export_c.h"
 #include "tools/exchange/export_caffe.h"
 #include "tools/exchange/verification_report.h"
 #include "tools/flags/net_flags.h"
 #include "tools/flags/output_files.h"
-#include "tools/flags/solver_flags.h"
-#include "tools/runs/train_nets.h"
 #include "tools/verb.h"
 
 namespace crema {
@@ -83,28 +80,6 @@ std::vector<std::string> names_of_classes(const ExportFlags& flags, const Deploy
   return read_class_names(path).names;
 }
 
-// With -train, also reads the net of -model in phase TRAIN.
-int export_with_training(const VerbCall& call, const ExportFlags& flags, Context& context, Net& net,
-                         const DeployedNet& deployed) {
-  SolverFile solver = read_solver(call.log, flags);
-  NetInput input = read_net(call.log, flags, TRAIN);
-  const DeployedNet made = training_model(flags, input, flags.train_batch);
-  input.options.where = [&made, where = input.options.where](int i) {
-    return where(made.origins[i]);
-  };
-  input.options.keep_blobs = input.options.row_major = true;
-  input.options.fuse = false;
-  input.options.weights_follow = true;
-  input.options.frozen = frozen_layers(solver);
-  Net training(context, made.net, input.options);
-  check_frozen_layers(solver, training);
-  load_weights_of_flags(flags, training);
-  set_train_net(made.net, &solver);
-  const CTrainingExport exported{training, solver};
-  return export_c_files(net, deployed, names_of_classes(flags, deployed), input.options.folder,
-                        &exported, flags, call.log);
-}
-
 int run_export(const VerbCall& call, const ExportFlags& flags) {
   const bool to_caffe = is_caffe_export(flags);
   const bool to_c = flags.to == "c";
@@ -145,10 +120,11 @@ int run_export(const VerbCall& call, const ExportFlags& flags) {
   Net net(context, deployed.net, input.options);
   load_weights_of_flags(flags, net);
   if (to_caffe) return export_caffe_files(net, deployed, flags, call.log);
-  if (to_c && flags.train) return export_with_training(call, flags, context, net, deployed);
   if (to_c) {
+    std::optional<CTrainingNet> training;
+    if (flags.train) training = read_training_net(call.log, flags, flags.train_batch, context);
     return export_c_files(net, deployed, names_of_classes(flags, deployed), input.options.folder,
-                          nullptr, flags, call.log);
+                          training ? &*training : nullptr, flags, call.log);
   }
   const PictureInputs pictures = pictures_of(flags, deployed, net, input.options.folder);
   OnnxModel exported = export_onnx(net, options_of(flags), pictures);

@@ -1,14 +1,11 @@
 #include "exchange/c/export.h"
 
 #include <cctype>
-#include <cstring>
-#include <set>
 
 #include "base/strings.h"
 #include "exchange/c/functions.h"
 #include "exchange/c/lower.h"
 #include "exchange/onnx/export.h"
-#include "layers/norm/batch_norm_fields.h"
 
 namespace crema {
 
@@ -131,11 +128,12 @@ class FileWriter {
         prefix, "_train_in(void *memory, ", parameters, ");\n",
         "\n/* The learning rate of an iteration, as the solver has it. */\nfloat ", prefix,
         "_learning_rate(int32_t iteration);\n");
-    text +=
-        cat("\n/* The weights that training changes",
-            options_.weights_file ? ", the first ones of the file" : "",
-            ": store them to keep what was learned, and bring them back\n   before the net runs "
-            "again. Layers and their shapes, in Crema's order, and where they begin:\n");
+    text += cat(
+        "\n/* The weights that training changes",
+        options_.weights_file ? ", the first ones of the file" : "",
+        ": store them to keep what was learned, and bring them back\n   before the net runs "
+        "again. From the last value, crema\n   convert_weights knows whose they are. Layers and "
+        "their shapes, in Crema's order, and where they begin:\n");
     for (const int id : training.trained) {
       const CValue& value = program_.values[id];
       text += cat("     ", one_line_comment(value.blob), ", ", value.shape.brief(), ": ",
@@ -200,58 +198,6 @@ class FileWriter {
   const COptions& options_;
   const CAbout& about_;
 };
-
-void check_propagation(const Graph& graph) {
-  for (const Node& node : graph.nodes) {
-    const LayerParameter& layer = node.message;
-    for (int i = 0; i < layer.propagate_down_size(); ++i)
-      require(layer.propagate_down(i) || !graph.values[node.bottoms[i]].needs_diff,
-              node.place.where, ": layer \"", layer.name(),
-              "\": propagate_down: false is not written as C; freeze the layers below with param { "
-              "lr_mult: 0 }");
-  }
-}
-
-// The parameters that forward passes of training change: statistics of batches, also in frozen layers.
-std::set<int> measured_parameters(const Graph& graph) {
-  std::set<int> measured;
-  for (const Node& node : graph.nodes) {
-    if (node.message.type() != "BatchNorm" ||
-        uses_stored_statistics(node.message.batch_norm_param(), true))
-      continue;
-    for (const int parameter : node.parameters)
-      if (!graph.parameters[parameter].learned) measured.insert(parameter);
-  }
-  return measured;
-}
-
-// In the order of the net, as weights files have them.
-std::vector<CTrainedParameter> trained_parameters(const Net& net) {
-  const Graph& graph = net.graph();
-  check_propagation(graph);
-  const std::set<int> measured = measured_parameters(graph);
-  std::set<int> reached;
-  for (const Node& node : graph.nodes)
-    if (node.backward) reached.insert(node.parameters.begin(), node.parameters.end());
-  std::vector<CTrainedParameter> trained;
-  bool learns = false;
-  for (size_t i = 0; i < graph.parameters.size(); ++i) {
-    const Parameter& parameter = graph.parameters[i];
-    const int id = static_cast<int>(i);
-    const bool learned = parameter.learned && parameter.lr_mult != 0 && reached.count(id) > 0;
-    learns = learns || learned;
-    if (!learned && measured.count(id) == 0) continue;
-    const float* const values = parameter.data.data<float>();
-    trained.push_back({parameter_key(parameter),
-                       parameter.shape,
-                       {values, values + parameter.data.count()},
-                       parameter.lr_mult,
-                       parameter.decay_mult,
-                       !learned});
-  }
-  require(learns, "no layer of the net is trained: all have lr_mult: 0, or none leads to a loss");
-  return trained;
-}
 
 }  // namespace
 

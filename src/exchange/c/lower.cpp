@@ -40,6 +40,7 @@ void add_trained(Context& context, const std::vector<CTrainedParameter>& trained
     training.first_weights.insert(training.first_weights.end(), parameter.values.begin(),
                                   parameter.values.end());
   }
+  training.first_weights.push_back(mark_of(trained));
 }
 
 }  // namespace

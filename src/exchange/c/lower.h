@@ -6,6 +6,7 @@
 
 #include "device/context.h"
 #include "exchange/c/program.h"
+#include "exchange/c/trained_weights.h"
 #include "exchange/c/update.h"
 #include "exchange/onnx/export.h"
 
@@ -14,15 +15,6 @@ namespace crema {
 // `model` as export_onnx() writes it for a batch of fixed size. Operators on constants are computed
 // here. Error, with the position of the layer, for an operator that C functions do not compute.
 CProgram lower_to_c(Context& context, onnx::ModelProto model, const std::string& prefix);
-
-// A parameter that training changes.
-struct CTrainedParameter {
-  std::string key;  // parameter_key()
-  Shape shape;
-  std::vector<float> values;
-  float lr_mult = 1, decay_mult = 1;
-  bool measured = false;  // the forward pass writes it, as BatchNorm does its statistics
-};
 
 // Inference and training with the same weights. The models have OnnxOptions::trained, `training` those of
 // OnnxOptions::training. Error, too, for an operator without a gradient in C.

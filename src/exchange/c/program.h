@@ -90,7 +90,7 @@ struct CRoutine {
 struct CTraining {
   CRoutine routine;
   std::vector<int> trained;          // values: the weights that it changes, in the net's order
-  std::vector<float> first_weights;  // theirs, before the first iteration
+  std::vector<float> first_weights;  // theirs, before the first iteration, and mark_of() them
   std::string rate;                  // an expression of `iteration`: the learning rate
   std::string setup;                 // statements before the calls
   uint64_t seed = 0;                 // of random numbers
