@@ -37,6 +37,27 @@ static void tile_of_4(const float *w, const float *x, size_t step, int32_t taps,
   }
 }
 
+#if defined(__GNUC__) && defined(__AVX512F__)
+#define BLOCKS 2 /* of four output channels, that are computed together */
+typedef float wide __attribute__((vector_size(4 * TILE)));
+
+static void tile_of_8(const float *w, const float *w2, const float *x, size_t step, int32_t taps,
+                      float *sums) {
+  wide a[8];
+  memcpy(a, sums, sizeof a);
+  for (int32_t tap = 0; tap < taps; ++tap, w += 4, w2 += 4, x += step) {
+    wide p;
+    memcpy(&p, x, sizeof p);
+    KEEP(p);
+    a[0] += w[0] * p, a[1] += w[1] * p, a[2] += w[2] * p, a[3] += w[3] * p;
+    a[4] += w2[0] * p, a[5] += w2[1] * p, a[6] += w2[2] * p, a[7] += w2[3] * p;
+  }
+  memcpy(sums, a, sizeof a);
+}
+#else
+#define BLOCKS 1
+#endif
+
 static void tile_of_1(const float *w, int32_t rows, const float *x, size_t step, int32_t taps,
                       float *sums) {
   for (int32_t at = 0; at < TILE; at += LANES) {
@@ -71,11 +92,12 @@ static void conv_tile(float *y, const float *x, const float *weights, const floa
     } else {
       copy_patches(x, patches, window, at, count, first, some);
     }
-    for (int32_t o = 0; o < s->outputs; o += 4) {
-      const int32_t rows = s->outputs - o < 4 ? s->outputs - o : 4;
-      const float *const w = weights + (size_t)o * taps + (size_t)first * rows;
+    for (int32_t o = 0, rows; o < s->outputs; o += rows) {
+      const int32_t left = s->outputs - o;
+      rows = left < 4 ? left : BLOCKS == 2 && left >= 8 ? 8 : 4;
+      const float *const w = weights + (size_t)o * taps + (size_t)first * (rows < 4 ? rows : 4);
       float *const out = y + (size_t)o * positions + at;
-      float sums[4 * TILE];
+      float sums[4 * BLOCKS * TILE];
       for (int32_t row = 0; row < rows; ++row) {
         float *const sum = sums + row * TILE;
         if (first > 0) {
@@ -88,6 +110,10 @@ static void conv_tile(float *y, const float *x, const float *weights, const floa
       }
       if (rows == 4) {
         tile_of_4(w, from, step, some, sums);
+#if BLOCKS == 2
+      } else if (rows == 8) {
+        tile_of_8(w, w + 4 * (size_t)taps, from, step, some, sums);
+#endif
       } else {
         for (int32_t row = 0; row < rows; ++row)
           tile_of_1(w + row, rows, from, step, some, sums + row * TILE);
