@@ -219,6 +219,7 @@ CProgram compile_to_c(Net& net, const std::string& prefix, const COptions& optio
   OnnxOptions onnx;
   onnx.opset = 21;
   onnx.any_batch = false;
+  onnx.for_c = true;
   onnx.fold = options.fold;
   return lower_to_c(net.context(), export_onnx(net, onnx).model, prefix);
 }
@@ -230,6 +231,7 @@ CProgram compile_to_c(Net& net, Net& training, const SolverParameter& solver,
   OnnxOptions onnx;
   onnx.opset = 21;
   onnx.any_batch = false;
+  onnx.for_c = true;
   onnx.fold = options.fold;
   for (const CTrainedParameter& parameter : trained) onnx.trained.insert(parameter.key);
   const OnnxModel inference = export_onnx(net, onnx);

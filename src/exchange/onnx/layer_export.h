@@ -22,6 +22,8 @@ struct OnnxOptions {
   bool fold = true;
   // The batch is a named axis; otherwise it has the net's size.
   bool any_batch = true;
+  // For export to C, which has operators of its own for some layers.
+  bool for_c = false;
   // For export to C: parameters that training changes, by parameter_key(). They stay constants of their
   // own, and nothing is folded into them.
   std::set<std::string> trained;

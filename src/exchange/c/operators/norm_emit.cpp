@@ -16,6 +16,18 @@ CFields lrn_fields(const OperatorEmit& op) {
   return fields;
 }
 
+CFields lrn_within_fields(const OperatorEmit& op) {
+  const Shape& x = op.shape();
+  const int64_t size = op.op.int_of("size", 1);
+  CFields fields;
+  fields.add("planes", x.count(0, 2)).add("height", x[2]).add("width", x[3]).add("size", size);
+  fields.text("alpha", c_float(op.op.float_of("alpha", 1) / static_cast<float>(size * size)));
+  fields.text("beta", c_float(op.op.float_of("beta", 0.75f)));
+  return fields;
+}
+
+int64_t lrn_row(const OperatorEmit& op) { return op.shape()[3] + op.op.int_of("size", 1) - 1; }
+
 namespace {
 
 void emit_softmax(OperatorEmit& op) {
@@ -35,6 +47,13 @@ void emit_lrn(OperatorEmit& op) {
   op.call("lrn", {y, op.input(0)}, "lrn", lrn_fields(op));
 }
 EMIT_OPERATOR(LRN, emit_lrn);
+
+void emit_lrn_within(OperatorEmit& op) {
+  const CArgument y = op.output(0, op.shape());
+  op.call("lrn_within", {y, op.input(0), op.scratch(lrn_row(op))}, "lrn_within",
+          lrn_within_fields(op));
+}
+EMIT_OPERATOR(LrnWithin, emit_lrn_within);
 
 void emit_rows(OperatorEmit& op, int64_t rows, int64_t period) {
   const Shape& x = op.shape();

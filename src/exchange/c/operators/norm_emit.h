@@ -7,5 +7,8 @@ namespace crema {
 
 // The fields of the C structure lrn.
 CFields lrn_fields(const OperatorEmit& op);
+// Those of lrn_within, and the size of a row with its borders.
+CFields lrn_within_fields(const OperatorEmit& op);
+int64_t lrn_row(const OperatorEmit& op);
 
 }  // namespace crema

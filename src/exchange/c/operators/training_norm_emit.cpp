@@ -55,36 +55,5 @@ void emit_stored_batch_norm_gradient(GradientEmit& op) {
 }
 EMIT_GRADIENT(StoredBatchNorm, emit_stored_batch_norm_gradient);
 
-CFields lrn_within_fields(const OperatorEmit& op) {
-  const Shape& x = op.shape();
-  const int64_t size = op.op.int_of("size", 1);
-  CFields fields;
-  fields.add("planes", x.count(0, 2)).add("height", x[2]).add("width", x[3]).add("size", size);
-  fields.text("alpha", c_float(op.op.float_of("alpha", 1) / static_cast<float>(size * size)));
-  fields.text("beta", c_float(op.op.float_of("beta", 0.75f)));
-  return fields;
-}
-
-int64_t row_with_borders(const OperatorEmit& op) {
-  return op.shape()[3] + op.op.int_of("size", 1) - 1;
-}
-
-void emit_lrn_within(OperatorEmit& op) {
-  const CArgument y = op.output(0, op.shape());
-  op.call("lrn_within", {y, op.input(0), op.scratch(row_with_borders(op))}, "lrn_within",
-          lrn_within_fields(op));
-}
-EMIT_OPERATOR(LrnWithin, emit_lrn_within);
-
-void emit_lrn_within_gradient(GradientEmit& op) {
-  const CArgument dy = op.dy();
-  CCall& call = op.call(
-      "lrn_within_gradient",
-      {op.gradient(0), dy, op.input(0), op.scratch(row_with_borders(op) + op.shape().count(2))},
-      "lrn_within", lrn_within_fields(op));
-  if (dy.shift == 0) call.over = dy.index;
-}
-EMIT_GRADIENT(LrnWithin, emit_lrn_within_gradient);
-
 }  // namespace
 }  // namespace crema

@@ -173,7 +173,7 @@ void write_lrn(LayerExport& layer) {
     const std::string image = layer.reshape(layer.bottom(), {-1, x[1], x.count(2), 1});
     return layer.reshape_to_top(layer.node("LRN", {image}, settings));
   }
-  if (layer.options().training)  // one operator, since the values between these would be kept
+  if (layer.options().for_c)  // in one operator, which keeps no values for a gradient
     return layer.write("LrnWithin", {layer.bottom()},
                        {{"size", size}, {"alpha", p.alpha()}, {"beta", p.beta()}});
   const std::string squares = layer.node("Mul", {layer.bottom(), layer.bottom()});

@@ -55,5 +55,15 @@ void emit_lrn(GradientEmit& op) {
 }
 EMIT_GRADIENT(LRN, emit_lrn);
 
+void emit_lrn_within_gradient(GradientEmit& op) {
+  const CArgument dy = op.dy();
+  CCall& call =
+      op.call("lrn_within_gradient",
+              {op.gradient(0), dy, op.input(0), op.scratch(lrn_row(op) + op.shape().count(2))},
+              "lrn_within", lrn_within_fields(op));
+  if (dy.shift == 0) call.over = dy.index;
+}
+EMIT_GRADIENT(LrnWithin, emit_lrn_within_gradient);
+
 }  // namespace
 }  // namespace crema
