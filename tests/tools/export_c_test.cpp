@@ -166,6 +166,31 @@ TEST_F(ExportC, WritesTraining) {
   expect_part(run(folder_, command).err, "the solver's type \"Lion\" is not written as C");
 }
 
+// The gradient of a bias before a BatchNorm is zero up to rounding, which differs.
+TEST_F(ExportC, VerifiesTrainingWithoutWhatRoundingChanges) {
+  folder_.write("norm.prototxt", R"(
+layer { name: "in" type: "DummyData" top: "data" top: "label" dummy_data_param {
+  shape { dim: 5 dim: 3 dim: 4 dim: 4 } shape { dim: 5 } data_filler { type: "gaussian" } data_filler { } } }
+layer { name: "ip" type: "InnerProduct" bottom: "data" top: "ip"
+  inner_product_param { num_output: 7 weight_filler { type: "xavier" } } }
+layer { name: "bn" type: "BatchNorm" bottom: "ip" top: "ip" }
+layer { name: "last" type: "InnerProduct" bottom: "ip" top: "last"
+  inner_product_param { num_output: 6 weight_filler { type: "xavier" } } }
+layer { name: "loss" type: "SoftmaxWithLoss" bottom: "last" bottom: "label" top: "loss" }
+)");
+  ASSERT_EQ(
+      run(folder_, "train -solver solver.prototxt -set net=norm.prototxt -set snapshot_prefix=norm")
+          .code,
+      0);
+  const Outcome outcome =
+      run(folder_,
+          "crema export -to c -train -solver solver.prototxt -model norm.prototxt -weights "
+          "norm_iter_1.caffemodel -output norm.c");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  expect_part(outcome.err, "Training: 3 iterations with random inputs; weights differ");
+  expect_part(folder_.read("norm.h"), "     bn.2, 1: 357\n");
+}
+
 // What a program stores becomes a .caffemodel: its array of trained weights, and a file of all weights,
 // which here nothing has trained yet.
 TEST_F(ExportC, TakesTrainedWeightsBack) {

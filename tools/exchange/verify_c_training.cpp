@@ -51,29 +51,51 @@ void copy_parameters(const Net& from, Net& to) {
   to.parameters_changed();
 }
 
-// The largest difference among all trained parameters. bytes: the weights that the program wrote.
+// Of one parameter, the largest ones.
+struct Compared {
+  bool learned = false;  // or else statistics
+  double value = 0, change = 0, difference = 0;
+};
+
+Compared compared(const CTraining& training, const CValue& value, const Parameter& parameter,
+                  Context& context, const std::vector<float>& found) {
+  const std::vector<float> expected = to_floats(context, parameter.data);
+  Compared result;
+  result.learned = parameter.learned;
+  for (size_t i = 0; i < expected.size(); ++i) {
+    const size_t at = static_cast<size_t>(value.offset) + i;
+    result.value = std::max<double>(result.value, std::abs(expected[i]));
+    result.change =
+        std::max<double>(result.change, std::abs(expected[i] - training.first_weights[at]));
+    result.difference = larger_or_nan(result.difference, std::abs(double{expected[i]} - found[at]));
+  }
+  return result;
+}
+
+// The largest difference among all trained parameters, of their largest change. bytes: the weights that the
+// program wrote. Rounding does not count: some parameters have a gradient of zero up to rounding, such as a
+// bias before a BatchNorm, and others change by a few units in the last place.
 double largest_difference(const CProgram& program, Net& net, const std::string& bytes) {
+  constexpr double kRounding = 1e-6;  // of its values, and of the largest change of such parameters
   const CTraining& training = *program.training;
   std::vector<float> found(training.first_weights.size());
   require(bytes.size() == found.size() * sizeof(float), "the program of the files wrote ",
           bytes.size(), " bytes of weights, not ", found.size() * sizeof(float));
   std::copy_n(bytes.data(), bytes.size(), reinterpret_cast<char*>(found.data()));
-  double worst = 0;
+  std::vector<Compared> all;
+  double most[2] = {0, 0}, worst = 0;  // most: of statistics, and of what is learned
   for (const int id : training.trained) {
     const CValue& value = program.values[id];
     for (const Parameter& parameter : net.parameters()) {
       if (parameter_key(parameter) != value.blob) continue;
-      const std::vector<float> expected = to_floats(net.context(), parameter.data);
-      double change = 0, difference = 0;
-      for (size_t i = 0; i < expected.size(); ++i) {
-        const size_t at = static_cast<size_t>(value.offset) + i;
-        change = std::max<double>(change, std::abs(expected[i] - training.first_weights[at]));
-        difference = larger_or_nan(difference, std::abs(double{expected[i]} - found[at]));
-      }
-      if (difference > 0 || std::isnan(difference))
-        worst = larger_or_nan(worst, change > 0 ? difference / change : INFINITY);
+      all.push_back(compared(training, value, parameter, net.context(), found));
+      double& largest = most[int{all.back().learned}];
+      largest = std::max(largest, all.back().change);
     }
   }
+  for (const Compared& one : all)
+    if (!(one.difference <= kRounding * std::max(one.value, most[int{one.learned}])))
+      worst = larger_or_nan(worst, one.change > 0 ? one.difference / one.change : INFINITY);
   return worst;
 }
 
