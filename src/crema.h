@@ -57,8 +57,9 @@ using LogCallback = std::function<void(LogLevel level, std::string_view line)>;
 // An array with a name. Shapes count the slowest axis first, as Caffe does: N, C, H, W.
 struct BlobInfo {
   std::string name;
-  std::vector<int64_t> shape;  // empty: one number
-  std::string dtype;           // what it is stored in: "float32", "float16", "bfloat16", ...
+  std::vector<int64_t> shape;   // empty: one number
+  std::string dtype;            // what it is stored in: "float32", "float16", "bfloat16", ...
+  std::string layer_type = {};  // of an output: the type of the layer that computes it
 };
 
 // A blob of weights: "conv1" has index 0, the weights, and index 1, the bias.
@@ -203,6 +204,9 @@ class Model {
   // The classes of a sample with the highest scores, the highest first, after a forward(). The scores are those of `blob`, or
   // "": the output that is a Softmax or Sigmoid, else the only one with a row for each sample.
   std::vector<ClassScore> best(int count, int sample = 0, const std::string& blob = {}) const;
+  // The names of the classes, from pictures.labels or else the file that the net's text names; empty: they have none.
+  // Error unless there are `count` names; 0: any number is right.
+  std::vector<std::string> class_names(int64_t count = 0) const;
 
   // Name, shape and type of a blob after a forward(): of an output, or with keep_blobs of any.
   // Error with similar names if there is none. Where in-place layers make several versions, the

@@ -190,8 +190,10 @@ std::vector<BlobInfo> Model::inputs() const {
 std::vector<BlobInfo> Model::outputs() const {
   const DeviceScope scope = impl_->session->enter();
   std::vector<BlobInfo> all;
-  for (const Net::Output& output : impl_->net.outputs())
+  for (const Net::Output& output : impl_->net.outputs()) {
     all.push_back(describe_blob(output.blob, output.value));
+    all.back().layer_type = producing_type(impl_->net.graph(), output.blob);
+  }
   return all;
 }
 
@@ -230,6 +232,10 @@ std::vector<ClassScore> Model::best(int count, int sample, const std::string& bl
   const DeviceScope scope = impl_->session->enter();
   impl_->parts.require_whole();
   return impl_->pictures.best(impl_->net, count, sample, blob);
+}
+
+std::vector<std::string> Model::class_names(int64_t count) const {
+  return impl_->pictures.class_names(count, impl_->session->context.log());
 }
 
 Model::PictureReader Model::picture_reader(const std::string& name) const {

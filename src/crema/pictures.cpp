@@ -145,6 +145,12 @@ const std::vector<float>& ModelPictures::set_content(Net& net, const std::string
   return write(record, sample, &input);
 }
 
+std::vector<std::string> ModelPictures::class_names(int64_t count, Log& log) const {
+  const bool is_asked = !options_.labels.empty();
+  return crema::class_names(is_asked ? options_.labels : preparation_.labels(), is_asked, count,
+                            "pictures.labels", log);
+}
+
 std::vector<ClassScore> ModelPictures::best(Net& net, int count, int sample,
                                             const std::string& blob) {
   const std::vector<Net::Output> outputs = net.outputs();
@@ -153,9 +159,7 @@ std::vector<ClassScore> ModelPictures::best(Net& net, int count, int sample,
   require(sample >= 0 && sample < batch, "there is no sample ", sample, "; the batch has ", batch);
   require(count > 0, "best(", count, "): expected a positive number of classes");
   const ScoreBlob scores = find_scores(net, blob, batch, "blob");
-  const std::string& labels = options_.labels.empty() ? preparation_.labels() : options_.labels;
-  const std::vector<std::string> names = class_names(
-      labels, !options_.labels.empty(), scores.classes, "pictures.labels", net.context().log());
+  const std::vector<std::string> names = class_names(scores.classes, net.context().log());
   const std::vector<float> all = to_floats(net.context(), net.blob(scores.name));
   const float* const row = all.data() + sample * scores.classes;
   std::vector<int> order(static_cast<size_t>(scores.classes));

@@ -31,6 +31,7 @@ class ModelPictures {
   // The samples of this input are other ones now.
   void forget(const std::string& input) { inputs_.erase(input); }
 
+  std::vector<std::string> class_names(int64_t count, Log& log) const;
   std::vector<ClassScore> best(Net& net, int count, int sample, const std::string& blob);
 
  private:

@@ -18,14 +18,18 @@ bool has_rows(const Shape& shape, int64_t batch) {
 }
 
 bool is_probability(const Graph& graph, const std::string& blob) {
-  const auto value = std::find_if(graph.values.rbegin(), graph.values.rend(),
-                                  [&](const Value& other) { return other.blob == blob; });
-  if (value == graph.values.rend() || value->producer < 0) return false;
-  const LayerFacts facts = facts_of(graph.nodes[value->producer].message.type());
+  const LayerFacts facts = facts_of(producing_type(graph, blob));
   return facts.kind == LayerKind::activation && facts.least == 0 && facts.most == 1;
 }
 
 }  // namespace
+
+std::string producing_type(const Graph& graph, const std::string& blob) {
+  const auto value = std::find_if(graph.values.rbegin(), graph.values.rend(),
+                                  [&](const Value& other) { return other.blob == blob; });
+  if (value == graph.values.rend() || value->producer < 0) return "";
+  return graph.nodes[value->producer].message.type();
+}
 
 ScoreBlob find_scores(Net& net, const std::string& blob, int64_t batch,
                       const std::string& setting) {
@@ -59,7 +63,7 @@ std::vector<std::string> class_names(const std::string& file, bool is_asked, int
     return {};
   }
   const ClassNames names = read_class_names(file);
-  require_count(names, classes, "the net");
+  if (classes > 0) require_count(names, classes, "the net");
   if (!is_asked) log.info("The class names come from " + file);
   return names.names;
 }

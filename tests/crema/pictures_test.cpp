@@ -121,6 +121,9 @@ TEST(ModelPictures, NamesTheBestClasses) {
   ASSERT_EQ(second.size(), 3u);
   EXPECT_EQ(second[0].name, "cat");
   EXPECT_EQ(second[1].index, 1);  // the first of equal scores
+  EXPECT_EQ(model.class_names(3), (std::vector<std::string>{"cat", "dog", "fox"}));
+  expect_part(error_of([&] { model.class_names(2); }), "names 3 classes, but the net has 2");
+  EXPECT_EQ(model.outputs()[0].layer_type, "Softmax");
   expect_part(error_of([&] { model.best(0); }), "best(0): expected a positive number of classes");
   expect_part(error_of([&] { model.best(1, 2); }), "there is no sample 2; the batch has 2");
   expect_part(error_of([&] { model.best(1, 0, "pro"); }), "pro");

@@ -218,13 +218,13 @@ TEST_F(Serve, HasAPage) {
   start();
   const Response page = get("/");
   EXPECT_EQ(page.status, 200);
-  for (const char* part : {"<option>image</option>", "id=\"drop\"", "type=\"file\"", "/crema.js",
-                           "/crema.css", "data Nx1x2x2", "prob Nx3"})
+  for (const char* part : {"<option data-action=\"classify\">image</option>", "id=\"drop\"",
+                           "type=\"file\"", "/crema.js", "/crema.css", "data Nx1x2x2", "prob Nx3"})
     expect_part(page.body, part);
-  EXPECT_EQ(page.body.find("<option>vector"), std::string::npos);
+  EXPECT_EQ(page.body.find(">vector</option>"), std::string::npos);
   EXPECT_EQ(page.body.find("http:"), std::string::npos);
   expect_part(page.head, "Content-Security-Policy: default-src 'none'");
-  expect_part(get("/crema.js").body, "/classify?top=5");
+  expect_part(get("/crema.js").body, "/v2/models/");
   expect_part(get("/crema.css").body, "prefers-color-scheme: dark");
 }
 

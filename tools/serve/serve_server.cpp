@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <numeric>
 #include <optional>
 
 #include "base/error.h"
@@ -69,6 +68,20 @@ size_t size_from(const std::string& text, size_t most, const std::string& name) 
   return number;
 }
 
+PictureLimits limits_from(const std::map<std::string, std::string>& query) {
+  constexpr size_t kMostClasses = 1000;
+  PictureLimits limits;
+  if (const auto top = query.find("top"); top != query.end())
+    limits.top = size_from(top->second, kMostClasses, "top");
+  if (const auto score = query.find("score"); score != query.end()) {
+    const std::string& text = score->second;
+    const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), limits.score);
+    if (code != std::errc() || end != text.data() + text.size() || !(limits.score >= 0))
+      throw HttpRefusal(400, cat("score is \"", text, "\"; expected a number from 0 up"));
+  }
+  return limits;
+}
+
 }  // namespace
 
 struct ServeServer::Server {
@@ -94,7 +107,8 @@ struct ServeServer::Server {
   void route(const ParsedRequest& request, Exchange* exchange);
   void about_model(const ParsedRequest& request, const std::string& path, Exchange* exchange);
   void infer(const ParsedRequest& request, Exchange* exchange);
-  void classify(const ParsedRequest& request, Exchange* exchange);
+  // The answer to a picture.
+  void look(const ParsedRequest& request, PictureResult wanted, Exchange* exchange);
   void answer(Exchange* exchange, int status, const std::string& type, std::string_view body,
               const std::string& headers = "");
   void answer_json(Exchange* exchange, const std::string& json) {
@@ -206,7 +220,7 @@ void ServeServer::Server::route(const ParsedRequest& request, Exchange* exchange
   answer(exchange, 200, "text/html; charset=utf-8", serve_page(shown), kServePolicy);
 }
 
-// path: NAME, NAME/ready, NAME/infer, NAME/classify, or NAME/versions/1/...
+// path: NAME, NAME/ready, NAME/infer, NAME/classify, NAME/detect, NAME/segment, or NAME/versions/1/...
 void ServeServer::Server::about_model(const ParsedRequest& request, const std::string& path,
                                       Exchange* exchange) {
   const size_t slash = std::min(path.find('/'), path.size());
@@ -220,14 +234,17 @@ void ServeServer::Server::about_model(const ParsedRequest& request, const std::s
   const std::string version = "/versions/1";
   if (action == version || starts_with(action, version + "/")) action.erase(0, version.size());
   const bool posts = request.method == "POST";
-  const bool has_action = action == "/infer" || action == "/classify";
+  const auto* const asked =
+      std::find_if(kPictureResults.begin(), kPictureResults.end(),
+                   [&](const PictureResultInfo& one) { return action == cat("/", one.action); });
+  const bool has_action = action == "/infer" || asked != kPictureResults.end();
   if (!has_action && !action.empty() && action != "/ready")
     throw HttpRefusal(404, cat("there is no ", request.path));
   if (posts != has_action)
     throw HttpRefusal(405, cat(request.path, " takes ", has_action ? "POST" : "GET"));
   if (action == "/ready") check_ready(exchange->served);
   if (action == "/infer") return infer(request, exchange);
-  if (action == "/classify") return classify(request, exchange);
+  if (asked != kPictureResults.end()) return look(request, asked->result, exchange);
   answer_json(exchange, action.empty() ? model_metadata(exchange->served->model)
                                        : cat(R"({"name":)", json_text(name), R"(,"ready":true})"));
 }
@@ -257,13 +274,20 @@ void ServeServer::Server::infer(const ParsedRequest& request, Exchange* exchange
   throw HttpRefusal(503, "too many requests wait; try again");
 }
 
-void ServeServer::Server::classify(const ParsedRequest& request, Exchange* exchange) {
+void ServeServer::Server::look(const ParsedRequest& request, PictureResult wanted,
+                               Exchange* exchange) {
   const ServedModel& model = exchange->served->model;
-  if (!model.takes_pictures())
-    throw HttpRefusal(400, cat("the model \"", model.name(), "\" does not classify pictures"));
-  constexpr size_t kUsual = 5, kMost = 1000;
-  const auto asked = request.query.find("top");
-  const size_t top = asked == request.query.end() ? kUsual : size_from(asked->second, kMost, "top");
+  const ServedPictures& pictures = model.pictures();
+  if (pictures.result() == PictureResult::none)
+    throw HttpRefusal(
+        400, cat("the model \"", model.name(), "\" does not take pictures; post tensors to ",
+                 "/v2/models/", model.name(), "/infer"));
+  if (pictures.result() != wanted)
+    throw HttpRefusal(
+        400, cat("the model \"", model.name(), "\" gives ", info_of(pictures.result()).noun,
+                 ", not ", info_of(wanted).noun, "; post pictures to /v2/models/", model.name(),
+                 "/", info_of(pictures.result()).action));
+  const PictureLimits limits = limits_from(request.query);
   if (request.body.empty()) throw HttpRefusal(400, "the body is empty; expected an image file");
   const std::optional<ImageHeader> header = read_image_header(request.body);
   if (header && header->exceeds(kMostPixels))
@@ -271,33 +295,16 @@ void ServeServer::Server::classify(const ParsedRequest& request, Exchange* excha
                                " pixels; at most ", kMostPixels, " are decoded"));
   std::vector<std::vector<float>> inputs;
   try {
-    inputs.push_back(model.reader()(request.body));
+    inputs = pictures.inputs(request.body);
   } catch (const Error& error) {
-    throw HttpRefusal(400, error.what());
+    throw HttpRefusal(400, cat("the picture in the body: ", error.what()));
   }
   const auto own = std::make_shared<Exchange>(std::move(*exchange));
-  const auto done = [this, own, top](const std::vector<ServedTensor>& outputs, int status,
-                                     const std::string& error) {
+  const auto done = [this, own, limits](const std::vector<ServedTensor>& outputs, int status,
+                                        const std::string& error) {
     if (status != 200) return answer(own.get(), status, kJsonType, json_error(error));
     const ServedModel& from = own->served->model;
-    const auto scores = std::find_if(outputs.begin(), outputs.end(), [&](const ServedTensor& one) {
-      return one.name == from.scores();
-    });
-    const std::vector<float>& row = scores->values;
-    std::vector<size_t> order(row.size());
-    std::iota(order.begin(), order.end(), size_t{0});
-    const size_t count = std::min(top, row.size());
-    std::partial_sort(
-        order.begin(), order.begin() + static_cast<std::ptrdiff_t>(count), order.end(),
-        [&](size_t a, size_t b) { return row[a] != row[b] ? row[a] > row[b] : a < b; });
-    std::string json = cat(R"({"model_name":)", json_text(from.name()), R"(,"classes":[)");
-    for (size_t i = 0; i < count; ++i) {
-      json += cat(i > 0 ? "," : "", R"({"index":)", order[i], R"(,"name":)",
-                  json_text(from.class_name(order[i])), R"(,"score":)");
-      add_json_number(row[order[i]], &json);
-      json += "}";
-    }
-    answer_json(own.get(), json + "]}");
+    answer_json(own.get(), from.pictures().json(from.name(), outputs, limits));
   };
   if (own->served->batcher.add(1, std::move(inputs), done)) return;
   *exchange = std::move(*own);

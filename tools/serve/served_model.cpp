@@ -82,11 +82,23 @@ ServedModel::ServedModel(const ServedModelOptions& options, ProgramLog& log) : o
   log.info(cat(name(), ": takes ", join(takes, ", "),
                batches() ? cat("; computes batches of ", join(sizes, ", "))
                          : std::string("; computes one request at a time"),
-               takes_pictures() ? "; classifies pictures" : ""));
+               pictures_.result() == PictureResult::none
+                   ? ""
+                   : cat("; gives ", info_of(pictures_.result()).noun, " for pictures")));
 }
 
 // Odd seeds give other bits than the even ones before them.
-std::vector<float> ServedModel::trial_values(int64_t count, unsigned seed) const {
+std::vector<float> ServedModel::trial_values(size_t i, int64_t samples, unsigned seed) const {
+  const std::vector<int64_t>& shape = inputs_[i].shape;
+  int64_t count = values_in(shape);
+  if (samples > 0 && !shape.empty()) count = count / std::max<int64_t>(1, shape[0]) * samples;
+  if (is_picture_facts(inputs_[i])) {
+    const std::vector<float> facts = picture_facts(inputs_);
+    std::vector<float> all;
+    while (static_cast<int64_t>(all.size()) < count)
+      all.insert(all.end(), facts.begin(), facts.end());
+    return all;
+  }
   std::mt19937 generator(trial_ == Trial::bits ? seed / 2 : seed);
   std::uniform_real_distribution<float> fraction(0, 1);
   std::vector<float> values(static_cast<size_t>(count));
@@ -94,6 +106,13 @@ std::vector<float> ServedModel::trial_values(int64_t count, unsigned seed) const
     each =
         trial_ == Trial::bits ? static_cast<float>((generator() ^ seed) & 1) : fraction(generator);
   return values;
+}
+
+std::vector<std::vector<float>> ServedModel::all_trial_values(int64_t samples,
+                                                              unsigned seed) const {
+  std::vector<std::vector<float>> all;
+  for (size_t i = 0; i < inputs_.size(); ++i) all.push_back(trial_values(i, samples, seed));
+  return all;
 }
 
 void ServedModel::open(ProgramLog& log) {
@@ -113,10 +132,8 @@ void ServedModel::open(ProgramLog& log) {
   for (const Trial trial : {Trial::fractions, Trial::bits, Trial::none}) {
     trial_ = trial;
     if (trial == Trial::none) break;
-    std::vector<std::vector<float>> values;
-    for (const BlobInfo& input : inputs_) values.push_back(trial_values(values_in(input.shape), 1));
     try {
-      run(0, 0, values);  // so that shapes that depend on data are known
+      run(0, 0, all_trial_values(0, 1));  // so that shapes that depend on data are known
       break;
     } catch (const DeviceLost&) {
       throw;
@@ -146,14 +163,11 @@ bool ServedModel::samples_are_independent(const Shapes& as_opened) {
   for (const auto& [name, shape] : as_opened) {
     if (shape.empty()) return false;
   }
-  std::vector<std::vector<float>> first, second, both;
-  for (const auto& [name, shape] : as_opened) {
-    const int64_t count = values_in(shape) / std::max<int64_t>(1, shape[0]);
-    first.push_back(trial_values(count, 2));
-    second.push_back(trial_values(count, 3));
-    both.push_back(first.back());
-    both.back().insert(both.back().end(), second.back().begin(), second.back().end());
-  }
+  const std::vector<std::vector<float>> first = all_trial_values(1, 2),
+                                        second = all_trial_values(1, 3);
+  std::vector<std::vector<float>> both = first;
+  for (size_t i = 0; i < both.size(); ++i)
+    both[i].insert(both[i].end(), second[i].begin(), second[i].end());
   try {
     reshape(0, 1);
     const std::vector<ServedTensor> one = run(0, 1, first), two = run(0, 1, second);
@@ -186,24 +200,9 @@ void ServedModel::reshape(int thread, int64_t samples) {
 }
 
 void ServedModel::find_pictures() {
-  if (!batches() || inputs_.size() != 1 || inputs_[0].shape.size() != 4) return;
-  Model& model = models_[0];
-  try {
-    reader_ = model.picture_reader(inputs_[0].name);
-    run(0, 1, {trial_values(values_in(inputs_[0].shape), 1)});
-    const std::vector<ClassScore> best = model.best(std::numeric_limits<int>::max());
-    for (const BlobInfo& output : outputs_) {
-      if (values_in(output.shape) != static_cast<int64_t>(best.size())) continue;
-      const std::vector<float> values = model.values(output.name);
-      const auto fits = [&](const ClassScore& one) { return one.score == values[one.index]; };
-      if (scores_.empty() && std::all_of(best.begin(), best.end(), fits)) scores_ = output.name;
-    }
-    classes_.resize(best.size());
-    for (const ClassScore& one : best) classes_[one.index] = one.name;
-  } catch (const Error&) {
-    if (!options_.model.pictures.labels.empty()) throw;
-  }
-  if (scores_.empty()) reader_ = nullptr;
+  if (trial_ == Trial::none) return;
+  run(0, 1, all_trial_values(0, 1));
+  pictures_ = ServedPictures(models_[0], options_.model.pictures);
 }
 
 void ServedModel::take_thread(int thread) {
@@ -217,9 +216,7 @@ void ServedModel::measure_sizes() {
   constexpr int kTimes = 3;
   for (size_t at = 0; at < sizes_.size(); ++at) {
     const int64_t size = sizes_[at];
-    std::vector<std::vector<float>> inputs;
-    for (const BlobInfo& input : inputs_)
-      inputs.push_back(trial_values(values_in(input.shape) * size, 1));
+    const std::vector<std::vector<float>> inputs = all_trial_values(size, 1);
     run(0, size, inputs);
     seconds_[at] = 0;  // the first pass made the plan
     for (int i = 1; i < kTimes; ++i) run(0, size, inputs);
@@ -243,8 +240,6 @@ int64_t ServedModel::samples_to_take(int64_t waiting) const {
   const double divided = static_cast<double>(sizes_[i - 1]) / seconds_[i - 1];
   return divided > filled ? sizes_[i - 1] : waiting;
 }
-
-const std::string& ServedModel::class_name(size_t index) const { return classes_[index]; }
 
 std::vector<ServedTensor> ServedModel::run(int thread, int64_t samples,
                                            const std::vector<std::vector<float>>& inputs) {

@@ -10,15 +10,9 @@
 
 #include "crema.h"
 #include "tools/console/program_log.h"
+#include "tools/serve/served_pictures.h"
 
 namespace crema {
-
-// Values by name, as a request brings them or a pass gives them. `shape` has the samples first.
-struct ServedTensor {
-  std::string name;
-  std::vector<int64_t> shape;
-  std::vector<float> values;
-};
 
 struct ServedModelOptions {
   std::string name, net;
@@ -45,11 +39,7 @@ class ServedModel {
   const std::vector<BlobInfo>& inputs() const { return inputs_; }
   const std::vector<BlobInfo>& outputs() const { return outputs_; }
 
-  // Set for a net with one input of pictures and an output of scores.
-  bool takes_pictures() const { return reader_ != nullptr; }
-  const Model::PictureReader& reader() const { return reader_; }
-  const std::string& scores() const { return scores_; }  // an output
-  const std::string& class_name(size_t index) const;
+  const ServedPictures& pictures() const { return pictures_; }
 
   // The parts that run passes, each used by one thread: as many as asked for, or one if they cannot share
   // weights.
@@ -67,7 +57,9 @@ class ServedModel {
   // Values that a net is tried with: fractions, or 0 and 1 for layers that take whole numbers.
   enum class Trial { fractions, bits, none };
   void open(ProgramLog& log);
-  std::vector<float> trial_values(int64_t count, unsigned seed) const;
+  // For input i; 0 samples: as many as its shape has.
+  std::vector<float> trial_values(size_t i, int64_t samples, unsigned seed) const;
+  std::vector<std::vector<float>> all_trial_values(int64_t samples, unsigned seed) const;
   void find_batches();
   bool samples_are_independent(const Shapes& as_opened);
   void reshape(int thread, int64_t samples);
@@ -82,9 +74,7 @@ class ServedModel {
   std::vector<int64_t> sizes_;                         // batch sizes, ascending; at most kPlans
   std::array<std::atomic<double>, kPlans> seconds_{};  // that a pass of each size takes; 0: unknown
   std::vector<BlobInfo> inputs_, outputs_;
-  Model::PictureReader reader_;
-  std::string scores_;
-  std::vector<std::string> classes_;
+  ServedPictures pictures_;
 };
 
 // "Nx3x227x227" with batches, else "1x3x227x227".
