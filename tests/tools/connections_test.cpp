@@ -194,6 +194,26 @@ TEST(Connections, StayOpenForFurtherRequests) {
   EXPECT_EQ(silent.receive(milliseconds(1000)), "<" + kRequest + ">");
 }
 
+// Connections that ask nothing, however many, do not close that of a client at work.
+TEST(Connections, OutlastAFloodOfOthers) {
+  const Served served(
+      {.connections = 8, .to_ask_again = milliseconds(5000)},
+      Connections::Handler([](const std::string& request, Connections::Reply reply) {
+        reply("<" + request + ">", true);
+      }));
+  const Client client(served.port());
+  std::vector<std::unique_ptr<Client>> silent;
+  for (int round = 0; round < 4; ++round) {
+    client.send(kRequest);
+    EXPECT_EQ(client.receive(milliseconds(50)), "<" + kRequest + ">(still open)");
+    for (int i = 0; i < 20; ++i) {
+      silent.push_back(std::make_unique<Client>(served.port()));
+      silent.back()->send("GET ");
+    }
+  }
+  EXPECT_EQ(silent[0]->receive(milliseconds(1000)), "");
+}
+
 // Answers may come later and from other threads; a request that nobody answers ends its connection.
 TEST(Connections, AnswerLater) {
   std::mutex mutex;

@@ -25,8 +25,9 @@ struct Connection {
   size_t whole = 0;     // bytes of the request; 0: not known yet
   size_t searched = 0;  // bytes that do not have the end of the headers
   size_t sent = 0;
-  size_t event = 0;    // its position among the events; 0: it has none
-  bool stays = false;  // after the answer
+  size_t event = 0;       // its position among the events; 0: it has none
+  bool stays = false;     // after the answer
+  bool answered = false;  // one of its requests
 
   bool is_complete(const ConnectionLimits& limits);
   bool waits_for_continue() const;

@@ -120,10 +120,17 @@ void Connections::State::compute() {
   }
 }
 
-// False: none can be closed, as all are being answered.
+// False: none can be closed, as all are being answered. While more than half have asked nothing yet, the oldest
+// of these is closed, so that a flood of such connections does not end those of clients at work.
 bool Connections::State::close_oldest() {
-  const auto oldest = std::find_if(clients.begin(), clients.end(), [](const Connection& one) {
-    return one.phase != Connection::Phase::waits;
+  using Phase = Connection::Phase;
+  const auto is_new = [](const Connection& one) {
+    return one.phase == Phase::asks && !one.answered;
+  };
+  const bool flood =
+      2 * std::count_if(clients.begin(), clients.end(), is_new) > std::ssize(clients);
+  const auto oldest = std::find_if(clients.begin(), clients.end(), [&](const Connection& one) {
+    return flood ? is_new(one) : one.phase != Phase::waits;
   });
   if (oldest == clients.end()) return false;
   clients.erase(oldest);
@@ -175,6 +182,7 @@ void Connections::State::take_answers() {
     one->stays = job.stays;
     one->sent = 0;
     one->phase = Connection::Phase::listens;
+    one->answered = true;
     one->deadline = Clock::now() + limits.to_listen;
   }
 }

@@ -10,7 +10,9 @@
 namespace crema {
 
 struct ConnectionLimits {
-  size_t connections = 128;  // at a time; one more closes the oldest that is not being answered
+  // At a time. One more closes the oldest that is not being answered; while more than half have asked
+  // nothing yet, the oldest of these.
+  size_t connections = 128;
   size_t request = size_t{80} << 10;  // bytes, headers and body; a longer one is not read further
   size_t headers = size_t{80} << 10;  // bytes of the headers alone
   // Bytes of requests that are being read or wait for a thread; more close the oldest being read.
