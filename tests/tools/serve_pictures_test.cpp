@@ -32,6 +32,9 @@ class ServePictures : public Serve {
     write_segmenter("argmax",
                     "layer { name: \"best\" type: \"ArgMax\" bottom: \"y\" top: \"best\" "
                     "argmax_param { axis: 1 } }\n");
+    write_segmenter("both",
+                    "layer { name: \"fc\" type: \"InnerProduct\" bottom: \"data\" top: \"fc\" "
+                    "inner_product_param { num_output: 2 } }\n");
     folder_.write("picture.pgm", picture_);
   }
 
@@ -75,6 +78,7 @@ class ServePictures : public Serve {
                       more);
     NetParameter net;
     add_layer("y", "Convolution", {2, 1, 1, 1}, {0, 1}, {2.5, 0}, &net);
+    add_layer("fc", "InnerProduct", {2, 4}, {1, 2, 3, 4, 5, 6, 7, 8}, {0, 0}, &net);
     folder_.write(cat("seen/", name, "/net.caffemodel"), net.SerializeAsString());
   }
 
@@ -122,7 +126,8 @@ TEST_F(ServePictures, RefusesWhatIsNoPictureForTheModel) {
   start("seen");
   const std::string page = get("/").body;
   for (const char* part : {"<option data-action=\"detect\">detector</option>",
-                           "<option data-action=\"segment\">mask</option>"})
+                           "<option data-action=\"segment\">mask</option>",
+                           "<option data-action=\"classify\">both</option>"})
     expect_part(page, part);
   for (const std::string path : {"/v2/models/detector/detect", "/v2/models/mask/segment"}) {
     for (const auto& [body, status] : std::vector<std::pair<std::string, int>>{

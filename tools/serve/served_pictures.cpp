@@ -35,6 +35,12 @@ bool is_map(const BlobInfo& output) {
   return shape.size() == 4 && shape[0] == 1 && shape[2] * shape[3] > 1;
 }
 
+bool is_row(const BlobInfo& output) {
+  const std::vector<int64_t>& shape = output.shape;
+  return shape.size() >= 2 && shape[0] == 1 &&
+         std::all_of(shape.begin() + 2, shape.end(), [](int64_t size) { return size == 1; });
+}
+
 bool gives_probabilities(const BlobInfo& output) {
   const LayerFacts facts = facts_of(output.layer_type);
   return facts.kind == LayerKind::activation && facts.least == 0 && facts.most == 1;
@@ -94,9 +100,14 @@ ServedPictures::ServedPictures(const Model& model, const PictureOptions& options
   if (!input) return;
   try {
     reader_ = model.picture_reader(input->name);
+    const std::vector<BlobInfo> outputs = model.outputs();
     find_boxes(model);
+    // A map beside a row of scores is seldom what the net is for.
+    if (result_ == PictureResult::none && std::any_of(outputs.begin(), outputs.end(), is_row))
+      find_classes(model);
     if (result_ == PictureResult::none) find_mask(model);
-    if (result_ == PictureResult::none) find_classes(model);
+    require(result_ != PictureResult::none || options.labels.empty(), options.labels,
+            ": names classes, but no output of the net gives classes, boxes or a mask of pictures");
   } catch (const Error&) {
     if (!options.labels.empty()) throw;
     result_ = PictureResult::none;
