@@ -1,21 +1,24 @@
 #!/usr/bin/env bash
-# Carries out tools/cluster/Containerfile line by line, without a container engine: each stage is a Debian 12 that debootstrap makes
-# in a temporary folder. Then two ranks of the installed program train there. Takes the time of a build, so it is not part of the suite.
+# Carries out a Containerfile line by line, without a container engine: each stage is a Debian 12 that debootstrap makes in a temporary
+# folder, or an empty one. Then it tries the image: two ranks train with that of tools/cluster, and a program in C computes a net with
+# that of src/infer. Takes the time of a build, so it is not part of the suite.
 #
-#   container.sh [--no-build]     --no-build: up to the line that builds; TMPDIR needs 5 GB, else 2
-# Exit code 77: not root, no debootstrap, or no network.
+#   container.sh [--no-build] [FILE]     FILE: tools/cluster/Containerfile, or src/infer/Containerfile
+#                                        --no-build: up to the line that builds; TMPDIR needs 5 GB, else 2
+# CMAKE_BUILD_PARALLEL_LEVEL limits the jobs of the build. Exit code 77: not root, no debootstrap, or no network.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-file=tools/cluster/Containerfile
 mirror=http://deb.debian.org/debian
 die() { echo "container.sh: $*" >&2; exit 1; }
 skip() { echo "skipped: $*"; exit 77; }
-build=yes
-case ${1:-} in
-  --no-build) build= ;;
-  '') ;;
-  *) die "unknown option $1 (there is --no-build)" ;;
-esac
+build=yes file=tools/cluster/Containerfile
+for argument; do
+  case $argument in
+    --no-build) build= ;;
+    tools/cluster/Containerfile | src/infer/Containerfile) file=$argument ;;
+    *) die "unknown argument $argument (there are --no-build, tools/cluster/Containerfile and src/infer/Containerfile)" ;;
+  esac
+done
 [ "$(id -u)" -eq 0 ] || skip "only root may chroot"
 command -v debootstrap >/dev/null || skip "debootstrap is not installed (apt-get install debootstrap)"
 curl -fsI --max-time 20 $mirror/dists/bookworm/Release >/dev/null || skip "$mirror cannot be reached"
@@ -32,13 +35,19 @@ debootstrap --variant=minbase bookworm "$tree/base" $mirror >"$tree/log" 2>&1 ||
 root='' folder=/ stage=0
 environment=()
 declare -A roots
-within() { chroot "$root" /usr/bin/env -i HOME=/root PATH="$PATH" "${environment[@]}" /bin/sh -c "cd '$folder' && $1"; }
+within() {
+  chroot "$root" /usr/bin/env -i HOME=/root PATH="$PATH" \
+    ${CMAKE_BUILD_PARALLEL_LEVEL:+CMAKE_BUILD_PARALLEL_LEVEL="$CMAKE_BUILD_PARALLEL_LEVEL"} "${environment[@]}" /bin/sh -c "cd '$folder' && $1"
+}
 begin_stage() {  # IMAGE [AS NAME]
-  [ "$1" = debian:bookworm ] || die "FROM $1: only debian:bookworm is made here"
   stage=$((stage + 1)) root=$tree/stage$stage folder=/
   environment=()
   roots[${3:-$stage}]=$root
-  cp -a "$tree/base" "$root"
+  case $1 in
+    debian:bookworm) cp -a "$tree/base" "$root" ;;
+    scratch) mkdir "$root" && return ;;
+    *) die "FROM $1: only debian:bookworm and scratch are made here" ;;
+  esac
   cp /etc/resolv.conf "$root/etc/resolv.conf"
   mount -t proc proc "$root/proc"
   mounted+=("$root/proc")
@@ -79,7 +88,25 @@ while IFS= read -r line; do
     RUN) within "$rest" >"$tree/log" 2>&1 </dev/null || die "this line fails: $(tail -n 20 "$tree/log")" ;;
     *) die "no rule for $word" ;;
   esac
-done < <(sed -e '/^ *#/d' -e ':more; /\\$/ { N; s/\\\n *//; b more }' $file)
+done < <(sed -e '/^ *#/d' -e ':more; /\\$/ { N; s/\\\n *//; b more }' "$file")
+size=$(du -sm --exclude=proc "$root" | cut -f1)
+
+if [ "$file" = src/infer/Containerfile ]; then
+  # The program is compiled where the libraries were, and runs without a system.
+  image=$root root=${roots[build]} folder=/crema
+  mkdir "$root/crema/program"
+  cp tests/infer/speed.c tests/infer/lenet.prototxt "$root/crema/program"
+  within "cc -std=c99 -D_POSIX_C_SOURCE=200809L program/speed.c -I/opt/crema/include -L/opt/crema/lib -Wl,-rpath,/opt/crema/lib \
+    -lcrema_infer -lpthread -o program/speed" || die "the program cannot be compiled"
+  cp "$root/crema/program/"{speed,lenet.prototxt} "$image"
+  for _ in 1 2 3 4 5; do
+    begin=$(date +%s%N)
+    chroot "$image" /speed lenet.prototxt - first || die "the program does not run in the image"
+    echo "from start to end with one result of LeNet: $((($(date +%s%N) - begin) / 1000000)) ms"
+  done
+  echo "the image has $size MB"
+  exit 0
+fi
 
 # The image's purpose: two ranks train, and sshd accepts its settings.
 cat >"$root/training/net.prototxt" <<'END'
@@ -94,4 +121,4 @@ version=$(within "crema -version")
 within "mpirun -n 2 --oversubscribe crema train -solver solver.prototxt" >"$tree/log" 2>&1 || die "two ranks do not train: $(tail "$tree/log")"
 [ -s "$root/training/a_iter_20.caffemodel" ] || die "the training has left no weights"
 within "/usr/sbin/sshd -t" || die "sshd refuses its settings"
-echo "the image trains with two ranks; its last stage has $(du -sm --exclude=proc "$root" | cut -f1) MB"
+echo "the image trains with two ranks; its last stage has $size MB"
