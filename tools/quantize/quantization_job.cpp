@@ -12,6 +12,7 @@
 #include "net/surgery/fake_quantize_net.h"
 #include "net/weights/weights.h"
 #include "proto/layer.pb.h"
+#include "proto/params/input.pb.h"
 
 namespace crema {
 namespace {
@@ -24,8 +25,11 @@ NetParameter without_integers(NetParameter net) {
   return net;
 }
 
-bool reads_file(const LayerParameter& layer) {
-  return layer.bottom_size() == 0 && !named_source(layer).empty();
+bool is_python(const LayerParameter& layer) { return layer.type() == "Python"; }
+
+// A Python layer names its data in its param_str, in a form of its own.
+bool reads_data(const LayerParameter& layer) {
+  return layer.bottom_size() == 0 && (!named_source(layer).empty() || is_python(layer));
 }
 
 }  // namespace
@@ -42,7 +46,7 @@ QuantizationJob::QuantizationJob(Context& context, const NetFile& file, const Ne
   folding.weights_follow = true;
   Net net(context, without_integers(input.net), folding);
   load(net);
-  if (std::none_of(input.net.layer().begin(), input.net.layer().end(), reads_file)) {
+  if (std::none_of(input.net.layer().begin(), input.net.layer().end(), reads_data)) {
     require(settings.calibrate != "train" && settings.calibrate != "test",
             "the net reads no data in phase TEST: give its training file, or pictures with "
             "-calibrate FOLDER, or try -calibrate random");
@@ -106,17 +110,26 @@ NetParameter QuantizationJob::calibration_net() const {
   training.set_phase(TRAIN);
   const NetParameter trained = filter_net(file_.net, training, silent_log());
   for (LayerParameter& layer : *net.mutable_layer()) {
-    if (!reads_file(layer)) continue;
+    if (!reads_data(layer)) continue;
+    const bool of_training = settings_.calibrate == "train";
+    require(
+        of_training || !is_python(layer), "-calibrate ", settings_.calibrate, ": layer \"",
+        layer.name(),
+        "\" is a Python layer, which is told its data in param_str; train and test are possible");
     std::string source = settings_.calibrate;
-    if (source == "train") {
-      const auto same = std::find_if(trained.layer().begin(), trained.layer().end(),
-                                     [&](const LayerParameter& other) {
-                                       return other.type() == layer.type() &&
-                                              other.top(0) == layer.top(0) && reads_file(other);
-                                     });
+    if (of_training) {
+      const auto same = std::find_if(
+          trained.layer().begin(), trained.layer().end(), [&](const LayerParameter& other) {
+            return other.type() == layer.type() && other.top_size() > 0 &&
+                   other.top(0) == layer.top(0) && reads_data(other);
+          });
       require(same != trained.layer().end(), "-calibrate train: phase TRAIN has no ", layer.type(),
               " that gives \"", layer.top(0),
               "\" from a file; -calibrate test, or a database or list, is possible");
+      if (is_python(layer)) {
+        *layer.mutable_python_param() = same->python_param();
+        continue;
+      }
       source = named_source(*same);
     }
     set_source(source, &layer);
