@@ -28,6 +28,7 @@
 #include <vector>
 
 #include "base/exceptions.h"
+#include "layers/custom_layer.h"
 
 namespace crema {
 

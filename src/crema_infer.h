@@ -174,6 +174,50 @@ crema_status crema_read(crema_model *model, const char *name, float *values, siz
 crema_status crema_best(crema_model *model, const char *blob, int sample, int count,
                         crema_score *scores, int *found);
 
+/* --- layers of the program's own --- */
+
+typedef struct crema_shape {
+  int axes; /* 0: one number */
+  int64_t extents[CREMA_MAX_AXES];
+} crema_shape;
+
+/* A blob that a layer reads or, as a top, writes: float32 in row-major order, in host memory. */
+typedef struct crema_array {
+  crema_shape shape;
+  size_t count; /* of values */
+  float *values;
+} crema_array;
+
+/* What a type of layers is made of: these functions. They return NULL, or a message that says what is wrong
+ * and stays valid until the thread calls one of them again. Each model has layers of its own, whose functions
+ * one thread at a time calls; those of different layers may be called at the same time. */
+typedef struct crema_layer_type {
+  size_t size;      /* sizeof(crema_layer_type) */
+  const char *type; /* as nets name it: layer { type: "Clip01" } */
+  void *user;       /* given to create() */
+  /* Makes a layer: *layer is what the other functions are given. name: of the layer; text: that of
+   * custom_param { text: "..." }, else "". */
+  const char *(*create)(void *user, const char *name, const char *text, void **layer);
+  void (*destroy)(void *layer); /* may be NULL */
+  /* The shape of top `index`, for bottoms of these shapes. */
+  const char *(*top_shape)(void *layer, const crema_shape *bottoms, int count, int index,
+                           crema_shape *shape);
+  /* For a layer with weights, which are those of its name in the .caffemodel: how many blobs there are, and
+   * their shapes. */
+  int weight_count;
+  const char *(*weight_shape)(void *layer, const crema_shape *bottoms, int count, int index,
+                              crema_shape *shape);
+  /* Computes the tops from the bottoms, as many as the file names, and the weights. */
+  const char *(*forward)(void *layer, const crema_array *bottoms, const crema_array *weights,
+                         const crema_array *tops);
+} crema_layer_type;
+
+/* Sets all fields but `size` to 0. */
+void crema_layer_type_init(crema_layer_type *type, size_t size);
+/* From now on nets of this process can have layers of the type. Copies what `type` points to. An error for a
+ * type that is there already. */
+crema_status crema_register_layer(const crema_layer_type *type);
+
 #ifdef __cplusplus
 }
 #endif

@@ -28,7 +28,10 @@ block() { awk -v fence="^\`\`\`$1\$" -v wanted="$2" '/^```$/ { inside = 0 } insi
 block cmake 1 >"$work/page/CMakeLists.txt"
 block cpp 1 >"$work/page/use.cpp"
 block cpp 2 >"$work/page/name.cpp"
+block cpp 4 >"$work/page/fraction.cpp"
 sed 's/\<use\>/name/g' "$work/page/CMakeLists.txt" | grep -E 'add_executable|target_link' >"$work/page/more"
+sed 's/\<use\>/fraction/g; s/add_executable(fraction/& MODULE/; s/add_executable/add_library/' "$work/page/CMakeLists.txt" |
+  grep -E 'add_library|target_link' >>"$work/page/more"
 cat "$work/page/more" >>"$work/page/CMakeLists.txt"
 for project in "$work/page" tests/consumer; do
   made=$work/build/$(basename "$project")
@@ -61,6 +64,14 @@ awk '$1 == "accuracy" && $2 > 0.8 { good = 1 } END { exit !good }' out || die "d
 grep -q 'missing.prototxt' log || die "digits does not say what is missing: $(cat log)"
 build/page/use >page.out 2>&1 || die "the README's program failed: $(cat page.out)"
 [ "$(wc -w <page.out)" -eq 12 ] || die "the README's program does not print a loss and ten probabilities: $(cat page.out)"
+
+# The page's layer, in the program.
+cat >own.prototxt <<END
+layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 } } }
+layer { name: "own" type: "Fraction" bottom: "x" top: "y" }
+END
+quietly crema/bin/crema time -model own.prototxt -forward -iterations 1 -layers build/page/libfraction.so
+! crema/bin/crema time -model own.prototxt -forward -iterations 1 >/dev/null 2>log || die "own.prototxt runs without its layer"
 
 # A picture named by the program of the page, with a deploy file and what it does not say.
 quietly "$work/crema/bin/deploy" -model models/lenet/digits_train_val.prototxt -output deploy.prototxt

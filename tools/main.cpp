@@ -14,6 +14,7 @@
 #include "device/communicator.h"
 #include "tools/console/error_text.h"
 #include "tools/flags/command_line.h"
+#include "tools/layer_libraries.h"
 #include "tools/python_start.h"
 #include "tools/verb.h"
 
@@ -51,6 +52,7 @@ int run(int argc, char** argv) {
   for (const std::string& note : line.notes) log.info(note);
   for (const std::string& warning : line.warnings) log.warning(warning);
   crema::offer_python(log);
+  crema::load_layers(crema::FlagsOf<"layers">(line.flags).layers);
   return verb.run({line.arguments, log, line.given, line.flags, {argv, argv + argc}});
 }
 

@@ -1,13 +1,13 @@
 // crema_infer.h: the C functions on top of Model.
 #include <algorithm>
 #include <cstring>
-#include <new>
 #include <set>
 #include <string>
 #include <utility>
 
-#include "crema.h"
-#include "crema_infer.h"
+#include "infer/calls.h"
+
+using namespace crema::c_api;
 
 struct crema_model {
   explicit crema_model(crema::Model opened) : model(std::move(opened)) {}
@@ -19,13 +19,7 @@ struct crema_model {
   std::set<std::string> texts;
 };
 
-namespace {
-
-// The caller's mistake, as opposed to one in the data.
-class Misuse : public crema::Error {
- public:
-  using Error::Error;
-};
+namespace crema::c_api {
 
 std::string& message() {
   static thread_local std::string text;
@@ -41,34 +35,9 @@ crema_status failed(crema_status status, const char* reason) {
   return status;
 }
 
-// Calls `work`, whose Errors give the status `problem`.
-template <typename Work>
-crema_status guarded(crema_status problem, const Work& work) noexcept {
-  try {
-    work();
-    return CREMA_OK;
-  } catch (const Misuse& error) {
-    return failed(CREMA_INVALID_ARGUMENT, error.what());
-  } catch (const crema::DeviceLost& error) {
-    return failed(CREMA_NO_DEVICE, error.what());
-  } catch (const crema::Error& error) {
-    return failed(problem, error.what());
-  } catch (const std::bad_alloc&) {
-    return failed(CREMA_NO_MEMORY, "not enough memory");
-  } catch (const std::exception& error) {
-    return failed(CREMA_FAILED, error.what());
-  } catch (...) {
-    return failed(CREMA_FAILED, "an unknown exception");
-  }
-}
+}  // namespace crema::c_api
 
-void require(bool condition, const std::string& problem) {
-  if (!condition) throw Misuse(problem);
-}
-
-void require_pointer(const void* pointer, const char* name) {
-  if (!pointer) throw Misuse(std::string(name) + " is NULL");
-}
+namespace {
 
 void require_input(crema_model* model, const char* name) {
   require_pointer(model, "model");

@@ -2,6 +2,7 @@
 
 #include "base/other_names.h"
 #include "layers/absent.h"
+#include "layers/custom_types.h"
 #include "layers/layer_types.h"
 #include "layers/python_hook.h"
 #include "proto/layer.pb.h"
@@ -59,7 +60,10 @@ std::unique_ptr<Layer> make_layer(const LayerParameter& message, bool training,
   require(!message.type().empty(),
           "the type is missing: say what the layer computes, for example type: \"Convolution\"");
   const LayerMaker* maker = LayerRegistry::find(message.type());
-  if (!maker) {
+  const auto copy = std::make_shared<LayerParameter>(message);
+  std::unique_ptr<Layer> layer;
+  if (!maker) layer = make_custom_layer(message, training);
+  if (!maker && !layer) {
     require(
         !is_absent_type(message.type()), "layer type ", message.type(),
         " is for training and tests, which this library leaves out: `crema deploy` writes a net "
@@ -68,10 +72,8 @@ std::unique_ptr<Layer> make_layer(const LayerParameter& message, bool training,
       fail("layer type ", message.type(), " is not here: ", instead);
     fail("unknown layer type \"", message.type(), "\"",
          suggestion(Vocabulary::layers, message.type(), layer_types()),
-         "; `crema layers` lists the known ones");
+         "; `crema layers` lists the known ones, and -layers FILE.so brings your own");
   }
-  const auto copy = std::make_shared<LayerParameter>(message);
-  std::unique_ptr<Layer> layer;
   const LayerChooser* choose = ChooserRegistry::find(message.type());
   const OverridingModule* const overriding = OverridingRegistry::find(message.type());
   if (choose && !(overriding && !(*overriding)(message, folder).empty()))

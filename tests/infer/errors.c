@@ -171,6 +171,63 @@ static crema_status best_of_none(void) { return crema_best(model, NULL, 0, 0, sc
 static crema_status best_of_unknown(void) { return crema_best(model, "fc8", 0, 1, scores, &found); }
 static crema_status best_nowhere(void) { return crema_best(model, NULL, 0, 1, NULL, &found); }
 
+static const char *make_nothing(void *user, const char *name, const char *text, void **layer) {
+  (void)user, (void)name, (void)layer;
+  return strcmp(text, "fine") == 0 ? NULL : "expected fine";
+}
+static const char *scalar(void *layer, const crema_shape *bottoms, int count, int index,
+                          crema_shape *shape) {
+  (void)layer, (void)bottoms, (void)count, (void)index;
+  shape->axes = 33;
+  return NULL;
+}
+static const char *run_nothing(void *layer, const crema_array *bottoms, const crema_array *w,
+                               const crema_array *tops) {
+  (void)layer, (void)bottoms, (void)w, (void)tops;
+  return NULL;
+}
+static crema_layer_type own_type(void) {
+  crema_layer_type type;
+  crema_layer_type_init(&type, sizeof type);
+  type.type = "Own";
+  type.create = make_nothing;
+  type.top_shape = scalar;
+  type.forward = run_nothing;
+  return type;
+}
+static crema_status layer_of_no_type(void) { return crema_register_layer(NULL); }
+static crema_status layer_of_no_size(void) {
+  crema_layer_type type = own_type();
+  type.size = 0;
+  return crema_register_layer(&type);
+}
+static crema_status layer_without_forward(void) {
+  crema_layer_type type = own_type();
+  type.forward = NULL;
+  return crema_register_layer(&type);
+}
+static crema_status layer_without_shapes(void) {
+  crema_layer_type type = own_type();
+  type.weight_count = 2;
+  return crema_register_layer(&type);
+}
+static crema_status layer_of_crema(void) {
+  crema_layer_type type = own_type();
+  type.type = "ReLU";
+  return crema_register_layer(&type);
+}
+static crema_status layer_twice(void) {
+  crema_layer_type type = own_type();
+  if (crema_register_layer(&type) != CREMA_OK) return CREMA_OK;
+  return crema_register_layer(&type);
+}
+#define OWN_NET(text)                                                                         \
+  "layer { name: \"x\" type: \"Input\" top: \"x\" input_param { shape { dim: 2 } } }\n"       \
+  "layer { name: \"own\" type: \"Own\" bottom: \"x\" top: \"y\" custom_param { text: \"" text \
+  "\" } }"
+static crema_status layer_of_wrong_text(void) { return open_text(OWN_NET("odd")); }
+static crema_status layer_of_wrong_shape(void) { return open_text(OWN_NET("fine")); }
+
 typedef struct row {
   const char *name;
   crema_status (*call)(void);
@@ -239,6 +296,14 @@ static const row rows[] = {
     ROW(best_of_none, CREMA_INVALID_ARGUMENT, "best(0)"),
     ROW(best_of_unknown, CREMA_INVALID_ARGUMENT, "fc8"),
     ROW(best_nowhere, CREMA_INVALID_ARGUMENT, "scores is NULL"),
+    ROW(layer_of_no_type, CREMA_INVALID_ARGUMENT, "type is NULL"),
+    ROW(layer_of_no_size, CREMA_INVALID_ARGUMENT, "type.size is 0"),
+    ROW(layer_without_forward, CREMA_INVALID_ARGUMENT, "forward is NULL"),
+    ROW(layer_without_shapes, CREMA_INVALID_ARGUMENT, "weight_count is 2"),
+    ROW(layer_of_crema, CREMA_INVALID_ARGUMENT, "ReLU is one of Crema's"),
+    ROW(layer_twice, CREMA_INVALID_ARGUMENT, "Own is registered already"),
+    ROW(layer_of_wrong_text, CREMA_INVALID_DATA, "net:2:1: layer \"own\": expected fine"),
+    ROW(layer_of_wrong_shape, CREMA_INVALID_DATA, "33 axes"),
 };
 
 static int failures;

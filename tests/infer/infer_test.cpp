@@ -77,6 +77,30 @@ std::string expected(const std::string& net, const std::string& weights, size_t 
   return text.str();
 }
 
+// The layer that run_net.c makes in C.
+class Slope final : public CustomLayer {
+ public:
+  explicit Slope(const CustomLayerSettings& settings) {
+    if (std::sscanf(settings.text.c_str(), "factor: %f", &factor_) != 1)
+      throw std::invalid_argument(settings.text);
+  }
+  std::vector<Parameter> parameters(const std::vector<Shape>& bottoms) override {
+    return {{.shape = {bottoms[0][1]}}};
+  }
+  std::vector<Shape> tops(const std::vector<Shape>& bottoms) override { return bottoms; }
+  void forward(const Forward& pass) override {
+    const CustomInput& x = pass.bottoms[0];
+    const size_t channels = pass.parameters[0].values.size(),
+                 points = x.values.size() / channels / static_cast<size_t>(x.shape[0]);
+    for (size_t i = 0; i < x.values.size(); ++i)
+      pass.tops[0].values[i] =
+          slope(x.values[i], pass.parameters[0].values[i / points % channels], factor_);
+  }
+
+ private:
+  float factor_ = 0;
+};
+
 struct NetCase {
   std::string name, file;
 };
@@ -85,6 +109,10 @@ class InferredNets : public testing::TestWithParam<NetCase> {};
 
 TEST_P(InferredNets, ComputeWhatModelComputes) {
   const Folder folder;
+  [[maybe_unused]] static const bool registered = [] {
+    register_layer("Slope", [](const auto& settings) { return std::make_unique<Slope>(settings); });
+    return true;
+  }();
   const std::string net = CREMA_TEST_DATA "/" + GetParam().file;
   const std::string weights = folder.file("net.caffemodel"), out = folder.file("out");
   write_weights(net, weights);
@@ -108,7 +136,8 @@ INSTANTIATE_TEST_SUITE_P(Nets, InferredNets,
                          testing::Values(NetCase{"LeNet", "infer/lenet.prototxt"},
                                          NetCase{"TwoInputs", "infer/two_inputs.prototxt"},
                                          NetCase{"Detections", "infer/detections.prototxt"},
-                                         NetCase{"Integers", "exchange/c_integers.prototxt"}),
+                                         NetCase{"Integers", "exchange/c_integers.prototxt"},
+                                         NetCase{"OwnLayer", "infer/own_layer.prototxt"}),
                          [](const auto& info) { return info.param.name; });
 
 TEST(Infer, ReportsErrors) {
@@ -129,7 +158,7 @@ TEST(Infer, ExportsItsOwnNamesOnly) {
   int count = 0;
   for (std::string address, kind, name; lines >> address >> kind >> name; ++count)
     EXPECT_NE(header.find(name + "("), std::string::npos) << name;
-  EXPECT_EQ(count, 22);
+  EXPECT_EQ(count, 24);
 }
 
 TEST(Infer, NeedsNoLibrariesOfTraining) {

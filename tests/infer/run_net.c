@@ -81,6 +81,59 @@ static void *run(void *argument) {
   return NULL;
 }
 
+static const char *make_slope(void *user, const char *name, const char *text, void **layer) {
+  float *factor = malloc(sizeof *factor);
+  (void)user, (void)name;
+  if (factor == NULL) return "no memory";
+  *layer = factor;
+  if (sscanf(text, "factor: %f", factor) == 1) return NULL;
+  free(factor);
+  return "expected custom_param { text: \"factor: NUMBER\" }";
+}
+
+static const char *shape_of_slope(void *layer, const crema_shape *bottoms, int count, int index,
+                                  crema_shape *shape) {
+  (void)layer, (void)index;
+  if (count != 1) return "expected one bottom";
+  *shape = bottoms[0];
+  return NULL;
+}
+
+static const char *weights_of_slope(void *layer, const crema_shape *bottoms, int count, int index,
+                                    crema_shape *shape) {
+  (void)layer, (void)count, (void)index;
+  shape->axes = 1;
+  shape->extents[0] = bottoms[0].extents[1];
+  return NULL;
+}
+
+static const char *run_slope(void *layer, const crema_array *bottoms, const crema_array *weights,
+                             const crema_array *tops) {
+  const crema_shape *shape = &bottoms[0].shape;
+  const size_t channels = (size_t)shape->extents[1];
+  size_t i, points = 1;
+  int axis;
+  for (axis = 2; axis < shape->axes; ++axis) points *= (size_t)shape->extents[axis];
+  for (i = 0; i < bottoms[0].count; ++i) {
+    tops[0].values[i] = slope(bottoms[0].values[i], weights[0].values[i / points % channels],
+                              *(const float *)layer);
+  }
+  return NULL;
+}
+
+static void register_slope(void) {
+  crema_layer_type type;
+  crema_layer_type_init(&type, sizeof type);
+  type.type = "Slope";
+  type.create = make_slope;
+  type.destroy = free;
+  type.top_shape = shape_of_slope;
+  type.weight_count = 1;
+  type.weight_shape = weights_of_slope;
+  type.forward = run_slope;
+  check(crema_register_layer(&type));
+}
+
 static crema_model *open_model(char **arguments) {
   crema_model *model;
   size_t net_size, weights_size;
@@ -108,6 +161,7 @@ int main(int count, char **arguments) {
   if (count != 8) return 2;
   n = atoi(arguments[6]);
   if (n < 1 || n > MAX_THREADS) return 2;
+  register_slope();
   model = open_model(arguments);
   for (t = 0; t < n; ++t) {
     char path[4096];

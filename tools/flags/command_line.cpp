@@ -24,7 +24,7 @@ std::vector<std::string> takers_of(const std::string& flag) {
   return verbs;
 }
 
-// Flags that no verb lists are those of glog and gflags, and -quiet: every verb takes them.
+// Flags that no verb lists are those of glog and gflags, -quiet and -layers: every verb takes them.
 bool takes(const Verb& verb, const gflags::CommandLineFlagInfo& flag) {
   return std::count(verb.run.flags().begin(), verb.run.flags().end(), flag.name) ||
          takers_of(flag.name).empty();
@@ -265,7 +265,7 @@ std::string help_of(const std::string& name) {
   text += cat("\nexample:\n", commands_of(verb, width));
   text += "\nflags:\n";
   std::vector<std::string> flags = verb.run.flags();
-  flags.emplace_back("quiet");
+  flags.insert(flags.end(), {"quiet", "layers"});
   for (const std::string& flag : flags) {
     const auto info = lookup_flag(flag);
     const auto own = verb.meanings.find(flag);

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "layers/custom_types.h"
 #include "layers/layer.h"
 #include "net/graph/graph_builder.h"
 #include "net/plan/plan.h"
@@ -71,11 +72,15 @@ MissingData missing_data(const NetInput& input) {
 
 // Types of layers that this program cannot make; "": it can make all.
 std::string unknown_types(const NetParameter& net) {
+  const auto has = [](const std::vector<std::string>& all, const std::string& type) {
+    return std::find(all.begin(), all.end(), type) != all.end();
+  };
+  const std::vector<std::string> own = custom_layer_types();
   std::vector<std::string> types;
   for (const LayerParameter& layer : net.layer()) {
-    if ((!LayerRegistry::find(layer.type()) || layer.type() == "Python") &&
-        std::find(types.begin(), types.end(), layer.type()) == types.end())
-      types.push_back(layer.type());
+    const std::string& type = layer.type();
+    const bool runs = (LayerRegistry::has(type) && type != "Python") || has(own, type);
+    if (!runs && !has(types, type)) types.push_back(type);
   }
   return join(types, ", ");
 }
