@@ -102,6 +102,29 @@ TEST(Quantize, RoundsFromItsStart) {
   EXPECT_NEAR(plain.loss(), rounds.loss(), 0.05 * plain.loss());
 }
 
+// 8 bits change gradients little, whatever the order of a layer's weights in memory.
+TEST(Quantize, LearnsInTheSameDirection) {
+  for (const Device device : {Device::cpu, Device::gpu}) {
+    if (device == Device::gpu && gpu_count() == 0) continue;
+    Context context(device);
+    Solver plain(context, images(""), {}), rounds(context, images("quantize { }"), {});
+    const NetWeights before = weights_of(plain.net());
+    plain.step(1);
+    rounds.step(1);
+    const NetWeights after = weights_of(plain.net()), rounded = weights_of(rounds.net());
+    for (const char* layer : {"conv1", "inner", "dw", "conv2", "ip"}) {
+      const std::vector<float>&from = before.at(layer)[0].values, &to = after.at(layer)[0].values,
+            &found = rounded.at(layer)[0].values;
+      double change = 0, difference = 0;
+      for (size_t i = 0; i < from.size(); ++i) {
+        change += std::pow(to[i] - from[i], 2);
+        difference += std::pow(found[i] - to[i], 2);
+      }
+      EXPECT_LT(std::sqrt(difference), 0.2 * std::sqrt(change)) << layer;
+    }
+  }
+}
+
 TEST(Quantize, TakesTheLayersThatAreNamed) {
   Context context(Device::cpu);
   Solver solver(context, images("quantize { layer: \"conv.*\" layer: \"ip\" keep: \"conv1\" }"),

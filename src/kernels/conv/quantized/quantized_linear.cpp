@@ -83,8 +83,8 @@ class QuantizedLinear final : public LinearKernel {
   void backward_weights(Context& context, const Tensor& x, const OutputGradient& g,
                         const Tensor& dw, const Tensor& db, bool accumulate_w, bool accumulate_b,
                         const Tensor& workspace) override {
-    inner_->backward_weights(context, rounded_x(context, x, workspace), g, dw, db, accumulate_w,
-                             accumulate_b, rest(workspace));
+    inner_->backward_weights(context, rounded_x(context, x, workspace), g, as_inner(dw), db,
+                             accumulate_w, accumulate_b, rest(workspace));
   }
 
  private:
@@ -100,6 +100,12 @@ class QuantizedLinear final : public LinearKernel {
         {reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(float)});
   }
 
+  // A fully connected layer's columns may be in another order, which is that of its x. To the inner kernel
+  // they are columns like any.
+  Tensor as_inner(const Tensor& w) const {
+    return part_of(w, 0, c_.w, w.dtype(), inner_->weights_format());
+  }
+
   // The workspace: x, weights in rows, weights in the inner kernel's format, what finding their steps
   // takes, the inner kernel's workspace.
   Tensor rounded_x(Context& context, const Tensor& x, const Tensor& workspace) const {
@@ -109,16 +115,13 @@ class QuantizedLinear final : public LinearKernel {
     return to;
   }
   Tensor rounded_w(Context& context, const Tensor& w, const Tensor& workspace) const {
-    if (!quantization_.w) return w;
-    if (packed_bytes_ > 0) {
-      if (inner_->packed_form().bytes > 0) return w;
+    if (inner_->packed_form().bytes > 0) return w;
+    if (!quantization_.w || packed_bytes_ > 0)
       return part_of(w, 0, c_.w, c_.dtype, inner_->weights_format());
-    }
     const Tensor rows = part_of(workspace, x_bytes_, c_.w, c_.dtype);
     const Tensor to =
         part_of(workspace, x_bytes_ + rows_bytes_, c_.w, c_.dtype, inner_->weights_format());
-    // A fully connected layer's columns may be in another order, which is that of its x.
-    reorder(context, part_of(w, 0, c_.w, c_.dtype, inner_->weights_format()), rows);
+    reorder(context, as_inner(w), rows);
     if (quantization_.w->follows())
       steps_of_rows(context, rows, quantization_.w->high, steps_,
                     part_of(workspace, x_bytes_ + rows_bytes_ + w_bytes_,
