@@ -38,11 +38,11 @@ TEST(Quantize, FindsExtremesOfRows) {
   for (const Device device : {Device::cpu, Device::gpu}) {
     if (device == Device::gpu && gpu_count() == 0) continue;
     Context context(device);
-    for (const int64_t size : {1, 64, 65, 5000, 1 << 20}) {
+    for (const int64_t size : {0, 1, 64, 65, 5000, 1 << 20}) {
       const int64_t rows = size > 5000 ? 1 : 3;
       std::vector<double> values(rows * size);
       std::vector<float> low(rows), high(rows);
-      for (int64_t row = 0; row < rows; ++row) {
+      for (int64_t row = 0; row < rows && size > 0; ++row) {
         const int64_t at = size * (row + 1) / (rows + 1);
         values[row * size + at] = static_cast<double>(row) - 1;  // below zero, zero, above
         values[row * size + size - 1] += 0.5;

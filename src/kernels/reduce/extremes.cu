@@ -59,7 +59,7 @@ void extremes(Context& context, const Tensor& x, int64_t rows, const Tensor& low
       using V = std::remove_cvref_t<decltype(*lows)>;
       parallel_for(context, rows * pieces,
                    PieceExtremes<V, C>{lows, highs, size, pieces, strided, low, high},
-                   ceil_div<int64_t>(4096, size));
+                   ceil_div<int64_t>(4096, std::max<int64_t>(size, 1)));
     };
     int64_t size = x.elements() / rows, pieces = pieces_of(size);
     const C *lows = nullptr, *highs = nullptr;
