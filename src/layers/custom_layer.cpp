@@ -123,7 +123,8 @@ class AdaptedLayer final : public Layer {
     const std::vector<CustomLayer::Shape> tops =
         guarded([&] { return object_->tops(dims_of(bottoms)); });
     const auto named = static_cast<size_t>(message().top_size());
-    require(tops.size() == named, "layer type ", type(), " has ", tops.size(),
+    const bool is_unnamed_loss = is_loss() && named == 0 && tops.size() == 1;
+    require(tops.size() == named || is_unnamed_loss, "layer type ", type(), " has ", tops.size(),
             " tops for these bottoms, but the file names ", named);
     Inference inference;
     for (size_t i = 0; i < tops.size(); ++i)

@@ -53,7 +53,7 @@ class CustomLayer {
   };
   struct Backward {
     std::vector<CustomInput> bottoms, tops;  // those of the forward pass
-    std::vector<CustomInput> top_gradients;
+    std::vector<CustomInput> top_gradients;  // no values: nothing that learns depends on that top
     std::vector<CustomOutput> bottom_gradients;  // zeros, to be written; no values: not wanted
     std::vector<CustomInput> parameters;
     std::vector<CustomOutput> parameter_gradients;  // to be added to; no values: not wanted
@@ -64,7 +64,8 @@ class CustomLayer {
 
   // Its weights, asked for once, with the shapes of the bottoms then.
   virtual std::vector<Parameter> parameters(const std::vector<Shape>& /*bottoms*/) { return {}; }
-  // The shapes of its tops for bottoms of these shapes: as many as the file names.
+  // The shapes of its tops for bottoms of these shapes: as many as the file names. A loss may have one that the
+  // file does not name.
   virtual std::vector<Shape> tops(const std::vector<Shape>& bottoms) = 0;
   virtual void forward(const Forward& pass) = 0;
   // Error by default: nothing that learns may then depend on the layer.

@@ -154,6 +154,18 @@ TEST_F(CustomLayers, AreInWeightsAndShared) {
   }
 }
 
+// As in Caffe, where a loss needs no top.
+TEST_F(CustomLayers, LossesNeedNoTop) {
+  std::string text = read_file(solver("type: \"Affine\"", "OwnLoss"));
+  const std::string top = "top: \"loss\"";
+  text.erase(text.find(top), top.size());
+  folder_.write("unnamed.prototxt", text);
+  Trainer named(solver("type: \"Affine\"", "OwnLoss")), unnamed(folder_.file("unnamed.prototxt"));
+  named.step(2);
+  unnamed.step(2);
+  EXPECT_EQ(unnamed.loss(), named.loss());
+}
+
 TEST_F(CustomLayers, SayWhatIsWrong) {
   const std::string place = cat(folder_.file("solver.prototxt"), ":");
   for (const auto& [text, part] : {
