@@ -128,6 +128,35 @@ TEST_F(TrainerTest, TheCallerFillsInputLayers) {
   expect_part(error_of([&] { trainer.step(); }), "the loss is nan");
 }
 
+// As in Caffe, whose early files name none: SOFTMAX_LOSS with two bottoms.
+TEST_F(TrainerTest, LossesNeedNoTop) {
+  const std::string body = R"(
+    layer { name: "data" type: "DummyData" top: "x" top: "y" dummy_data_param {
+      shape { dim: 4 dim: 6 } shape { dim: 4 } data_filler { type: "gaussian" }
+      data_filler { type: "constant" value: 1 } } }
+    layer { name: "ip" type: "InnerProduct" bottom: "x" top: "ip"
+      inner_product_param { num_output: 3 weight_filler { type: "xavier" } } }
+    layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "y" )";
+  const std::string early = R"(
+    layers { name: "data" type: DUMMY_DATA top: "x" top: "y" dummy_data_param {
+      shape { dim: 4 dim: 6 } shape { dim: 4 } data_filler { type: "gaussian" }
+      data_filler { type: "constant" value: 1 } } }
+    layers { name: "ip" type: INNER_PRODUCT bottom: "x" top: "ip"
+      inner_product_param { num_output: 3 weight_filler { type: "xavier" } } }
+    layers { name: "loss" type: SOFTMAX_LOSS bottom: "ip" bottom: "y" })";
+  Trainer named(write("named.prototxt", momentum_, body + "top: \"loss\" }"));
+  const std::vector<float> before = named.parameter("ip");
+  named.step(3);
+  EXPECT_NE(named.parameter("ip"), before);
+  for (const std::string& text : {body + "}", body + "loss_weight: 1 }", early}) {
+    SCOPED_TRACE(text);
+    Trainer unnamed(write("unnamed.prototxt", momentum_, text));
+    unnamed.step(3);
+    EXPECT_EQ(unnamed.loss(), named.loss());
+    EXPECT_EQ(unnamed.parameter("ip"), named.parameter("ip"));
+  }
+}
+
 TEST_F(TrainerTest, MistakesHaveTheirPlace) {
   const std::string path = write("solver.prototxt", "iter_size: 0", kNet);
   expect_part(error_of([&] { Trainer trainer(path); }), path + ":");

@@ -54,13 +54,13 @@ BackwardNeeds find_backward_needs(const Graph& graph, const std::vector<const La
   for (int i = graph.net.layer_size() - 1; i >= 0; --i) {
     const LayerParameter& message = graph.net.layer(i);
     bool contributes = false, all_skipped = true;
-    for (int j = 0; j < message.top_size(); ++j) {
-      const bool seeded = seed_outputs && graph.values[graph.views[i].tops[j]].output;
-      if ((j < static_cast<int>(loss_weights[i].size()) && loss_weights[i][j] != 0) || seeded ||
-          under_loss.count(message.top(j))) {
-        contributes = true;
-      }
-      if (!skipped.count(message.top(j))) all_skipped = false;
+    // A loss may have a top that the file does not name.
+    for (const float weight : loss_weights[i]) contributes |= weight != 0;
+    for (const int top : graph.views[i].tops)
+      contributes |= seed_outputs && graph.values[top].output;
+    for (const std::string& top : message.top()) {
+      contributes |= under_loss.count(top) > 0;
+      all_skipped &= skipped.count(top) > 0;
     }
     if (needs.layer[i] && message.top_size() > 0 && all_skipped && !graph.net.force_backward()) {
       needs.layer[i] = false;
