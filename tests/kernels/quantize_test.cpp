@@ -193,7 +193,7 @@ ConvCase case_of(const Row& row) {
   return c;
 }
 
-// Of a kernel made for the case. Operands are numbers of the case's type, or of `exact_in`.
+// What a kernel made for the case computes. Operands are numbers that `exact_in` has.
 std::vector<double> run(Context& context, const ConvCase& c, LinearKernel& conv,
                         DType exact_in = DType::f32) {
   Context cpu(Device::cpu);

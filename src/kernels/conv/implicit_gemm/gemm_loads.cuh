@@ -22,14 +22,14 @@ struct GemmOperand {
   static constexpr int pitch = kAcross ? kWide + 8 : kDepth + chunk;
   static constexpr int rows = kAcross ? kDepth : kWide;
   static constexpr int elements = rows * pitch;
-  static constexpr int chunks = (kAcross ? kWide : kDepth) / chunk;  // of a row
+  static constexpr int chunks = (kAcross ? kWide : kDepth) / chunk;  // in each row
 
   __device__ static T at(const T* tile, int wide, int k) {
     return tile[kAcross ? k * pitch + wide : wide * pitch + k];
   }
 };
 
-// The tiles of a step.
+// The tiles that a block multiplies at a time.
 template <typename T, int kDepth, typename Tile, ConvCall kCall>
 struct GemmLayout {
   using Element = T;

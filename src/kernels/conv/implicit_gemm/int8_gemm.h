@@ -4,17 +4,17 @@
 
 #include <vector>
 
-#include "kernels/conv/implicit_gemm/product.h"
+#include "kernels/conv/implicit_gemm/split_product.h"
 
 namespace crema {
 
 // What a product of bytes needs beyond its case.
 struct Int8Operands {
-  bool has_sign = true;        // of x: int8 or uint8; w is int8
+  bool has_sign = true;        // x is int8, else uint8; w is int8
   std::vector<float> factors;  // one for each output
 };
 
-class Int8Gemm final : public ConvProduct {
+class Int8Gemm final : public SplitProduct {
  public:
   // False with the reason for 3 spatial axes, groups of few channels, and sums that may exceed int32.
   static bool supports(const ConvCase& c, std::string& reason);
@@ -23,24 +23,14 @@ class Int8Gemm final : public ConvProduct {
   // run() is given x as bytes (N, points, groups, channels), w as bytes (O, taps, channels), and b,
   // `added` and y in the case's type and order.
   Int8Gemm(Context& context, const ConvCase& c, const Int8Operands& operands);
-  size_t choice_count() const override { return choices_.size(); }
-  std::string choice_name(size_t choice) const override;
   bool takes_sum() const override { return true; }
 
  private:
-  // A tile shape, and the number of pieces of split-K.
-  struct Choice {
-    int shape = 0, pieces = 1;
-  };
-  int64_t tiles(int shape) const;
   void launch(Context& context, const ProductTensors& tensors, size_t choice) const override;
 
-  ConvCase c_, bytes_;  // bytes_: the same with x and w as they are in memory
+  ConvCase c_;
   bool has_sign_;
-  int64_t rows_, columns_, depth_;  // M, N and K of one group's product
-  Tensor taps_;                     // FilterTap of implicit_gemm.cuh
   Tensor factors_;
-  std::vector<Choice> choices_;
 };
 
 }  // namespace crema

@@ -1,9 +1,6 @@
 // The kernel of int8_gemm.h: as that of tf32_gemm.h, but with matrix loads (ldmatrix), whose rows of 16
 // bytes are what products of bytes take.
-#include <algorithm>
-
 #include "base/ceil_div.h"
-#include "device/multiprocessors.h"
 #include "device/programmatic_launch.h"
 #include "kernels/conv/implicit_gemm/gemm_loads.cuh"
 #include "kernels/conv/implicit_gemm/int8_gemm.h"
@@ -19,9 +16,9 @@ constexpr TileExtent kInt8Tiles[kInt8Shapes] = {{128, 128}, {128, 64}, {64, 64},
 // What happens to a sum.
 struct Int8Epilogue {
   const float* factors;
-  float slope;  // of the ReLU
+  float relu_slope;
   int plane;    // row-major: positions of an image; 0: channels-last
-  DType dtype;  // of bias, `added` and y
+  DType dtype;  // bias, `added` and y have it
 };
 
 struct Int8Params {
@@ -97,7 +94,7 @@ __device__ void store_value(const Int8Params& n, int group, int row, int column,
   float value = static_cast<float>(sum) * n.epilogue.factors[output];
   if (with.bias) value += static_cast<float>(static_cast<const T*>(with.bias)[output]);
   if (with.added) value += static_cast<float>(static_cast<const T*>(with.added)[at]);
-  if (with.relu && value <= 0) value *= n.epilogue.slope;  // a NaN stays
+  if (with.relu && value <= 0) value *= n.epilogue.relu_slope;  // a NaN stays
   static_cast<T*>(with.out)[at] = T(value);
 }
 
@@ -226,64 +223,27 @@ bool Int8Gemm::supports(const ConvCase& c, std::string& reason) {
 }
 
 Int8Gemm::Int8Gemm(Context& context, const ConvCase& c, const Int8Operands& operands)
-    : c_(c), bytes_(case_of_bytes(c)), has_sign_(operands.has_sign) {
-  const ImplicitGemmGeometry g = implicit_gemm_geometry(bytes_, ConvCall::fprop);
-  const std::vector<FilterTap> taps = filter_taps(bytes_, ConvCall::fprop);
-  taps_ = Tensor(context, {static_cast<int64_t>(taps.size() * sizeof(FilterTap))}, DType::u8);
-  copy_bytes(context, taps_.raw(), Device::gpu, taps.data(), Device::cpu, taps_.bytes());
-  factors_ = Tensor(context, {c.w[0]});
+    : SplitProduct(context, case_of_bytes(c), ConvCall::fprop, kInt8Tiles, kInt8Depth),
+      c_(c),
+      has_sign_(operands.has_sign),
+      factors_(context, {c.w[0]}) {
   from_floats(context, operands.factors.data(), factors_);
-  rows_ = g.rows, columns_ = g.columns, depth_ = g.depth;
-  const int64_t steps = ceil_div(depth_, kInt8Depth);
-  for (int shape = 0; shape < kInt8Shapes; ++shape) {
-    const int64_t count = tiles(shape),
-                  results = kInt8Tiles[shape].rows * kInt8Tiles[shape].columns;
-    choices_.push_back({shape, 1});
-    for (const int64_t each : {1, 2, 4}) {
-      const int64_t pieces = std::min(each * kTypicalMultiprocessors / count, steps / 2);
-      if (pieces <= choices_.back().pieces || count > Gpu::kCounters ||
-          count * pieces * results > Gpu::kPartialSums)
-        continue;
-      choices_.push_back({shape, static_cast<int>(pieces)});
-    }
-  }
-  // By default the first that comes to a block for each multiprocessor.
-  const auto fills = [&](const Choice& choice) {
-    return tiles(choice.shape) * choice.pieces >= kTypicalMultiprocessors;
-  };
-  const auto found = std::find_if(choices_.begin(), choices_.end(), fills);
-  take(static_cast<size_t>(std::min(found, choices_.end() - 1) - choices_.begin()));
 }
 
-int64_t Int8Gemm::tiles(int shape) const {
-  return ceil_div(rows_, kInt8Tiles[shape].rows) * ceil_div(columns_, kInt8Tiles[shape].columns) *
-         c_.groups;
-}
-
-std::string Int8Gemm::choice_name(size_t choice) const {
-  return cat(choices_[choice].shape, "/", choices_[choice].pieces);
-}
-
-void Int8Gemm::launch(Context& context, const ProductTensors& t, size_t index) const {
-  const Choice& choice = choices_[index];
+void Int8Gemm::launch(Context& context, const ProductTensors& t, size_t choice) const {
   const Gpu& gpu = context.gpu();
   const Relu& relu = t.added ? c_.sum_relu : c_.relu;
   Int8Params n{};
-  n.product.geometry = implicit_gemm_geometry(bytes_, ConvCall::fprop);
-  n.product.split.pieces = choice.pieces;
-  n.product.split.steps_each = ceil_div(ceil_div(depth_, kInt8Depth), choice.pieces);
+  n.product = params(gpu, choice);
   n.product.operands.a = t.x;
   n.product.operands.b = t.w;
   n.product.operands.bias = t.b;
   n.product.operands.added = t.added;
   n.product.operands.out = t.out;
-  n.product.operands.taps = static_cast<const FilterTap*>(taps_.raw());
   n.product.operands.relu = relu.on;
-  n.product.operands.partial_sums = gpu.partial_sums;
-  n.product.operands.counters = gpu.counters;
   n.epilogue = {factors_.data<float>(), relu.slope,
                 c_.order == Order::row_major ? static_cast<int>(c_.y.count(2)) : 0, c_.dtype};
-  switch (choice.shape) {
+  switch (shape(choice)) {
     case 0:
       return launch_tile<GemmTile<128, 128, 4, 2>>(gpu, n, has_sign_);
     case 1:

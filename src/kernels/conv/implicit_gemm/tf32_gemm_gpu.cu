@@ -1,9 +1,6 @@
 // The kernels of tf32_gemm.h. A block computes a tile of the result, kDepth steps of the reduction
 // at a time, from tiles of both operands that are copied to shared memory kStages - 1 steps ahead.
-#include <algorithm>
-
 #include "base/ceil_div.h"
-#include "device/multiprocessors.h"
 #include "device/programmatic_launch.h"
 #include "kernels/conv/implicit_gemm/tf32_gemm.cuh"
 #include "kernels/conv/implicit_gemm/tf32_gemm.h"
@@ -129,67 +126,22 @@ void launch_shape(const Gpu& gpu, const ImplicitGemmParams& n, ConvCall call, in
 
 }  // namespace
 
-Tf32Gemm::Tf32Gemm(Context& context, const ConvCase& c, ConvCall call) : c_(c), call_(call) {
-  const ImplicitGemmGeometry g = implicit_gemm_geometry(c, call);
-  const std::vector<FilterTap> taps = filter_taps(c, call);
-  taps_ = Tensor(context, {static_cast<int64_t>(taps.size() * sizeof(FilterTap))}, DType::u8);
-  copy_bytes(context, taps_.raw(), Device::gpu, taps.data(), Device::cpu, taps_.bytes());
-  rows_ = g.rows, columns_ = g.columns, depth_ = g.depth;
-  const int64_t steps = ceil_div(depth_, kTf32Depth);
-  for (int shape = 0; shape < kTf32Shapes; ++shape) {
-    const int64_t count = tiles(shape),
-                  results = kTf32Tiles[shape].rows * kTf32Tiles[shape].columns;
-    choices_.push_back({shape, 1});
-    for (const int64_t each : {1, 2, 4, 8}) {
-      const int64_t pieces = std::min(each * kTypicalMultiprocessors / count, steps / 2);
-      if (pieces <= choices_.back().pieces || count > Gpu::kCounters ||
-          count * pieces * results > Gpu::kPartialSums)
-        continue;
-      choices_.push_back({shape, static_cast<int>(pieces)});
-    }
-  }
-  // By default the first that comes to a block for each multiprocessor.
-  const auto fills = [&](const Choice& choice) {
-    return tiles(choice.shape) * choice.pieces >= kTypicalMultiprocessors;
-  };
-  const auto found = std::find_if(choices_.begin(), choices_.end(), fills);
-  take(static_cast<size_t>(std::min(found, choices_.end() - 1) - choices_.begin()));
-}
+Tf32Gemm::Tf32Gemm(Context& context, const ConvCase& c, ConvCall call)
+    : SplitProduct(context, c, call, kTf32Tiles, kTf32Depth), c_(c), call_(call) {}
 
-int64_t Tf32Gemm::tiles(int shape) const {
-  return ceil_div(rows_, kTf32Tiles[shape].rows) * ceil_div(columns_, kTf32Tiles[shape].columns) *
-         c_.groups;
-}
-
-std::string Tf32Gemm::choice_name(size_t choice) const {
-  return cat(choices_[choice].shape, "/", choices_[choice].pieces);
-}
-
-void Tf32Gemm::launch(Context& context, const ProductTensors& t, size_t index) const {
-  const Choice& choice = choices_[index];
+void Tf32Gemm::launch(Context& context, const ProductTensors& t, size_t choice) const {
   const Gpu& gpu = context.gpu();
   const bool fprop = call_ == ConvCall::fprop;
-  ImplicitGemmParams n{};
-  n.geometry = implicit_gemm_geometry(c_, call_);
-  n.split.pieces = choice.pieces;
-  n.split.steps_each = ceil_div(ceil_div(n.geometry.depth, kTf32Depth), choice.pieces);
-  n.operands = {.a = fprop ? t.x : t.dy,
-                .relu_y = nullptr,
-                .b = call_ == ConvCall::wgrad ? t.x : t.w,
-                .bias = fprop ? t.b : nullptr,
-                .added = fprop ? t.added : nullptr,
-                .out = t.out,
-                .db = nullptr,
-                .taps = static_cast<const FilterTap*>(taps_.raw()),
-                .accumulate_w = t.accumulate_w,
-                .accumulate_b = false,
-                .relu = fprop && (t.added ? c_.sum_relu.on : c_.relu.on),
-                .dropout = {},
-                .dropout_layout = {},
-                .factor = t.gradient_factor,
-                .partial_sums = gpu.partial_sums,
-                .counters = gpu.counters};
-  launch_shape(gpu, n, call_, choice.shape);
+  ImplicitGemmParams n = params(gpu, choice);
+  n.operands.a = fprop ? t.x : t.dy;
+  n.operands.b = call_ == ConvCall::wgrad ? t.x : t.w;
+  n.operands.bias = fprop ? t.b : nullptr;
+  n.operands.added = fprop ? t.added : nullptr;
+  n.operands.out = t.out;
+  n.operands.accumulate_w = t.accumulate_w;
+  n.operands.relu = fprop && (t.added ? c_.sum_relu.on : c_.relu.on);
+  n.operands.factor = t.gradient_factor;
+  launch_shape(gpu, n, call_, shape(choice));
 }
 
 }  // namespace crema

@@ -28,7 +28,7 @@ inline const char* refusal_of_bytes(const ConvCase& c) {
   return nullptr;
 }
 
-// By which the sums of each output are multiplied.
+// The sums of each output are multiplied by its factor.
 inline std::vector<float> factors_of_bytes(const ConvCase& c) {
   std::vector<float> factors;
   for (int64_t row = 0; row < c.w[0]; ++row)
@@ -42,5 +42,33 @@ inline std::string name_of_steps(const QuantizedWeights& w) {
   for (const float step : w.steps) name += cat(" ", std::bit_cast<uint32_t>(step));
   return name;
 }
+
+// A convolution of integers: forward only.
+class ConvOfBytes : public LinearKernel {
+ public:
+  LinearKernelFeatures features() const override { return {.sum = true}; }
+  void forward(Context& context, const Tensor& x, const Tensor& w, const Tensor& b, const Tensor& y,
+               const Tensor& workspace) override {
+    run(context, x, w, b, Tensor(), y, workspace);
+  }
+  void forward_with_sum(Context& context, const Tensor& x, const Tensor& w, const Tensor& b,
+                        const Tensor& added, Relu, const Tensor& y,
+                        const Tensor& workspace) override {
+    run(context, x, w, b, added, y, workspace);
+  }
+  void backward_data(Context&, const OutputGradient&, const Tensor&, const Tensor&,
+                     const Tensor&) override {
+    fail("the convolution of integers computes no gradients");
+  }
+  void backward_weights(Context&, const Tensor&, const OutputGradient&, const Tensor&,
+                        const Tensor&, bool, bool, const Tensor&) override {
+    fail("the convolution of integers computes no gradients");
+  }
+
+ protected:
+  // w: packed; b and added may be empty.
+  virtual void run(Context& context, const Tensor& x, const Tensor& w, const Tensor& b,
+                   const Tensor& added, const Tensor& y, const Tensor& workspace) = 0;
+};
 
 }  // namespace crema

@@ -9,7 +9,7 @@
 namespace crema {
 namespace {
 
-class Int8GpuConv final : public LinearKernel {
+class Int8GpuConv final : public ConvOfBytes {
  public:
   Int8GpuConv(Context& context, const ConvCase& c)
       : c_(c),
@@ -24,7 +24,6 @@ class Int8GpuConv final : public LinearKernel {
   size_t workspace() const override {
     return static_cast<size_t>(c_.x[0] * c_.x.count(2) * c_.groups * channels_);
   }
-  LinearKernelFeatures features() const override { return {.sum = true}; }
   PackedForm packed_form() const override {
     return {form_.c_str(), static_cast<size_t>(c_.w[0] * c_.w.count(2) * channels_)};
   }
@@ -32,27 +31,9 @@ class Int8GpuConv final : public LinearKernel {
     round_weights_to_bytes(context, c_, channels_, w, packed);
   }
 
-  void forward(Context& context, const Tensor& x, const Tensor& w, const Tensor& b, const Tensor& y,
-               const Tensor& workspace) override {
-    run(context, x, w, b, Tensor(), y, workspace);
-  }
-  void forward_with_sum(Context& context, const Tensor& x, const Tensor& w, const Tensor& b,
-                        const Tensor& added, Relu, const Tensor& y,
-                        const Tensor& workspace) override {
-    run(context, x, w, b, added, y, workspace);
-  }
-  void backward_data(Context&, const OutputGradient&, const Tensor&, const Tensor&,
-                     const Tensor&) override {
-    fail("the convolution of integers computes no gradients");
-  }
-  void backward_weights(Context&, const Tensor&, const OutputGradient&, const Tensor&,
-                        const Tensor&, bool, bool, const Tensor&) override {
-    fail("the convolution of integers computes no gradients");
-  }
-
  private:
   void run(Context& context, const Tensor& x, const Tensor& w, const Tensor& b, const Tensor& added,
-           const Tensor& y, const Tensor& workspace) {
+           const Tensor& y, const Tensor& workspace) override {
     round_to_bytes(context, c_, channels_, x, workspace);
     product_.run(
         context,
@@ -77,7 +58,7 @@ class Int8GpuConv final : public LinearKernel {
   }
 
   ConvCase c_;
-  int64_t channels_;  // of a group of bytes
+  int64_t channels_;  // that a group of bytes has
   Int8Gemm product_;
   std::string form_;
 };

@@ -18,7 +18,7 @@ bool has_byte_products() {
 #endif
 }
 
-class Int8Conv final : public LinearKernel {
+class Int8Conv final : public ConvOfBytes {
  public:
   explicit Int8Conv(const ConvCase& c)
       : c_(c), x_(*c.quantization->x), w_(*c.quantization->w), factors_(factors_of_bytes(c)) {}
@@ -63,7 +63,6 @@ class Int8Conv final : public LinearKernel {
   }
 
   size_t workspace() const override { return x_bytes_ + b_bytes_ + scratch_bytes_; }
-  LinearKernelFeatures features() const override { return {.sum = true}; }
   // The layout may depend on the sizes of x.
   PackedForm packed_form() const override { return {form_.c_str(), weights_.get_size()}; }
 
@@ -81,30 +80,12 @@ class Int8Conv final : public LinearKernel {
         .run(on, {{DNNL_ARG_FROM, bytes.data()}, {DNNL_ARG_TO, packed.raw()}});
   }
 
-  void forward(Context&, const Tensor& x, const Tensor& w, const Tensor& b, const Tensor& y,
-               const Tensor& workspace) override {
-    run(x, w, b, Tensor(), y, workspace);
-  }
-  void forward_with_sum(Context&, const Tensor& x, const Tensor& w, const Tensor& b,
-                        const Tensor& added, Relu, const Tensor& y,
-                        const Tensor& workspace) override {
-    run(x, w, b, added, y, workspace);
-  }
-  void backward_data(Context&, const OutputGradient&, const Tensor&, const Tensor&,
-                     const Tensor&) override {
-    fail("the convolution of integers computes no gradients");
-  }
-  void backward_weights(Context&, const Tensor&, const OutputGradient&, const Tensor&,
-                        const Tensor&, bool, bool, const Tensor&) override {
-    fail("the convolution of integers computes no gradients");
-  }
-
  private:
   using Desc = onednn::Desc;
   static constexpr int kAdded = DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1;
 
-  void run(const Tensor& x, const Tensor& w, const Tensor& b, const Tensor& added, const Tensor& y,
-           const Tensor& workspace) {
+  void run(Context&, const Tensor& x, const Tensor& w, const Tensor& b, const Tensor& added,
+           const Tensor& y, const Tensor& workspace) override {
     char* const memory = workspace.data<char>();
     round_x(x.data<float>(), reinterpret_cast<int8_t*>(memory));
     float* bias = b ? b.data<float>() : nullptr;

@@ -18,27 +18,27 @@ template <typename T, int kVector>
 struct RoundImage {
   const T* x;
   ByteVector<kVector>* to;
-  Divisor vectors, points, vectors_of_group;  // of a pixel, of an image
-  int channels;                               // of a group of x
-  int64_t image, point, channel;              // strides of x
+  Divisor pixel_vectors, image_points, group_vectors;
+  int channels;                   // that a group of x has
+  int64_t image, point, channel;  // strides of x
   bool points_first;
   float step, low, high;
   CREMA_HD void operator()(int64_t index) const {
     auto rest = static_cast<uint32_t>(index);
     uint32_t n, at, vector;
     if (points_first) {
-      n = points.quotient(rest);
-      at = rest - n * points.value;
+      n = image_points.quotient(rest);
+      at = rest - n * image_points.value;
       vector = n;
-      n = vectors.split(vector);
+      n = pixel_vectors.split(vector);
     } else {
-      n = vectors.split(rest);
+      n = pixel_vectors.split(rest);
       vector = rest;
       at = n;
-      n = points.split(at);
+      n = image_points.split(at);
     }
     uint32_t inside = vector;
-    const uint32_t group = vectors_of_group.split(inside);
+    const uint32_t group = group_vectors.split(inside);
     const int first = static_cast<int>(inside) * kVector;
     const T* const from = x + n * image + at * point + (group * channels + first) * channel;
     ByteVector<kVector> result;
@@ -48,7 +48,7 @@ struct RoundImage {
                             ? byte_of(static_cast<float>(from[i * channel]), step, low, high)
                             : int8_t{0};
     }
-    to[(static_cast<int64_t>(n) * points.value + at) * vectors.value + vector] = result;
+    to[(static_cast<int64_t>(n) * image_points.value + at) * pixel_vectors.value + vector] = result;
   }
 };
 
