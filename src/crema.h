@@ -60,7 +60,7 @@ struct BlobInfo {
   std::string name;
   std::vector<int64_t> shape;   // empty: one number
   std::string dtype;            // what it is stored in: "float32", "float16", "bfloat16", ...
-  std::string layer_type = {};  // of an output: the type of the layer that computes it
+  std::string layer_type = {};  // the type of the layer that computes it, if it is an output
 };
 
 // A blob of weights: "conv1" has index 0, the weights, and index 1, the bias.

@@ -52,11 +52,16 @@ class HostViews {
     for (const Tensor& tensor : tensors) all.push_back(input(tensor));
     return all;
   }
-  // For what is written: as it is in memory, which may be anything.
-  CustomOutput output(const Tensor& tensor) {
+  // What the layer finds in a tensor that it writes.
+  enum class Start { anything, zeros, values };
+  CustomOutput output(const Tensor& tensor, Start start) {
     if (!tensor) return {};
-    if (is_direct(tensor)) return {dims(tensor), {tensor.data<float>(), size(tensor)}};
-    std::vector<float>& copy = copies_.emplace_back(to_floats(context_, tensor));
+    if (is_direct(tensor)) {
+      if (start == Start::zeros) zero(context_, tensor);
+      return {dims(tensor), {tensor.data<float>(), size(tensor)}};
+    }
+    std::vector<float>& copy = copies_.emplace_back(
+        start == Start::values ? to_floats(context_, tensor) : std::vector<float>(size(tensor)));
     written_.push_back({&copy, tensor});
     return {dims(tensor), copy};
   }
@@ -136,7 +141,8 @@ class AdaptedLayer final : public Layer {
     HostViews views(context);
     CustomLayer::Forward custom;
     custom.bottoms = views.inputs(pass.bottom);
-    for (const Tensor& top : pass.top) custom.tops.push_back(views.output(top));
+    for (const Tensor& top : pass.top)
+      custom.tops.push_back(views.output(top, HostViews::Start::anything));
     custom.parameters = views.inputs(pass.parameters);
     custom.pass = pass.pass;
     guarded([&] { object_->forward(custom); });
@@ -149,15 +155,13 @@ class AdaptedLayer final : public Layer {
     custom.bottoms = views.inputs(pass.bottom);
     custom.tops = views.inputs(pass.top);
     custom.top_gradients = views.inputs(pass.top_diff);
-    for (const Tensor& diff : pass.bottom_diff) {
-      if (diff) zero(context, diff);
-      custom.bottom_gradients.push_back(views.output(diff));
-    }
+    for (const Tensor& diff : pass.bottom_diff)
+      custom.bottom_gradients.push_back(views.output(diff, HostViews::Start::zeros));
     custom.parameters = views.inputs(pass.parameters);
     for (size_t k = 0; k < pass.parameter_diff.size(); ++k) {
-      const Tensor& diff = pass.parameter_diff[k];
-      if (diff && !pass.accumulate[k]) zero(context, diff);
-      custom.parameter_gradients.push_back(views.output(diff));
+      const bool adds = pass.accumulate[k] != 0;
+      custom.parameter_gradients.push_back(views.output(
+          pass.parameter_diff[k], adds ? HostViews::Start::values : HostViews::Start::zeros));
     }
     custom.pass = pass.pass;
     guarded([&] { object_->backward(custom); });

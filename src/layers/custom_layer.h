@@ -15,8 +15,8 @@ namespace crema {
 
 // What a file says of a layer.
 struct CustomLayerSettings {
-  std::string name;           // of the layer
-  std::string text;           // of custom_param { text: "..." }; its form is the layer's own
+  std::string name;           // that the file gives the layer
+  std::string text;           // that custom_param { text: "..." } has; its form is the layer's own
   int bottoms = 0, tops = 0;  // how many
   bool training = false;      // phase TRAIN
 };

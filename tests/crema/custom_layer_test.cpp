@@ -1,4 +1,4 @@
-// Layers of the program's own: trained beside Crema's, shared, and what they may do wrong.
+// Checks layers of the program's own: they learn as Crema's do, can be shared, and say what is wrong.
 #include <cmath>
 #include <stdexcept>
 

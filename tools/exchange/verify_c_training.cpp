@@ -51,7 +51,7 @@ void copy_parameters(const Net& from, Net& to) {
   to.parameters_changed();
 }
 
-// Of one parameter, the largest ones.
+// The largest magnitudes of one parameter.
 struct Compared {
   bool learned = false;  // or else statistics
   double value = 0, change = 0, difference = 0;
