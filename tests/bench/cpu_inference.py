@@ -174,6 +174,24 @@ def must(command, folder=ROOT, threads=2):
     return text
 
 
+def set_up(parser, args, names, packages):
+    """Checks the (given, known) lists of names and the program, and makes the virtual environment. Returns its
+    Python, the program, and the folder for models."""
+    python, crema = args.venv.absolute() / "bin/python", args.crema.absolute()
+    for given, known in names:
+        for name in given.split(","):
+            if name not in known:
+                parser.error(f"there is no {name}: choose from {', '.join(known)}")
+    if not crema.is_file():
+        parser.error(f"{args.crema} is not there: give the crema program, such as build/tools/crema")
+    if not python.exists():
+        venv.create(args.venv, with_pip=True)
+        must([python, "-m", "pip", "install", "-q", *packages])
+    folder = (args.folder or args.venv / "models").absolute()
+    folder.mkdir(parents=True, exist_ok=True)
+    return python, crema, folder
+
+
 def prepare(python, crema, folder, name, batch, int8):
     """The net for inference and its model: FOLDER/NAME_BATCH[_int8].{prototxt,onnx,...}. Returns the stem
     and the input's shape."""
@@ -261,18 +279,7 @@ def main():
     parser.add_argument("--int8", action="store_true")
     parser.add_argument("--folder", type=pathlib.Path, help="for the models; kept (VENV/models)")
     args = parser.parse_args()
-    python, crema = args.venv.absolute() / "bin/python", args.crema.absolute()
-    for given, known in [(args.nets, NETS), (args.peers, [*PEERS, LITERT, *COMPILERS])]:
-        for name in given.split(","):
-            if name not in known:
-                parser.error(f"there is no {name}: choose from {', '.join(known)}")
-    if not crema.is_file():
-        parser.error(f"{args.crema} is not there: give the crema program, such as build/tools/crema")
-    if not python.exists():
-        venv.create(args.venv, with_pip=True)
-        must([python, "-m", "pip", "install", "-q", *PACKAGES])
-    folder = (args.folder or args.venv / "models").absolute()
-    folder.mkdir(parents=True, exist_ok=True)
+    python, crema, folder = set_up(parser, args, [(args.nets, NETS), (args.peers, [*PEERS, LITERT, *COMPILERS])], PACKAGES)
     peers = args.peers.split(",")
     print("| net, batch | Crema |", " | ".join(peers), "| fastest peer / Crema |")
     print("|---|---|" + "---|" * (len(peers) + 1), flush=True)

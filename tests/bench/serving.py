@@ -23,9 +23,8 @@ import struct
 import subprocess
 import sys
 import time
-import venv
 
-from cpu_inference import NETS, ROOT, must, prepare
+from cpu_inference import NETS, ROOT, must, prepare, set_up
 
 PACKAGES = ["numpy", "onnx", "onnxruntime", "uvicorn", "uvloop", "httptools"]
 SERVERS = {"Crema, batch 8": 8, "Crema, batch 1": 1, "ONNX Runtime, batch 8": 8, "ONNX Runtime, batch 1": 1}
@@ -199,17 +198,7 @@ def main():
     parser.add_argument("--folder", type=pathlib.Path, help="for the models; kept (VENV/models)")
     args = parser.parse_args()
     args.clients = [int(number) for number in args.clients.split(",")]
-    python, crema = args.venv.absolute() / "bin/python", args.crema.absolute()
-    for name in args.nets.split(","):
-        if name not in NETS:
-            parser.error(f"there is no {name}: choose from {', '.join(NETS)}")
-    if not crema.is_file():
-        parser.error(f"{args.crema} is not there: give the crema program, such as build/tools/crema")
-    if not python.exists():
-        venv.create(args.venv, with_pip=True)
-        must([python, "-m", "pip", "install", "-q", *PACKAGES])
-    folder = (args.folder or args.venv / "models").absolute()
-    folder.mkdir(parents=True, exist_ok=True)
+    python, crema, folder = set_up(parser, args, [(args.nets, NETS)], PACKAGES)
     loads = [os.getloadavg()[0]]
     print("| net, clients |", " | ".join(SERVERS), "| best Crema / best peer |")
     print("|---|" + "---|" * (len(SERVERS) + 1), flush=True)
