@@ -58,7 +58,8 @@ TEST_F(ServeRefusals, SaysWhatIsWrongWithARequest) {
             "the picture in the body: its 10 bytes"},
            {"/v2/models/image/classify", "P5\n60000 60000\n255\n", 413, "60000 x 60000 pixels"},
            {"/v2/models/image/classify", std::string("\xff\xd8\xff\xe0\0\x10JFIF", 10), 400, ""},
-           {"/v2/models/image/classify?top=x", "x", 400, "top is no number"}}) {
+           {"/v2/models/image/classify?top=x", "x", 400, "top is \"x\"; expected a number"},
+           {"/v2/models/image/classify?score=1", "x", 400, "it takes ?top=NUMBER"}}) {
     const Response answer = post(path, body);
     EXPECT_EQ(answer.status, status) << path << " " << body.substr(0, 200) << answer.body;
     const Json json = answer.json();

@@ -64,12 +64,19 @@ size_t size_from(const std::string& text, size_t most, const std::string& name) 
   size_t number = 0;
   const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (code != std::errc() || end != text.data() + text.size() || number > most)
-    throw HttpRefusal(400, cat(name, " is no number from 0 to ", most));
+    throw HttpRefusal(400, cat(name, " is \"", text, "\"; expected a number from 0 to ", most));
   return number;
 }
 
-PictureLimits limits_from(const std::map<std::string, std::string>& query) {
+PictureLimits limits_from(const std::map<std::string, std::string>& query,
+                          const PictureResultInfo& result) {
   constexpr size_t kMostClasses = 1000;
+  for (const auto& [name, value] : query) {
+    if (name != result.setting)
+      throw HttpRefusal(400,
+                        cat(result.action, " has no setting \"", name, "\"; it takes ",
+                            result.setting.empty() ? "none" : cat("?", result.setting, "=NUMBER")));
+  }
   PictureLimits limits;
   if (const auto top = query.find("top"); top != query.end())
     limits.top = size_from(top->second, kMostClasses, "top");
@@ -287,7 +294,7 @@ void ServeServer::Server::look(const ParsedRequest& request, PictureResult wante
         400, cat("the model \"", model.name(), "\" gives ", info_of(pictures.result()).noun,
                  ", not ", info_of(wanted).noun, "; post pictures to /v2/models/", model.name(),
                  "/", info_of(pictures.result()).action));
-  const PictureLimits limits = limits_from(request.query);
+  const PictureLimits limits = limits_from(request.query, info_of(wanted));
   if (request.body.empty()) throw HttpRefusal(400, "the body is empty; expected an image file");
   const std::optional<ImageHeader> header = read_image_header(request.body);
   if (header && header->exceeds(kMostPixels))

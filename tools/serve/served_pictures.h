@@ -24,11 +24,12 @@ enum class PictureResult { none, classes, boxes, mask };
 struct PictureResultInfo {
   PictureResult result;
   const char *action, *noun;
+  std::string_view setting;  // of the address, as in ?top=3; "": it has none
 };
 constexpr std::array<PictureResultInfo, 3> kPictureResults = {
-    {{PictureResult::classes, "classify", "classes"},
-     {PictureResult::boxes, "detect", "boxes"},
-     {PictureResult::mask, "segment", "a mask"}}};
+    {{PictureResult::classes, "classify", "classes", "top"},
+     {PictureResult::boxes, "detect", "boxes", "score"},
+     {PictureResult::mask, "segment", "a mask", ""}}};
 const PictureResultInfo& info_of(PictureResult result);  // not for none
 
 struct PictureLimits {
