@@ -5,8 +5,10 @@
 // (Prepared).
 #pragma once
 
+#include <optional>
 #include <vector>
 
+#include "kernels/pointwise/quantize.h"
 #include "tensor/tensor.h"
 
 namespace crema {
@@ -26,6 +28,10 @@ struct Edge {
   // forward takes scale, shift and that x instead: the blob need not be written.
   bool affine = false;
   bool affine_gradient = false;  // needs affine: the reader's backward does so, too
+  // The reader's forward takes the blob rounded to these integers of 8 bits, which the writer's forward
+  // writes. only_rounded: all readers do so, and the blob need not be written.
+  std::optional<QuantizedValues> rounded = {};
+  bool only_rounded = false;
   // The maximum number of parts of the blob's gradient, which the writer's backward adds as it
   // reads them.
   int gradient_parts = 1;
@@ -35,6 +41,7 @@ struct Edge {
 struct EdgeTensors {
   Tensor statistics;  // (2, C) float32: sums of values, sums of squares
   Tensor affine;      // (2, C) float16: scale, shift
+  Tensor rounded;     // like the blob, u8: the low bytes of integers
   // Further parts of the gradient, in addition to top_diff[0]. Unlike it they must not be
   // overwritten.
   std::vector<Tensor> gradient_parts;

@@ -49,6 +49,11 @@ struct ConvCase {
   Precision precision = Precision::fp32;
   // Round x, w and y to integers: the case goes to quantized_conv_kernels.
   std::optional<LinearQuantization> quantization;
+  // forward_with_bytes() will be called. x arrives as the integers of quantization->x; y leaves as those of
+  // y_bytes (if the kernel supports it), and with only_y_bytes as nothing else. Each is the low byte of its integer.
+  bool x_bytes = false;
+  std::optional<QuantizedValues> y_bytes;
+  bool only_y_bytes = false;
 
   ConvCalls calls() const { return {forward, backward_data, backward_weights}; }
   // dy arrives without the ReLU's gradient: the caller or the kernel applies it.

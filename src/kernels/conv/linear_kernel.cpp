@@ -78,6 +78,10 @@ class Reordered final : public LinearKernel {
 
 }  // namespace
 
+void LinearKernel::forward_with_bytes(Context&, const LinearOperands&, const Tensor&) {
+  fail("this kernel takes no integers");
+}
+
 void LinearKernel::forward_with_statistics(Context&, const Tensor&, const Tensor&, const Tensor&,
                                            const Tensor&, const Tensor&, const Tensor&) {
   fail("this kernel computes no sums of channels");

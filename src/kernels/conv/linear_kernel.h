@@ -40,9 +40,15 @@ struct LinearKernelFeatures {
   bool fused_gradients = false;  // backward_both() reads x and dy once
   bool dropout = false;          // forward_with_dropout() makes no pass over y for it
   bool sum = false;              // likewise forward_with_sum()
+  bool y_bytes = false;          // forward_with_bytes() writes y_bytes
   ConvCalls calls = {};          // what it supports of the calls that its case asks for
 
   bool relu_and_bias_gradient() const { return relu_gradient && bias_gradient; }
+};
+
+// The operands of forward_with_bytes(). Which there are follows from the case: x or x_bytes; y, y_bytes or both.
+struct LinearOperands {
+  Tensor x = {}, x_bytes = {}, w = {}, b = {}, added = {}, y = {}, y_bytes = {};
 };
 
 // Made for one case. w and dw are in weights_format(); the workspace has at least workspace()
@@ -83,6 +89,8 @@ class LinearKernel {
     forward(context, x, w, b, y, workspace);
     add_and_relu(context, added, relu, y);
   }
+  // For a case with x_bytes or y_bytes: y = relu(w * x + b + added), the last two if they are there.
+  virtual void forward_with_bytes(Context&, const LinearOperands&, const Tensor& workspace);
   // Also sums each channel of y and of its squares: sums (2, channels), float32. The order of
   // additions may differ from call to call. affine (2, channels of x), float16: the convolution's
   // input is relu(x * affine[0] + affine[1]); empty: x itself.

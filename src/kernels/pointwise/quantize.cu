@@ -26,6 +26,18 @@ struct QuantizeValues {
 };
 
 template <typename T>
+struct ValuesOfBytes {
+  const uint8_t* bytes;
+  T* y;
+  Compute<T> step;
+  bool has_sign;
+  CREMA_HD void operator()(int64_t i) const {
+    const int n = has_sign ? static_cast<int8_t>(bytes[i]) : bytes[i];
+    y[i] = step * static_cast<Compute<T>>(n);
+  }
+};
+
+template <typename T>
 struct QuantizeRows {
   const T* w;
   T* y;
@@ -55,6 +67,14 @@ void quantize(Context& context, const QuantizedValues& values, const Tensor& x, 
   on_real(x, [&]<typename T>() {
     parallel_for(context, x.elements(),
                  QuantizeValues<T>{x.data<T>(), y.data<T>(), values.step, values.low, values.high});
+  });
+}
+
+void values_of_bytes(Context& context, const QuantizedValues& values, const Tensor& bytes,
+                     const Tensor& y) {
+  on_real(y, [&]<typename T>() {
+    parallel_for(context, y.elements(),
+                 ValuesOfBytes<T>{bytes.data<uint8_t>(), y.data<T>(), values.step, values.low < 0});
   });
 }
 

@@ -10,6 +10,8 @@ namespace crema {
 struct QuantizedValues {
   float step = 1;
   float low = -128, high = 127;
+  // Whether the low byte of an integer says which one it is.
+  bool is_byte() const { return high - low <= 255 && low >= -128; }
   bool operator==(const QuantizedValues&) const = default;
 };
 
@@ -17,7 +19,11 @@ struct QuantizedValues {
 // dtype and format; y may be x.
 void quantize(Context& context, const QuantizedValues& values, const Tensor& x, const Tensor& y);
 
-// The same for row-major weights whose rows (axis 0) have different steps. steps: float32, of one
+// y = values.step * n for integers n that are given as their low bytes. bytes: u8, in y's shape and format.
+void values_of_bytes(Context& context, const QuantizedValues& values, const Tensor& bytes,
+                     const Tensor& y);
+
+// The same as quantize() for row-major weights whose rows (axis 0) have different steps. steps: float32, of one
 // element or one for each row; low and high as in QuantizedValues.
 // A step of 0 leaves its row as it is.
 void quantize_rows(Context& context, const Tensor& steps, float low, float high, const Tensor& w,

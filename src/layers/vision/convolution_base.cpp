@@ -38,6 +38,14 @@ int64_t ConvolutionBase::padded_channels(DType storage) const {
   return !transposed() && groups_ == 1 && channels_ < wanted ? wanted : 0;
 }
 
+Edge ConvolutionBase::bottom_edge(int bottom) const {
+  Edge edge;
+  if (bottom == 0 && spatial_.axis == 1 && quantization_ && quantization_->x &&
+      quantization_->x->is_byte())
+    edge.rounded = quantization_->x;
+  return edge;
+}
+
 void ConvolutionBase::setup(Context& context, const std::vector<Shape>& bottoms) {
   const ConvolutionParameter& p = params<ConvolutionParameter>();
   require(p.num_output() > 0,
@@ -141,6 +149,9 @@ ConvCase ConvolutionBase::case_of(const Preparation& preparation) const {
   c.dtype = preparation.storage;
   c.precision = preparation.precision;
   c.quantization = quantization_in(preparation, quantization_);
+  c.x_bytes = preparation.bottom_edge.rounded.has_value();
+  c.y_bytes = preparation.top_edge.rounded;
+  c.only_y_bytes = preparation.top_edge.only_rounded;
   return c;
 }
 
@@ -165,7 +176,12 @@ Prepared ConvolutionBase::prepare(Context& context, const Preparation& preparati
   const LinearKernelFeatures features = kernel.features();
   prepared.adds_gradients = features.atomic_wgrad;
   prepared.top_edge.statistics = c.statistics && features.forward_statistics;
+  if (features.y_bytes) {
+    prepared.top_edge.rounded = c.y_bytes;
+    prepared.top_edge.only_rounded = c.only_y_bytes;
+  }
   Edge& bottom = prepared.bottom_edge;
+  bottom.rounded = preparation.bottom_edge.rounded;
   bottom.affine = c.affine_input && features.forward_affine_input;
   bottom.affine_gradient = bottom.affine && features.wgrad_affine_input;
   if (state.fused_relu) prepared.reads = {true, false};

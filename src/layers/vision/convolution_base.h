@@ -27,6 +27,7 @@ class ConvolutionBase : public Layer {
   HalfRule half_rule() const;
   int64_t padded_channels(DType storage) const override;
   Edge top_edge() const override { return {.relu = relu_ == 0.f}; }
+  Edge bottom_edge(int bottom) const override;
   void setup(Context& context, const std::vector<Shape>& bottoms) override;
   bool give_bias(LayerParameter* message) const override;
   Inference infer(const std::vector<Shape>& bottoms) const override;

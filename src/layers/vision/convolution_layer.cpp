@@ -43,6 +43,17 @@ class ConvolutionLayer : public ConvolutionBase {
           context, view(pass.bottom[0]), pass.bottom_edge(0).affine, pass.parameters[0],
           view(pass.top[0]), pass.top_edge.statistics, pass.workspace);
     }
+    if (const Tensor& bytes = pass.bottom_edge(0).rounded; bytes || pass.top_edge.rounded) {
+      return kernel.forward_with_bytes(context,
+                                       {.x = bytes ? Tensor() : pass.bottom[0],
+                                        .x_bytes = bytes,
+                                        .w = pass.parameters[0],
+                                        .b = bias_ ? pass.parameters[1] : Tensor(),
+                                        .added = sum_ ? pass.bottom[1] : Tensor(),
+                                        .y = pass.top[0],
+                                        .y_bytes = pass.top_edge.rounded},
+                                       pass.workspace);
+    }
     if (sum_) {
       return kernel.forward_with_sum(context, view(pass.bottom[0]), pass.parameters[0],
                                      bias_ ? pass.parameters[1] : Tensor(), view(pass.bottom[1]),

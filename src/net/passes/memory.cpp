@@ -76,8 +76,11 @@ class MemoryPlanner {
       } else {
         // Each micro-batch writes a part.
         const bool by_parts = plan_.micro_batches.has(i) && !top.in_micro_batch;
-        const int first = by_parts ? plan_.micro_batches.first : i;
-        top.storage = add_storage(top.bytes(), plan_.forward_step(first), last, keeps);
+        const int first = plan_.forward_step(by_parts ? plan_.micro_batches.first : i);
+        const Edge& edge = node.prepared.top_edge;
+        if (j > 0 || !edge.only_rounded) top.storage = add_storage(top.bytes(), first, last, keeps);
+        if (j == 0 && edge.rounded)
+          node.storages.rounded = add_storage(top.bytes() / size_of(top.dtype), first, last);
       }
     }
     if (node.prepared.top_edge.statistics) {

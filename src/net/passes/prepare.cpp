@@ -66,6 +66,35 @@ bool may_pack(const Context& context, const Plan& plan, const PlanNode& node,
   return same;
 }
 
+// The integers that a node rounds its bottom 0 to, if its kernel may take them in its place: in memory without
+// padding, for images.
+std::optional<QuantizedValues> takes_rounded(const Context& context, const Plan& plan,
+                                             const PlanNode& node,
+                                             const std::vector<Parameter>& parameters) {
+  if (node.stale || node.bottoms.empty() || node.tops.size() != 1) return std::nullopt;
+  const PlanValue& value = plan.values[node.bottoms[0]];
+  if (value.order != Order::channels_last || value.channels != 0 || value.producer < 0 ||
+      value.top != 0 || !may_pack(context, plan, node, parameters))
+    return std::nullopt;
+  return node.layer->bottom_edge(0).rounded;
+}
+
+// What the node's kernel is asked to write for the readers of its top 0. Those who round it differently read the
+// blob itself.
+void ask_for_rounded(const Context& context, const Plan& plan, const Readers& readers,
+                     const PlanNode& node, const std::vector<Parameter>& parameters, Edge* edge) {
+  if (node.tops.size() != 1 || !may_pack(context, plan, node, parameters)) return;
+  const PlanValue& value = plan.values[node.tops[0]];
+  edge->only_rounded = !value.output && !value.keep && value.loss_weight == 0;
+  for (const auto& [reader, bottom] : readers[node.tops[0]]) {
+    std::optional<QuantizedValues> rounded;
+    if (bottom == 0) rounded = takes_rounded(context, plan, plan.nodes[reader], parameters);
+    if (rounded && !edge->rounded) edge->rounded = rounded;
+    edge->only_rounded = edge->only_rounded && rounded && rounded == edge->rounded;
+  }
+  if (!edge->rounded) edge->only_rounded = false;
+}
+
 // Whether the node has chosen to read a copy of its weights, in a form of its kernel or in another
 // format than they have.
 bool reads_copy(const PlanNode& node) {
@@ -136,6 +165,11 @@ void prepare_nodes(Context& context, Plan& plan, const std::vector<Parameter>& p
     p.top_edge = node.edges.top;
     p.bottom_edge.affine = p.top_edge.statistics && plan.options.recompute != Recompute::off &&
                            !node.bottoms.empty() && offers_affine(plan, readers, node.bottoms[0]);
+    ask_for_rounded(context, plan, readers, node, parameters, &p.top_edge);
+    if (const auto rounded = takes_rounded(context, plan, node, parameters);
+        rounded &&
+        plan.nodes[plan.values[node.bottoms[0]].producer].prepared.top_edge.rounded == rounded)
+      p.bottom_edge.rounded = rounded;
     p.storage = node.bottoms.empty() ? p.dtype : plan.values[node.bottoms[0]].dtype;
     for (size_t j = 0; j < node.bottoms.size(); ++j) {
       const PlanValue& value = plan.values[node.bottoms[j]];

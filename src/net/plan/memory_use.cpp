@@ -70,6 +70,7 @@ std::vector<std::string> names_of_storages(const Plan& plan, const Graph& graph)
     }
     for (int storage : {node.storages.statistics, node.storages.affine})
       note(storage, "statistics for what follows " + layers_of(node, graph));
+    note(node.storages.rounded, "integers for what follows " + layers_of(node, graph));
     for (int storage : node.storages.saved) note(storage, "saved by " + layers_of(node, graph));
     note(node.storages.forward_workspace, "workspace");
     note(node.storages.backward_workspace, "workspace");

@@ -223,7 +223,12 @@ void Plan::bind(PlanNode& node, const std::vector<Parameter>& parameters) {
   const auto statistics_of = [&](const PlanNode& maker) {
     return pairs(maker, maker.storages.statistics, DType::f32);
   };
-  f.top_edge = {statistics_of(node), affine_of(node), {}};
+  const auto rounded = [&](const PlanNode& maker) {
+    if (maker.storages.rounded < 0) return Tensor();
+    const PlanValue& v = values[maker.tops[0]];
+    return tensor(maker.storages.rounded, v.shape, DType::u8, v.format());
+  };
+  f.top_edge = {statistics_of(node), affine_of(node), rounded(node), {}};
   f.bottom_edges.resize(node.bottoms.size());
   for (size_t j = 0; j < node.edges.statistics_makers.size(); ++j) {
     const int maker = node.edges.statistics_makers[j];
@@ -235,6 +240,8 @@ void Plan::bind(PlanNode& node, const std::vector<Parameter>& parameters) {
     f.bottom[0] = value(maker.bottoms[0]);
     f.bottom_edges[0].affine = affine_of(maker);
   }
+  if (node.prepared.bottom_edge.rounded)
+    f.bottom_edges[0].rounded = rounded(nodes[values[node.bottoms[0]].producer]);
   f.workspace = workspace(node.storages.forward_workspace);
   f.state = b.state = node.prepared.state.get();
   b.parameters = f.parameters;
@@ -276,15 +283,18 @@ void Plan::bind_micro_batches(int index) {
   const Forward& whole = node.arguments.forward;
   for (int64_t k = 0; k < micro_batches.parts; ++k) {
     Forward one = whole;
+    const auto take_one = [&](int id, Tensor* tensor) {
+      if (values[id].in_micro_batch || !*tensor) return;
+      const Shape shape = shape_in(index, id);
+      *tensor = part(*tensor, shape, k * values[id].format().elements(shape));
+    };
     const auto take = [&](const std::vector<int>& ids, std::vector<Tensor>* tensors) {
-      for (size_t j = 0; j < ids.size(); ++j) {
-        if (values[ids[j]].in_micro_batch) continue;
-        const Shape shape = shape_in(index, ids[j]);
-        (*tensors)[j] = part((*tensors)[j], shape, k * values[ids[j]].format().elements(shape));
-      }
+      for (size_t j = 0; j < ids.size(); ++j) take_one(ids[j], &(*tensors)[j]);
     };
     take(node.bottoms, &one.bottom);
     take(node.tops, &one.top);
+    if (!node.bottoms.empty()) take_one(node.bottoms[0], &one.bottom_edges[0].rounded);
+    if (!node.tops.empty()) take_one(node.tops[0], &one.top_edge.rounded);
     node.arguments.micro_batches.push_back(std::move(one));
   }
 }

@@ -96,6 +96,7 @@ struct NodeStorages {
   std::vector<int> saved;
   int statistics = -1;  // of top 0, where prepared has them
   int affine = -1;      // instead of top 0, when that is folded
+  int rounded = -1;     // of top 0, where prepared has them
   int forward_workspace = -1, backward_workspace = -1;
   std::vector<int> bottom_diffs;    // where backward writes; -1: not wanted
   std::vector<int> gradient_parts;  // of top 0's gradient, which backward adds as it reads them

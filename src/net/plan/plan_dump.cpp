@@ -114,6 +114,9 @@ class Dump {
            << (plan_.values[node.tops[0]].recomputed() ? "backward has the top written\n"
                                                        : "the top is never written\n");
     }
+    if (node.storages.rounded >= 0)
+      out_ << "    hands on its top as integers of 8 bits"
+           << (node.prepared.top_edge.only_rounded ? "; the top is never written\n" : "\n");
     if (node.prepared.top_edge.statistics) out_ << "    hands on the sums of its channels\n";
     if (!node.storages.gradient_parts.empty())
       out_ << "    takes " << node.storages.gradient_parts.size() + 1 << " parts of a gradient\n";
@@ -143,6 +146,7 @@ class Dump {
       for (int storage : node.storages.saved) note(storage, "saved");
       for (int storage : {node.storages.statistics, node.storages.affine})
         note(storage, "statistics");
+      note(node.storages.rounded, "activations");
     }
   }
 

@@ -107,11 +107,13 @@ void add_forward(const Layer& layer, const Preparation& p, const Forward& f, Tra
       traffic.read(f.bottom[j], j == 0 ? share_of_first(layer, p) : 1);
     traffic.read(f.bottom_edge(j).statistics);
     traffic.read(f.bottom_edge(j).affine);
+    traffic.read(f.bottom_edge(j).rounded);
   }
   read_parameters(layer, p, f.parameters, traffic);
   traffic.write(f.top);  // without a top that is passed on as scale and shift
   traffic.write(f.top_edge.statistics);
   traffic.write(f.top_edge.affine);
+  traffic.write(f.top_edge.rounded);
   traffic.write(f.saved);
 }
 

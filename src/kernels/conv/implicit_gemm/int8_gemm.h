@@ -21,7 +21,7 @@ class Int8Gemm final : public SplitProduct {
   static int64_t padded_channels(const ConvCase& c);
 
   // run() is given x as bytes (N, points, groups, channels), w as bytes (O, taps, channels), and b,
-  // `added` and y in the case's type and order.
+  // `added` and y in the case's type and order. out_bytes: (N, points, O), for a channels-last case.
   Int8Gemm(Context& context, const ConvCase& c, const Int8Operands& operands);
   bool takes_sum() const override { return true; }
 

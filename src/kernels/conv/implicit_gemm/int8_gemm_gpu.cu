@@ -4,7 +4,8 @@
 #include "device/programmatic_launch.h"
 #include "kernels/conv/implicit_gemm/gemm_loads.cuh"
 #include "kernels/conv/implicit_gemm/int8_gemm.h"
-#include "tensor/on.h"
+#include "kernels/conv/quantized/bytes.h"
+#include "kernels/core/pack.h"
 
 namespace crema {
 namespace {
@@ -15,10 +16,13 @@ constexpr TileExtent kInt8Tiles[kInt8Shapes] = {{128, 128}, {128, 64}, {64, 64},
 
 // What happens to a sum.
 struct Int8Epilogue {
-  const float* factors;
-  float relu_slope;
-  int plane;    // row-major: positions of an image; 0: channels-last
-  DType dtype;  // bias, `added` and y have it
+  const float* factors = nullptr;
+  float relu_slope = 0;
+  int plane = 0;            // row-major: positions of an image; 0: channels-last
+  DType dtype{};            // bias, `added` and y have it
+  bool in_vectors = false;  // channels-last, and a group's outputs are a multiple of 8
+  int8_t* bytes = nullptr;  // null: none
+  ByteRounding rounding;
 };
 
 struct Int8Params {
@@ -64,49 +68,133 @@ struct Int8Sums {
       }
     }
   }
-  // body(row, column, sum) for each.
-  template <typename Body>
-  __device__ void each(const Body& body) const {
+  // Writes them to a matrix with rows of `pitch`.
+  __device__ void store(int* to, int pitch) const {
     const int row = first_row() + lane() / 4, column = first_column() + lane() % 4 * 2;
 #pragma unroll
     for (int i = 0; i < kM; ++i) {
 #pragma unroll
       for (int j = 0; j < kN * 2; ++j) {
 #pragma unroll
-        for (int part = 0; part < 4; ++part)
-          body(row + i * 16 + part / 2 * 8, column + j * 8 + part % 2, sums[i][j][part]);
+        for (int half = 0; half < 2; ++half)
+          *reinterpret_cast<int2*>(to + (row + i * 16 + half * 8) * pitch + column + j * 8) =
+              make_int2(sums[i][j][2 * half], sums[i][j][2 * half + 1]);
       }
     }
   }
 };
 
-template <typename T>
-__device__ void store_value(const Int8Params& n, int group, int row, int column, int sum) {
-  const ImplicitGemmGeometry& g = n.product.geometry;
-  const ImplicitGemmOperands& with = n.product.operands;
-  const int output = group * g.out_group + column;
-  int64_t at = static_cast<int64_t>(row) * g.out_pixel + output;
-  if (n.epilogue.plane > 0) {
+// The sums of a block's tile in shared memory. Rows are padded so that a warp's writes have no bank conflicts.
+template <typename Tile>
+struct Int8Results {
+  static constexpr int pitch = Tile::n + 8, bytes = Tile::m * pitch * 4;
+};
+
+// Finishes kCount adjacent outputs, of several positions: more than one in channels-last order only.
+template <typename T, int kCount>
+struct Int8Finish {
+  using Values = Pack<T, kCount>;
+  const Int8Params& n;
+  int output;
+  Pack<float, kCount> factors;
+  Values bias{};
+
+  __device__ Int8Finish(const Int8Params& params, int first_output)
+      : n(params), output(first_output) {
+    factors = *reinterpret_cast<const Pack<float, kCount>*>(n.epilogue.factors + output);
+    if (const void* from = n.product.operands.bias)
+      bias = *reinterpret_cast<const Values*>(static_cast<const T*>(from) + output);
+  }
+  // Where the outputs of the position begin.
+  __device__ int64_t place(int row) const {
+    const ImplicitGemmGeometry& g = n.product.geometry;
+    if (n.epilogue.plane == 0) return static_cast<int64_t>(row) * g.out_pixel + output;
     int point;
     const int image = g.by_plane.split(row, point);
-    at = (static_cast<int64_t>(image) * g.out_pixel + output) * n.epilogue.plane + point;
+    return (static_cast<int64_t>(image) * g.out_pixel + output) * n.epilogue.plane + point;
   }
-  float value = static_cast<float>(sum) * n.epilogue.factors[output];
-  if (with.bias) value += static_cast<float>(static_cast<const T*>(with.bias)[output]);
-  if (with.added) value += static_cast<float>(static_cast<const T*>(with.added)[at]);
-  if (with.relu && value <= 0) value *= n.epilogue.relu_slope;  // a NaN stays
-  static_cast<T*>(with.out)[at] = T(value);
+  __device__ Values added(int64_t at) const {
+    return *reinterpret_cast<const Values*>(static_cast<const T*>(n.product.operands.added) + at);
+  }
+  __device__ void store(int64_t at, const int* sums, const Values& added) const {
+    const ImplicitGemmOperands& with = n.product.operands;
+    const auto totals = *reinterpret_cast<const Pack<int, kCount>*>(sums);
+    Values results;
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) {
+      float value = static_cast<float>(totals.v[i]) * factors.v[i];
+      if (with.bias) value += static_cast<float>(bias.v[i]);
+      if (with.added) value += static_cast<float>(added.v[i]);
+      if (with.relu && value <= 0) value *= n.epilogue.relu_slope;  // a NaN stays
+      results.v[i] = T(value);
+    }
+    if (with.out) *reinterpret_cast<Values*>(static_cast<T*>(with.out) + at) = results;
+    if (n.epilogue.bytes == nullptr) return;
+    Pack<int8_t, kCount> bytes;
+#pragma unroll
+    for (int i = 0; i < kCount; ++i)
+      bytes.v[i] = n.epilogue.rounding(static_cast<float>(results.v[i]));
+    *reinterpret_cast<Pack<int8_t, kCount>*>(n.epilogue.bytes + at) = bytes;
+  }
+};
+
+// Writes a tile's results, of type T, from its sums in shared memory.
+template <typename T, typename Tile>
+__device__ void store_tile_of(const Int8Params& n, int group, int first_row, int first_column,
+                              const int* tile) {
+  constexpr int kPitch = Int8Results<Tile>::pitch, kVector = 8, kVectors = Tile::n / kVector;
+  const ImplicitGemmGeometry& g = n.product.geometry;
+  const int thread = static_cast<int>(threadIdx.x),
+            first_output = group * g.out_group + first_column;
+  if (n.epilogue.in_vectors) {
+    // Neighboring threads have neighboring vectors; each keeps its columns.
+    constexpr int kStep = Tile::threads / kVectors, kRows = Tile::m / kStep,
+                  kAhead = 4 < kRows ? 4 : kRows;
+    static_assert(Tile::threads % kVectors == 0 && Tile::m % kStep == 0 && kRows % kAhead == 0);
+    const int column = thread % kVectors * kVector, row = thread / kVectors;
+    if (first_column + column >= g.columns) return;
+    const Int8Finish<T, kVector> finish(n, first_output + column);
+#pragma unroll
+    for (int i = 0; i < kRows; i += kAhead) {
+      Pack<T, kVector> added[kAhead] = {};
+      if (n.product.operands.added) {
+#pragma unroll
+        for (int j = 0; j < kAhead; ++j) {
+          const int at = row + (i + j) * kStep;
+          if (first_row + at < g.rows) added[j] = finish.added(finish.place(first_row + at));
+        }
+      }
+#pragma unroll
+      for (int j = 0; j < kAhead; ++j) {
+        const int at = row + (i + j) * kStep;
+        if (first_row + at < g.rows)
+          finish.store(finish.place(first_row + at), tile + at * kPitch + column, added[j]);
+      }
+    }
+    return;
+  }
+  const bool points_first = n.epilogue.plane > 0;
+  for (int i = thread; i < Tile::m * Tile::n; i += Tile::threads) {
+    const int row = points_first ? i % Tile::m : i / Tile::n,
+              column = points_first ? i / Tile::m : i % Tile::n;
+    if (first_row + row >= g.rows || first_column + column >= g.columns) continue;
+    const Int8Finish<T, 1> finish(n, first_output + column);
+    const int64_t at = finish.place(first_row + row);
+    finish.store(at, tile + row * kPitch + column,
+                 n.product.operands.added ? finish.added(at) : Pack<T, 1>{});
+  }
 }
 
-__device__ void store_sum(const Int8Params& n, int group, int row, int column, int sum) {
-  if (row >= n.product.geometry.rows || column >= n.product.geometry.columns) return;
+template <typename Tile>
+__device__ void store_tile(const Int8Params& n, int group, int first_row, int first_column,
+                           const int* tile) {
   switch (n.epilogue.dtype) {
     case DType::f16:
-      return store_value<Half>(n, group, row, column, sum);
+      return store_tile_of<Half, Tile>(n, group, first_row, first_column, tile);
     case DType::bf16:
-      return store_value<BFloat16>(n, group, row, column, sum);
+      return store_tile_of<BFloat16, Tile>(n, group, first_row, first_column, tile);
     default:
-      return store_value<float>(n, group, row, column, sum);
+      return store_tile_of<float, Tile>(n, group, first_row, first_column, tile);
   }
 }
 
@@ -147,34 +235,40 @@ __global__ void __launch_bounds__(Tile::threads) int8_gemm(Int8Params params) {
     }
   }
   let_next_kernel_start();
+  constexpr int kPitch = Int8Results<Tile>::pitch;
+  int* const results = reinterpret_cast<int*>(int8_tiles);
+  __syncthreads();  // the tiles have been read
   if (n.split.pieces == 1) {
-    sums.each([&](int row, int column, int sum) {
-      store_sum(all, group, first_row + row, first_column + column, sum);
-    });
-    return;
+    sums.store(results, kPitch);
+    __syncthreads();
+    return store_tile<Tile>(all, group, first_row, first_column, results);
   }
   // The last block of a tile adds the sums of all its pieces.
   const int tile = static_cast<int>((group * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x);
   constexpr int kResults = Tile::m * Tile::n;
   int* const parts = reinterpret_cast<int*>(n.operands.partial_sums) +
                      static_cast<int64_t>(tile) * n.split.pieces * kResults;
-  sums.each([&](int row, int column, int sum) {
-    parts[piece * kResults + row * Tile::n + column] = sum;
-  });
+  sums.store(parts + piece * kResults, Tile::n);
   if (!last_of(n.operands.counters + tile, n.split.pieces)) return;
-  for (int i = static_cast<int>(threadIdx.x); i < kResults; i += Tile::threads) {
-    int total = 0;
-    for (int other = 0; other < n.split.pieces; ++other)
-      total += __ldcg(parts + other * kResults + i);
-    store_sum(all, group, first_row + i / Tile::n, first_column + i % Tile::n, total);
+  for (int i = static_cast<int>(threadIdx.x) * 4; i < kResults; i += Tile::threads * 4) {
+    int4 total = {};
+    for (int other = 0; other < n.split.pieces; ++other) {
+      const int4 part = __ldcg(reinterpret_cast<const int4*>(parts + other * kResults + i));
+      total = {total.x + part.x, total.y + part.y, total.z + part.z, total.w + part.w};
+    }
+    *reinterpret_cast<int4*>(results + i / Tile::n * kPitch + i % Tile::n) = total;
   }
+  __syncthreads();
+  store_tile<Tile>(all, group, first_row, first_column, results);
 #endif
 }
 
 template <typename Tile, bool kSigned>
 void launch_int8_gemm(const Gpu& gpu, const Int8Params& n) {
   const auto kernel = int8_gemm<Tile, kSigned>;
-  constexpr int kBytes = GemmLayout<int8_t, kInt8Depth, Tile, ConvCall::fprop>::stage * kInt8Stages;
+  constexpr int kBytes =
+      std::max(GemmLayout<int8_t, kInt8Depth, Tile, ConvCall::fprop>::stage * kInt8Stages,
+               Int8Results<Tile>::bytes);
   static const cudaError_t allowed =
       cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes);
   check_cuda(allowed, "reserving shared memory");
@@ -233,16 +327,20 @@ Int8Gemm::Int8Gemm(Context& context, const ConvCase& c, const Int8Operands& oper
 void Int8Gemm::launch(Context& context, const ProductTensors& t, size_t choice) const {
   const Gpu& gpu = context.gpu();
   const Relu& relu = t.added ? c_.sum_relu : c_.relu;
-  Int8Params n{};
-  n.product = params(gpu, choice);
+  Int8Params n{params(gpu, choice),
+               {.rounding = ByteRounding(c_.y_bytes.value_or(QuantizedValues{}))}};
   n.product.operands.a = t.x;
   n.product.operands.b = t.w;
   n.product.operands.bias = t.b;
   n.product.operands.added = t.added;
   n.product.operands.out = t.out;
   n.product.operands.relu = relu.on;
-  n.epilogue = {factors_.data<float>(), relu.slope,
-                c_.order == Order::row_major ? static_cast<int>(c_.y.count(2)) : 0, c_.dtype};
+  n.epilogue.factors = factors_.data<float>();
+  n.epilogue.relu_slope = relu.slope;
+  n.epilogue.plane = c_.order == Order::row_major ? static_cast<int>(c_.y.count(2)) : 0;
+  n.epilogue.dtype = c_.dtype;
+  n.epilogue.in_vectors = n.epilogue.plane == 0 && n.product.geometry.columns % 8 == 0;
+  n.epilogue.bytes = t.out_bytes;
   switch (shape(choice)) {
     case 0:
       return launch_tile<GemmTile<128, 128, 4, 2>>(gpu, n, has_sign_);

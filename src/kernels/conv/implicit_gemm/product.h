@@ -30,6 +30,7 @@ struct ProductTensors {
   // For a case with pooling, shaped like its y: which of the four positions of its pool window each
   // output is from (written by forward unless null), 255 where none gets a gradient.
   uint8_t* argmax = nullptr;
+  int8_t* out_bytes = nullptr;  // Int8Gemm: also, or instead of out, if the case has y_bytes
   const void* added = nullptr;  // if the case has a sum: the tensor to add before its ReLU, like y
   DropoutMask dropout = {};     // after forward
   float gradient_factor = 1;    // of dy

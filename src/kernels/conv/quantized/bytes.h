@@ -15,14 +15,29 @@ CREMA_HD inline int8_t byte_of(float x, float step, float low, float high) {
   return static_cast<int8_t>(static_cast<int>(n > low ? (n < high ? n : high) : low));
 }
 
+// byte_of() without a division, for many values of one range.
+struct ByteRounding {
+  float step, inverse, low, high;  // inverse: 1 / step
+  explicit ByteRounding(const QuantizedValues& values)
+      : step(values.step), inverse(1 / values.step), low(values.low), high(values.high) {}
+  // x / step. Each correction adds the remainder's quotient, and two make the nearest float of it. What is
+  // clipped anyway needs none.
+  CREMA_HD float quotient(float x) const {
+    const float q = x * inverse;
+    if (!(std::fabs(q) < 1e6f)) return q;
+    const float better = std::fma(std::fma(-q, step, x), inverse, q);
+    return std::fma(std::fma(-better, step, x), inverse, better);
+  }
+  CREMA_HD int8_t operator()(float x) const { return byte_of(quotient(x), 1, low, high); }
+};
+
 // Why kernels of bytes do not take the case; null: they may.
 inline const char* refusal_of_bytes(const ConvCase& c) {
   const LinearQuantization& q = *c.quantization;
-  const auto is_byte = [](float low, float high) { return high - low <= 255 && low >= -128; };
   if (!c.packs_weights || c.backward_data || c.backward_weights)
     return "for plans without gradients only";
-  if (!q.x || !q.w || q.w->follows() || q.y || !is_byte(q.x->low, q.x->high) ||
-      !is_byte(q.w->low, q.w->high) || q.w->high > 127)
+  if (!q.x || !q.w || q.w->follows() || q.y || !q.x->is_byte() || q.w->low < -128 ||
+      q.w->high > 127)
     return "for 8-bit inputs and weights only";
   if (c.x.count() == 0 || c.y.count() == 0) return "nothing to compute";
   return nullptr;
@@ -49,12 +64,12 @@ class ConvOfBytes : public LinearKernel {
   LinearKernelFeatures features() const override { return {.sum = true}; }
   void forward(Context& context, const Tensor& x, const Tensor& w, const Tensor& b, const Tensor& y,
                const Tensor& workspace) override {
-    run(context, x, w, b, Tensor(), y, workspace);
+    forward_with_bytes(context, {.x = x, .w = w, .b = b, .y = y}, workspace);
   }
   void forward_with_sum(Context& context, const Tensor& x, const Tensor& w, const Tensor& b,
                         const Tensor& added, Relu, const Tensor& y,
                         const Tensor& workspace) override {
-    run(context, x, w, b, added, y, workspace);
+    forward_with_bytes(context, {.x = x, .w = w, .b = b, .added = added, .y = y}, workspace);
   }
   void backward_data(Context&, const OutputGradient&, const Tensor&, const Tensor&,
                      const Tensor&) override {
@@ -64,11 +79,6 @@ class ConvOfBytes : public LinearKernel {
                         const Tensor&, bool, bool, const Tensor&) override {
     fail("the convolution of integers computes no gradients");
   }
-
- protected:
-  // w: packed; b and added may be empty.
-  virtual void run(Context& context, const Tensor& x, const Tensor& w, const Tensor& b,
-                   const Tensor& added, const Tensor& y, const Tensor& workspace) = 0;
 };
 
 }  // namespace crema

@@ -1,5 +1,5 @@
 // Convolution and fully connected layers of 8-bit integers on tensor cores, in plans without gradients. x is
-// rounded in each pass, the weights once (pack()). Sums are exact; bias, ReLU and a sum are computed in float32.
+// rounded in each pass, unless it arrives as bytes, the weights once (pack()). Sums are exact; bias, ReLU and a sum are computed in float32.
 #include "device/gpu.h"
 #include "kernels/conv/implicit_gemm/int8_gemm.h"
 #include "kernels/conv/quantized/bytes.h"
@@ -21,9 +21,10 @@ class Int8GpuConv final : public ConvOfBytes {
     if (!product_.take_known(context, key)) tune(context, key);
   }
 
-  size_t workspace() const override {
-    return static_cast<size_t>(c_.x[0] * c_.x.count(2) * c_.groups * channels_);
+  LinearKernelFeatures features() const override {
+    return {.sum = true, .y_bytes = c_.y_bytes && c_.order == Order::channels_last};
   }
+  size_t workspace() const override { return c_.x_bytes && !is_padded() ? 0 : bytes_of_x(); }
   PackedForm packed_form() const override {
     return {form_.c_str(), static_cast<size_t>(c_.w[0] * c_.w.count(2) * channels_)};
   }
@@ -31,19 +32,28 @@ class Int8GpuConv final : public ConvOfBytes {
     round_weights_to_bytes(context, c_, channels_, w, packed);
   }
 
+  void forward_with_bytes(Context& context, const LinearOperands& t,
+                          const Tensor& workspace) override {
+    const bool ready = t.x_bytes && !is_padded();
+    if (!ready) round_to_bytes(context, c_, channels_, t.x_bytes ? t.x_bytes : t.x, workspace);
+    product_.run(context, {.x = ready ? t.x_bytes.raw() : workspace.raw(),
+                           .w = t.w.raw(),
+                           .b = t.b.raw(),
+                           .out = t.y.raw(),
+                           .out_bytes = static_cast<int8_t*>(t.y_bytes.raw()),
+                           .added = t.added.raw()});
+  }
+
  private:
-  void run(Context& context, const Tensor& x, const Tensor& w, const Tensor& b, const Tensor& added,
-           const Tensor& y, const Tensor& workspace) override {
-    round_to_bytes(context, c_, channels_, x, workspace);
-    product_.run(
-        context,
-        {.x = workspace.raw(), .w = w.raw(), .b = b.raw(), .out = y.raw(), .added = added.raw()});
+  bool is_padded() const { return channels_ != c_.w[1]; }
+  size_t bytes_of_x() const {
+    return static_cast<size_t>(c_.x[0] * c_.x.count(2) * c_.groups * channels_);
   }
 
   // Times the product alone, on memory that has any values.
   void tune(Context& context, const std::string& key) {
     Tuning& tuning = context.gpu().tuning;
-    const size_t x = aligned(workspace()), w = aligned(packed_form().bytes),
+    const size_t x = aligned(bytes_of_x()), w = aligned(packed_form().bytes),
                  y = aligned(static_cast<size_t>(c_.y.count()) * size_of(c_.dtype));
     char* const memory = static_cast<char*>(tuning.scratch(context, x + w + 2 * y));
     if (!memory) return;
@@ -69,6 +79,8 @@ std::unique_ptr<LinearKernel> make_int8_gemm(Context& context, const ConvCase& c
     reason = refusal;
   } else if (c.dtype == DType::f64) {
     reason = cat("no ", name_of(c.dtype));
+  } else if (is_half(c.dtype) && c.groups == 1 && c.w[1] <= 4) {
+    reason = "of images with few channels, convolutions in 16 bits are faster";
   } else if (Int8Gemm::supports(c, reason) && has_async_mma(context, reason)) {
     return std::make_unique<Int8GpuConv>(context, c);
   }

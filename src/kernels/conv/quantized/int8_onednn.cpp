@@ -1,6 +1,7 @@
 // Convolution and fully connected layers of 8-bit integers by oneDNN, on CPUs whose instructions sum
-// four products of bytes without overflow (VNNI), in plans without gradients. x is rounded in each
-// pass, the weights once (pack()). Sums are exact; the results are float32.
+// four products of bytes without overflow (VNNI), in plans without gradients. x is rounded in each pass,
+// unless it arrives as bytes, the weights once (pack()). Sums are exact; the results are float32, or bytes
+// where nothing else reads them: a value within rounding errors of a half may become its other neighbor.
 #include <cstring>
 
 #include "base/system.h"
@@ -21,13 +22,19 @@ bool has_byte_products() {
 class Int8Conv final : public ConvOfBytes {
  public:
   explicit Int8Conv(const ConvCase& c)
-      : c_(c), x_(*c.quantization->x), w_(*c.quantization->w), factors_(factors_of_bytes(c)) {}
+      : c_(c), x_(*c.quantization->x), w_(*c.quantization->w), factors_(factors_of_bytes(c)) {
+    if (y_is_bytes()) {
+      y_step_ = c.y_bytes->step;
+      for (float& factor : factors_) factor /= y_step_;
+    }
+  }
 
   bool prepare(std::string& reason) {
     using Plan = dnnl::convolution_forward;
     const Format order{c_.order, nullptr};
     const Desc x = onednn::describe_integers(c_.x, x_.low < 0, order),
-               y = onednn::describe(c_.y, DType::f32, order),
+               y = y_is_bytes() ? onednn::describe_integers(c_.y, c_.y_bytes->low < 0, order)
+                                : onednn::describe(c_.y, DType::f32, order),
                b = c_.bias ? onednn::describe({c_.w[0]}, DType::f32, {}) : Desc();
     dnnl::memory::dims dilation = c_.dilation;
     for (auto& step : dilation) step -= 1;  // oneDNN counts the elements between two taps
@@ -55,13 +62,14 @@ class Int8Conv final : public ConvOfBytes {
          {onednn::kFactors,
           onednn::kFactors == 0 ? Desc() : onednn::describe({c_.w[0]}, DType::f32, {})},
          {DNNL_ARG_SCRATCHPAD, plan.scratchpad_desc()}});
-    x_bytes_ = aligned(static_cast<size_t>(c_.x.count()));
+    x_bytes_ = c_.x_bytes ? 0 : aligned(static_cast<size_t>(c_.x.count()));
     b_bytes_ = aligned(static_cast<size_t>(c_.w[0]) * sizeof(float));
     scratch_bytes_ = plan.scratchpad_desc().get_size();
     form_ = cat("int8 by oneDNN, sign ", x_.low < 0, ", for ", c_.x.brief(), name_of_steps(w_));
     return true;
   }
 
+  LinearKernelFeatures features() const override { return {.sum = true, .y_bytes = y_is_bytes()}; }
   size_t workspace() const override { return x_bytes_ + b_bytes_ + scratch_bytes_; }
   // The layout may depend on the sizes of x.
   PackedForm packed_form() const override { return {form_.c_str(), weights_.get_size()}; }
@@ -80,26 +88,34 @@ class Int8Conv final : public ConvOfBytes {
         .run(on, {{DNNL_ARG_FROM, bytes.data()}, {DNNL_ARG_TO, packed.raw()}});
   }
 
+  void forward_with_bytes(Context&, const LinearOperands& t, const Tensor& workspace) override {
+    char* const memory = workspace.data<char>();
+    if (!t.x_bytes) round_x(t.x.data<float>(), reinterpret_cast<int8_t*>(memory));
+    float* bias = t.b ? t.b.data<float>() : nullptr;
+    if (bias && (onednn::kFactorsMultiplyBias || y_is_bytes())) {
+      bias = reinterpret_cast<float*>(memory + x_bytes_);
+      for (size_t i = 0; i < factors_.size(); ++i)
+        bias[i] =
+            t.b.data<float>()[i] / (onednn::kFactorsMultiplyBias ? factors_[i] * y_step_ : y_step_);
+    }
+    forward_.run(on_, {{DNNL_ARG_SRC, t.x_bytes ? t.x_bytes.raw() : memory},
+                       {DNNL_ARG_WEIGHTS, t.w.raw()},
+                       {DNNL_ARG_BIAS, bias},
+                       {DNNL_ARG_DST, y_is_bytes() ? t.y_bytes.raw() : t.y.raw()},
+                       {kAdded, t.added.raw()},
+                       {onednn::kFactors, factors_.data()},
+                       {DNNL_ARG_SCRATCHPAD, memory + x_bytes_ + b_bytes_}});
+  }
+
  private:
   using Desc = onednn::Desc;
   static constexpr int kAdded = DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1;
 
-  void run(Context&, const Tensor& x, const Tensor& w, const Tensor& b, const Tensor& added,
-           const Tensor& y, const Tensor& workspace) override {
-    char* const memory = workspace.data<char>();
-    round_x(x.data<float>(), reinterpret_cast<int8_t*>(memory));
-    float* bias = b ? b.data<float>() : nullptr;
-    if (b && onednn::kFactorsMultiplyBias) {
-      bias = reinterpret_cast<float*>(memory + x_bytes_);
-      for (size_t i = 0; i < factors_.size(); ++i) bias[i] = b.data<float>()[i] / factors_[i];
-    }
-    forward_.run(on_, {{DNNL_ARG_SRC, memory},
-                       {DNNL_ARG_WEIGHTS, w.raw()},
-                       {DNNL_ARG_BIAS, bias},
-                       {DNNL_ARG_DST, y.raw()},
-                       {kAdded, added.raw()},
-                       {onednn::kFactors, factors_.data()},
-                       {DNNL_ARG_SCRATCHPAD, memory + x_bytes_ + b_bytes_}});
+  // oneDNN writes y or its bytes, and cannot divide what is added by their step. Its bytes saturate at their ends.
+  bool y_is_bytes() const {
+    return c_.only_y_bytes && !c_.sum &&
+           (*c_.y_bytes == QuantizedValues{c_.y_bytes->step, -128, 127} ||
+            *c_.y_bytes == QuantizedValues{c_.y_bytes->step, 0, 255});
   }
 
   // The low byte of a number is the same with and without a sign.
@@ -113,7 +129,8 @@ class Int8Conv final : public ConvOfBytes {
   ConvCase c_;
   QuantizedValues x_;
   QuantizedWeights w_;
-  std::vector<float> factors_;  // one for each output
+  std::vector<float> factors_;  // one for each output, divided by y_step_
+  float y_step_ = 1;            // of y's bytes
   onednn::Engine on_;
   onednn::Call forward_;
   Desc weights_;

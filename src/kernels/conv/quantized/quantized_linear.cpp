@@ -76,6 +76,18 @@ class QuantizedLinear final : public LinearKernel {
     inner_->forward_with_sum(context, rounded_x(context, x, workspace),
                              rounded_w(context, w, workspace), b, added, relu, y, rest(workspace));
   }
+  void forward_with_bytes(Context& context, const LinearOperands& t,
+                          const Tensor& workspace) override {
+    const Tensor x = part_of(workspace, 0, c_.x, c_.dtype, x_format());
+    values_of_bytes(context, *quantization_.x, t.x_bytes, x);
+    const Tensor w = rounded_w(context, t.w, workspace);
+    if (t.added && !quantization_.y)
+      return inner_->forward_with_sum(context, x, w, t.b, t.added, c_.sum_relu, t.y,
+                                      rest(workspace));
+    inner_->forward(context, x, w, t.b, t.y, rest(workspace));
+    if (quantization_.y) quantize(context, *quantization_.y, t.y, t.y);
+    if (t.added) add_and_relu(context, t.added, c_.sum_relu, t.y);
+  }
   void backward_data(Context& context, const OutputGradient& g, const Tensor& w, const Tensor& dx,
                      const Tensor& workspace) override {
     inner_->backward_data(context, g, rounded_w(context, w, workspace), dx, rest(workspace));
@@ -148,7 +160,8 @@ std::unique_ptr<LinearKernel> make_quantized_linear(Context& context, const Conv
                                                     std::string&) {
   ConvCase inner = c;
   inner.quantization.reset();
-  inner.statistics = inner.affine_input = false;
+  inner.statistics = inner.affine_input = inner.x_bytes = inner.only_y_bytes = false;
+  inner.y_bytes.reset();
   return std::make_unique<QuantizedLinear>(context, c, make_conv(context, inner));
 }
 

@@ -5,7 +5,8 @@
 
 namespace crema {
 
-// x of the case, of its type and order, as bytes (N, points, groups, channels) at `to`.
+// x of the case, of its type and order, or as the integers that it was rounded to (u8, channels-last), as bytes
+// (N, points, groups, channels) at `to`.
 // channels: of a group, 4, 8 or a multiple of 16; those past the case's are zeros.
 void round_to_bytes(Context& context, const ConvCase& c, int64_t channels, const Tensor& x,
                     const Tensor& to);
