@@ -179,29 +179,32 @@ const onnx::NodeProto* OperatorEmit::only_reader(const std::string& name) const 
   return graph_.reader_of.at(name);
 }
 
-std::string OperatorEmit::activation() {
-  const std::string none = "{NO_ACTIVATION, 0, 0}";
+std::string OperatorEmit::Activation::text() const {
+  return cat("{", kind, ", ", c_float(low), ", ", c_float(high), "}");
+}
+
+OperatorEmit::Activation OperatorEmit::activation() {
   const std::string& name = node_.output(0);
   const onnx::NodeProto* const reader = only_reader(name);
-  if (reader == nullptr) return none;
+  if (reader == nullptr) return {};
   const OperatorImport next(graph_.reader, *reader, op.opset(), graph_.readers);
   const std::string& kind = next.type();
   constexpr float kNone = std::numeric_limits<float>::infinity();
-  std::string text;
+  Activation result;
   if (kind == "Relu") {
-    text = "{CLIP, 0, INFINITY}";
+    result = {"CLIP", 0, kNone};
   } else if (kind == "LeakyRelu") {
-    text = cat("{LEAKY, ", c_float(next.float_of("alpha", 0.01f)), ", 0}");
+    result = {"LEAKY", next.float_of("alpha", 0.01f), 0};
   } else if (kind == "Clip" && (!next.has(1) || next.is_constant(1)) &&
              (!next.has(2) || next.is_constant(2)) && reader->input(0) == name) {
-    text = cat("{CLIP, ", c_float(next.has(1) ? next.number(1, "the lower bound") : -kNone), ", ",
-               c_float(next.has(2) ? next.number(2, "the upper bound") : kNone), "}");
+    result = {"CLIP", next.has(1) ? static_cast<float>(next.number(1, "the lower bound")) : -kNone,
+              next.has(2) ? static_cast<float>(next.number(2, "the upper bound")) : kNone};
   } else {
-    return none;
+    return {};
   }
   graph_.absorbed.insert(reader);
   activation_ = reader;
-  return text;
+  return result;
 }
 
 OperatorEmit::Rounding OperatorEmit::rounding() {

@@ -113,9 +113,14 @@ class OperatorEmit {
   // For a loss: `gradient` is that of this input.
   void give_loss_gradient(int input, const CArgument& gradient);
 
-  // The bounds or slope of the activation that alone reads output 0: the function applies it, and
-  // output(0) is the activation's. The field `.activation` of a structure.
-  std::string activation();
+  // The activation that alone reads output 0: the function applies it, and output(0) is the activation's.
+  struct Activation {
+    std::string text() const;  // the field `.activation` of a structure
+
+    const char* kind = "NO_ACTIVATION";
+    float low = 0, high = 0;  // the bounds, or the slope
+  };
+  Activation activation();
   // The same for a QuantizeLinear that alone reads the result, with its activation; after activation().
   struct Rounding {
     CType type = CType::real;  // the result's: floats if there is no QuantizeLinear

@@ -20,3 +20,12 @@ typedef float lanes;
 #else
 #define KEEP(v) ((void)(v))
 #endif
+
+/* Before a loop of constant length, which becomes vectors: compilers would unroll it first, and leave scalars. */
+#if defined(__clang__)
+#define VECTORS _Pragma("clang loop unroll(disable)")
+#elif defined(__GNUC__) && __GNUC__ >= 8
+#define VECTORS _Pragma("GCC unroll 1")
+#else
+#define VECTORS
+#endif

@@ -37,7 +37,7 @@ void emit_depthwise(OperatorEmit& op, const CWindow& window, int64_t outputs) {
   CFields fields;
   fields.add("samples", x[0]).add("channels", x[1]).add("outputs", outputs);
   fields.text("window", window.text()).add("span", ring.span).add("step", ring.step);
-  fields.text("activation", op.activation());
+  fields.text("activation", op.activation().text());
   const CArgument y = op.output(0, image_shape(x, x[1] * outputs, window.out));
   op.call("depthwise", {y, op.input(0), op.input(1), op.input(2), op.scratch(ring.size)},
           "depthwise", fields);
@@ -55,7 +55,7 @@ void emit_conv(OperatorEmit& op) {
   op.count_products(x[0] * w[0] * shape.taps() * window.positions());
   if (groups > 1 && is_depthwise(window, shape.channels))
     return emit_depthwise(op, window, shape.outputs);
-  const std::string activation = op.activation();
+  const std::string activation = op.activation().text();
   const CArgument y = op.output(0, image_shape(x, w[0], window.out));
   const CArgument weights =
       learns ? pack_blocks(op, op.input(1), shape)
@@ -71,7 +71,7 @@ void emit_conv_transpose(OperatorEmit& op) {
   CFields fields;
   fields.add("samples", x[0]).add("groups", shape.groups).add("channels", shape.outputs);
   fields.add("outputs", w[1]).text("window", shape.window.text());
-  fields.text("activation", op.activation());
+  fields.text("activation", op.activation().text());
   const CArgument y = op.output(0, image_shape(x, w[1] * shape.groups, shape.window.in));
   op.call("conv_transpose", {y, op.input(0), op.input(1), op.input(2)}, "conv_transpose", fields);
 }

@@ -93,6 +93,21 @@ std::vector<int32_t> first_sums(const OperatorEmit& op, const std::vector<int64_
   return sums;
 }
 
+// The field `.result`. Dividing keeps the order of numbers, so bounds of floats become bounds of integers.
+std::string result_text(const OperatorEmit::Activation& activation,
+                        const OperatorEmit::Rounding& rounding) {
+  if (rounding.type == CType::real) return cat("{", activation.text(), ", 0, 0, 0}");
+  const float least = rounding.type == CType::int8 ? -128 : 0, most = least + 255;
+  float low = least, high = most;
+  const bool clips = std::string(activation.kind) == "CLIP";
+  if (clips) {
+    low = std::clamp(activation.low / rounding.step, least, most);
+    high = std::clamp(activation.high / rounding.step, least, most);
+  }
+  return cat("{", (clips ? OperatorEmit::Activation() : activation).text(), ", ",
+             c_float(rounding.step), ", ", c_float(low), ", ", c_float(high), "}");
+}
+
 void emit_integer_conv(OperatorEmit& op, const IntegerConv& conv) {
   const std::vector<int64_t>& weights = op.op.constant(2, "the weights").ints;
   const int64_t rows = conv.rows(), taps = conv.taps();
@@ -117,12 +132,9 @@ void emit_integer_conv(OperatorEmit& op, const IntegerConv& conv) {
   fields.add("taps", padded);
   fields.add("tile", tile).add("flip", is_signed ? 128 : 0);
   fields.add("scales", int64_t{scales.size() > 1});
-  const std::string activation = op.activation();
+  const OperatorEmit::Activation activation = op.activation();
   const OperatorEmit::Rounding rounding = op.rounding();
-  const char* const range = rounding.type == CType::int8    ? "-128, 127"
-                            : rounding.type == CType::uint8 ? "0, 255"
-                                                            : "0, 0";
-  fields.text("result", cat("{", activation, ", ", c_float(rounding.step), ", ", range, "}"));
+  fields.text("result", result_text(activation, rounding));
   const CArgument y = op.output(0, conv.result, rounding.type);
   const CArgument none = op.text("NULL");
   std::vector<CArgument> arguments = {
@@ -138,8 +150,10 @@ void emit_integer_conv(OperatorEmit& op, const IntegerConv& conv) {
     const DepthwiseRing ring(conv.window);
     CFields all;
     all.text("conv", fields.inner());
-    all.add("span", ring.span).add("step", ring.step);
-    arguments.push_back(op.scratch(ring.size));
+    // Rows are copied a window ahead, as vectors have to wait for values that were just written.
+    const int64_t ahead = conv.window.stride[1];
+    all.add("span", ring.span + ahead).add("step", ring.step);
+    arguments.push_back(op.scratch(ring.size + ahead * conv.window.stride[2] * ring.step + taps));
     op.call("depthwise_int8", arguments, "depthwise_int8", all);
     return;
   }

@@ -34,7 +34,7 @@ CFields product_fields(int64_t rows, int64_t inner, int64_t columns) {
 void emit_rows(OperatorEmit& op, int64_t rows, int64_t inner, int64_t columns) {
   CFields fields;
   fields.add("rows", rows).add("inner", inner).add("columns", columns);
-  fields.text("activation", op.activation());
+  fields.text("activation", op.activation().text());
   const CArgument y = op.output(0, {rows, columns});
   op.call("inner_product", {y, op.input(0), op.input(1), op.input(2)}, "inner_product", fields);
 }
@@ -50,7 +50,7 @@ void emit_gemm(OperatorEmit& op) {
   if (op.trains() && turn_b && !turn_a) return emit_rows(op, rows, inner, columns);
   const CArgument x = matrix(op, 0, turn_a, rows, inner), w = matrix(op, 1, turn_b, inner, columns);
   CFields fields = product_fields(rows, inner, columns);
-  fields.text("activation", op.activation());
+  fields.text("activation", op.activation().text());
   const CArgument y = op.output(0, {rows, columns});
   op.call("matmul", {y, x, w, op.input(2)}, "matmul", fields);
 }
@@ -106,7 +106,7 @@ void emit_matmul(OperatorEmit& op) {
   CFields fields;
   fields.add("batch", batch).add("x", x_steps).add("w", w_steps);
   fields.add("rows", rows).add("inner", inner).add("columns", columns);
-  fields.text("activation", op.activation());
+  fields.text("activation", op.activation().text());
   const CArgument y = op.output(0, Shape(result));
   op.call("matmul", {y, op.input(0), op.input(1), op.text("NULL")}, "matmul", fields);
 }

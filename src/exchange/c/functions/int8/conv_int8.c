@@ -81,7 +81,7 @@ static void conv_int8(void *y, const void *x, const int8_t *weights, const int32
         const int8_t *const w = weights + (size_t)(first + o) * taps;
         int32_t sums[4 * MOST_POSITIONS], i = 0;
         for (int32_t row = 0; row < rows; ++row)
-          for (int32_t k = 0; k < count; ++k)
+          for (int32_t k = 0; k < MOST_POSITIONS; ++k)
             sums[row * MOST_POSITIONS + k] = start ? start[first + o + row] : 0;
         if (rows == 4)
           for (; i + 2 <= count; i += 2)
