@@ -86,6 +86,7 @@ class CRows {
       OnnxOptions options;
       options.opset = 21;
       options.any_batch = false;
+      options.for_c = true;
       model = export_onnx(*net, options).model;
     } catch (const Error&) {
       return;  // onnx_rows.py knows which layers ONNX cannot express

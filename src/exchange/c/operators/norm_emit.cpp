@@ -28,6 +28,15 @@ CFields lrn_within_fields(const OperatorEmit& op) {
 
 int64_t lrn_row(const OperatorEmit& op) { return op.shape()[3] + op.op.int_of("size", 1) - 1; }
 
+CFields mvn_fields(const OperatorEmit& op) {
+  const Shape& x = op.shape();
+  const int64_t rows = x.count(0, static_cast<int>(op.op.int_of("axis", 1)));
+  CFields fields;
+  fields.add("rows", rows).add("count", x.count() / rows);
+  fields.add("divides", op.op.int_of("divides", 1));
+  return fields.text("epsilon", c_float(op.op.float_of("epsilon", 0)));
+}
+
 namespace {
 
 void emit_softmax(OperatorEmit& op) {
@@ -79,6 +88,19 @@ void emit_instance_norm(OperatorEmit& op) {
   emit_rows(op, x[0] * x[1], x[1]);
 }
 EMIT_OPERATOR(InstanceNormalization, emit_instance_norm);
+
+// The second result is for the gradient.
+void emit_mvn(OperatorEmit& op) {
+  const bool keeps = op.op.outputs() > 1;
+  const CArgument y = op.output(0, op.shape());
+  CArgument inverses = op.text("NULL");
+  if (keeps)
+    inverses = op.output(1, {op.shape().count(0, static_cast<int>(op.op.int_of("axis", 1)))});
+  inverses.written = false;  // the call's result is y
+  CCall& call = op.call("mvn", {y, op.input(0), inverses}, "mvn", mvn_fields(op));
+  op.may_overwrite(call, 0);
+}
+EMIT_OPERATOR(Mvn, emit_mvn);
 
 }  // namespace
 }  // namespace crema

@@ -10,5 +10,7 @@ CFields lrn_fields(const OperatorEmit& op);
 // Those of lrn_within, and the size of a row with its borders.
 CFields lrn_within_fields(const OperatorEmit& op);
 int64_t lrn_row(const OperatorEmit& op);
+// Those of mvn.
+CFields mvn_fields(const OperatorEmit& op);
 
 }  // namespace crema

@@ -5,6 +5,40 @@
 #include "exchange/c/operators/walk.h"
 
 namespace crema {
+CSlice read_slice(const OperatorEmit& op) {
+  const Shape& x = op.shape();
+  const std::vector<int64_t> starts = op.op.ints(1, "the first positions");
+  const std::vector<int64_t> ends = op.op.ints(2, "the ends");
+  std::vector<int64_t> axes, strides;
+  if (op.op.has(3)) axes = op.op.ints(3, "the axes");
+  if (op.op.has(4)) strides = op.op.ints(4, "the steps");
+  CSlice slice;
+  slice.steps = contiguous_steps(x);
+  slice.result = x;
+  Shape& result = slice.result;
+  for (size_t i = 0; i < starts.size(); ++i) {
+    const int axis = op.op.axis_in(axes.empty() ? static_cast<int64_t>(i) : axes[i], x.axes());
+    const int64_t extent = x[axis], stride = strides.empty() ? 1 : strides[i];
+    const auto limited = [&](int64_t at) {
+      if (at < 0) at = at < -extent ? -1 : at + extent;
+      return stride > 0 ? std::clamp<int64_t>(at, 0, extent) : std::min(at, extent - 1);
+    };
+    const int64_t first = std::max<int64_t>(limited(starts[i]), 0), end = limited(ends[i]);
+    const int64_t way = stride > 0 ? end - first : first - end;
+    result[axis] = std::max<int64_t>((way + std::abs(stride) - 1) / std::abs(stride), 0);
+    require(result[axis] > 0, "it takes nothing");
+    slice.from += first * slice.steps[axis];
+    slice.steps[axis] *= stride;
+    slice.is_piece =
+        slice.is_piece && stride == 1 && (result[axis] == extent || x.count(0, axis) == 1);
+  }
+  // A piece of the axes behind those of extent 1 is contiguous.
+  for (int axis = 0, cut = -1; axis < x.axes(); ++axis) {
+    if (result[axis] != x[axis] && cut < 0) cut = axis;
+    if (cut >= 0 && axis > cut && result[axis] != x[axis]) slice.is_piece = false;
+  }
+  return slice;
+}
 namespace {
 
 void emit_identity(OperatorEmit& op) { op.view(0, op.shape()); }
@@ -85,38 +119,9 @@ void emit_transpose(OperatorEmit& op) {
 EMIT_OPERATOR(Transpose, emit_transpose);
 
 void emit_slice(OperatorEmit& op) {
-  const Shape& x = op.shape();
-  const std::vector<int64_t> starts = op.op.ints(1, "the first positions");
-  const std::vector<int64_t> ends = op.op.ints(2, "the ends");
-  std::vector<int64_t> axes, strides;
-  if (op.op.has(3)) axes = op.op.ints(3, "the axes");
-  if (op.op.has(4)) strides = op.op.ints(4, "the steps");
-  std::vector<int64_t> steps = contiguous_steps(x);
-  Shape result = x;
-  int64_t from = 0;
-  bool is_piece = true;
-  for (size_t i = 0; i < starts.size(); ++i) {
-    const int axis = op.op.axis_in(axes.empty() ? static_cast<int64_t>(i) : axes[i], x.axes());
-    const int64_t extent = x[axis], stride = strides.empty() ? 1 : strides[i];
-    const auto limited = [&](int64_t at) {
-      if (at < 0) at = at < -extent ? -1 : at + extent;
-      return stride > 0 ? std::clamp<int64_t>(at, 0, extent) : std::min(at, extent - 1);
-    };
-    const int64_t first = std::max<int64_t>(limited(starts[i]), 0), end = limited(ends[i]);
-    const int64_t way = stride > 0 ? end - first : first - end;
-    result[axis] = std::max<int64_t>((way + std::abs(stride) - 1) / std::abs(stride), 0);
-    require(result[axis] > 0, "it takes nothing");
-    from += first * steps[axis];
-    steps[axis] *= stride;
-    is_piece = is_piece && stride == 1 && (result[axis] == extent || x.count(0, axis) == 1);
-  }
-  // A piece of the axes behind those of extent 1 is contiguous.
-  for (int axis = 0, cut = -1; axis < x.axes(); ++axis) {
-    if (result[axis] != x[axis] && cut < 0) cut = axis;
-    if (cut >= 0 && axis > cut && result[axis] != x[axis]) is_piece = false;
-  }
-  if (is_piece) return op.view(0, result, from);
-  emit_copy(op, result, steps, from);
+  const CSlice slice = read_slice(op);
+  if (slice.is_piece) return op.view(0, slice.result, slice.from);
+  emit_copy(op, slice.result, slice.steps, slice.from);
 }
 EMIT_OPERATOR(Slice, emit_slice);
 

@@ -34,6 +34,15 @@ std::vector<int64_t> transposed_order(const OperatorEmit& op);
 // The extents of a Split's results along its axis.
 std::vector<int64_t> split_extents(const OperatorEmit& op, int axis);
 
+// The part of its input that a Slice takes.
+struct CSlice {
+  Shape result;
+  std::vector<int64_t> steps;  // through the input
+  int64_t from = 0;            // where it begins
+  bool is_piece = true;        // it is contiguous
+};
+CSlice read_slice(const OperatorEmit& op);
+
 // Copies x to y, in steps through both; `shift`: where y begins.
 CCall& copy_elements(OperatorEmit& op, const CArgument& y, const CArgument& x, CType type,
                      const CWalk& walk, int64_t from = 0, int64_t to = 0);

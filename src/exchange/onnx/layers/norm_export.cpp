@@ -194,6 +194,15 @@ void write_mvn(LayerExport& layer) {
   const std::vector<int64_t> axes = axes_from(x, p.across_channels() ? 1 : 2);
   if (axes.empty())  // each value is its own mean
     return layer.write("Mul", {layer.bottom(), layer.scalar(0)});
+  if (layer.options().for_c) {
+    const std::string y = layer.graph().unique(layer.name("normalized"));
+    std::vector<std::string> results = {y};
+    if (layer.options().training) results.push_back(layer.graph().unique(layer.name("inverse")));
+    layer.graph().add(
+        "Mvn", {layer.bottom()}, results,
+        {{"axis", axes[0]}, {"epsilon", p.eps()}, {"divides", int64_t{p.normalize_variance()}}});
+    return layer.write("Identity", {y});
+  }
   if (!p.normalize_variance()) {
     const std::string mean = layer.reduce("ReduceMean", layer.bottom(), axes, true);
     return layer.write("Sub", {layer.bottom(), mean});

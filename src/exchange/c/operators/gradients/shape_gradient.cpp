@@ -73,5 +73,16 @@ void emit_split(GradientEmit& op) {
 }
 EMIT_GRADIENT(Split, emit_split);
 
+// Zero where nothing was taken.
+void emit_slice(GradientEmit& op) {
+  const CSlice slice = read_slice(op);
+  const CArgument dy = op.dy(), to = op.gradient(0);
+  op.call("fill", {to, op.number(op.shape().count()), op.number(0.f)});
+  copy_elements(op, to, dy, CType::real,
+                {slice.result.dims(), {contiguous_steps(slice.result), slice.steps}}, dy.shift,
+                slice.from);
+}
+EMIT_GRADIENT(Slice, emit_slice);
+
 }  // namespace
 }  // namespace crema

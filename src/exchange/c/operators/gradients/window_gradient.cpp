@@ -1,4 +1,4 @@
-// Gradients of poolings and of local response normalization.
+// Gradients of poolings and of normalizations without weights.
 #include "exchange/c/gradient_emit.h"
 #include "exchange/c/operators/norm_emit.h"
 #include "exchange/c/operators/window_emit.h"
@@ -64,6 +64,14 @@ void emit_lrn_within_gradient(GradientEmit& op) {
   if (dy.shift == 0) call.over = dy.index;
 }
 EMIT_GRADIENT(LrnWithin, emit_lrn_within_gradient);
+
+void emit_mvn_gradient(GradientEmit& op) {
+  const CArgument dy = op.dy();
+  CCall& call = op.call("mvn_gradient", {op.gradient(0), dy, op.result(0), op.result(1)}, "mvn",
+                        mvn_fields(op));
+  if (dy.shift == 0) call.over = dy.index;
+}
+EMIT_GRADIENT(Mvn, emit_mvn_gradient);
 
 }  // namespace
 }  // namespace crema
