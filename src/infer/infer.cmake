@@ -22,8 +22,39 @@ target_compile_options(crema_infer_objects PRIVATE ${hardened} $<$<CONFIG:Releas
 set_target_properties(crema_infer_objects PROPERTIES UNITY_BUILD OFF)
 add_dependencies(crema_infer_objects crema_schema)
 
-set(infer_objects)
-foreach(part proto base device tensor kernels data layers net)
+# The schema a second time, under the package crema_infer: protobuf has one table of files, messages and options per process, and ends a
+# process that adds an entry twice. So a process can load this library and libcrema. The C++ classes keep their names, because the other
+# objects are compiled with them. The schemas of exchange and events are left out.
+set(infer_protos ${protos})
+list(FILTER infer_protos EXCLUDE REGEX "/(onnx|tensorboard)\\.proto$")
+set(private ${generated}/infer)
+set(private_sources)
+set(private_headers)
+foreach(proto ${infer_protos})
+  string(REGEX REPLACE "^proto/(.*)\\.proto$" "${private}/crema_infer/\\1.pb" stem ${proto})
+  list(APPEND private_sources ${stem}.cc)
+  list(APPEND private_headers ${stem}.h)
+endforeach()
+list(TRANSFORM infer_protos REPLACE "^proto/" "${private}/crema_infer/" OUTPUT_VARIABLE private_protos)
+add_custom_command(
+  OUTPUT ${private_sources} ${private_headers}
+  COMMAND ${CMAKE_COMMAND} -E rm -rf ${private}
+  COMMAND ${CMAKE_COMMAND} -E copy_directory proto ${private}/crema_infer
+  COMMAND sed -i -E -e "s/^package crema;/package crema_infer;/" -e "s|^(import .*)\"proto/|\\1\"crema_infer/|"
+          -e "s/(no_effect = )505/\\1515/" ${private_protos}
+  COMMAND ${Protobuf_PROTOC_EXECUTABLE} -I${private} --cpp_out=${private} ${private_protos}
+  COMMAND sed -i -E "s/\\bcrema_infer::/crema::/g; s/^namespace crema_infer /namespace crema /" ${private_sources} ${private_headers}
+  DEPENDS ${infer_protos}
+  WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
+  COMMENT "protoc: the schema of libcrema_infer"
+  VERBATIM)
+add_library(crema_infer_proto OBJECT ${private_sources})
+set_target_properties(crema_infer_proto PROPERTIES UNITY_BUILD OFF)
+target_compile_options(crema_infer_proto PRIVATE $<$<CONFIG:Release>:-Os> ${hardened} ${in_sections})
+target_include_directories(crema_infer_proto SYSTEM PRIVATE ${private} ${Protobuf_INCLUDE_DIRS})
+
+set(infer_objects $<TARGET_OBJECTS:crema_infer_proto>)
+foreach(part base device tensor kernels data layers net)
   list(APPEND infer_objects $<TARGET_OBJECTS:crema_${part}>)
 endforeach()
 list(APPEND infer_objects "$<FILTER:$<TARGET_OBJECTS:crema_crema>,EXCLUDE,/(trainer|deployed_net)[.]cpp>")

@@ -1,5 +1,5 @@
 // libcrema_infer: programs in C compute what Model computes, bit for bit; its symbols and libraries.
-// The programs are processes of their own, because a process has one of the two libraries.
+// The programs in C are processes of their own, which have no other library of Crema.
 #include <sys/wait.h>
 
 #include <cstdio>
@@ -139,6 +139,23 @@ INSTANTIATE_TEST_SUITE_P(Nets, InferredNets,
                                          NetCase{"Integers", "exchange/c_integers.prototxt"},
                                          NetCase{"OwnLayer", "infer/own_layer.prototxt"}),
                          [](const auto& info) { return info.param.name; });
+
+TEST(Infer, WorksInOneProcessWithTheLibrary) {
+  const Folder folder;
+  std::string nets;
+  for (const char* name : {"lenet", "two_inputs", "detections"}) {
+    const std::string net = cat(CREMA_TEST_DATA "/infer/", name, ".prototxt"),
+                      weights = folder.file(cat(name, ".caffemodel"));
+    write_weights(net, weights);
+    nets += cat(" ", net, " ", weights);
+  }
+  for (const char* program : {"infer_both_infer_first", "infer_both_crema_first"}) {
+    SCOPED_TRACE(program);
+    const Outcome outcome = run(cat(kPrograms, program, nets));
+    EXPECT_EQ(outcome.status, 0);
+    EXPECT_EQ(outcome.output, "both work\n");
+  }
+}
 
 TEST(Infer, ReportsErrors) {
   const Folder folder;

@@ -12,6 +12,7 @@
 #include "base/strings.h"
 #include "net/prototxt/number_hints.h"
 #include "net/prototxt/prototxt_hints.h"
+#include "proto/legacy.pb.h"
 
 namespace crema {
 
@@ -277,7 +278,7 @@ class Diagnosis : private pb::io::ErrorCollector {
     if (at(Tokenizer::TYPE_STRING)) {
       std::string inside;
       Tokenizer::ParseString(token().text, &inside);
-      if (field.full_name() == "crema.V1LayerParameter.type") {
+      if (&field == V1LayerParameter::descriptor()->FindFieldByName("type")) {
         hint = cat("; blocks with type: \"", inside, "\" are called \"layer\", not \"layers\"");
       } else {
         hint = write_hint(field, inside);
