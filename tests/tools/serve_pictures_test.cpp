@@ -106,6 +106,37 @@ TEST_F(ServePictures, FindsBoxes) {
             Json({box(1, "", .5, halves, "#00b9f0"), box(2, "", .25, halves, "#aa9f00")}));
 }
 
+// The boxes of each picture are those of its own scores; a picture without any shares passes, too.
+TEST_F(ServePictures, DividesTheBoxesOfABatch) {
+  start("seen -batch 8 -batch_delay 50");
+  constexpr int kClients = 8, kRequests = 20;
+  std::vector<std::jthread> clients;
+  for (int i = 0; i < kClients; ++i) {
+    clients.emplace_back([&, i] {
+      const std::string picture =
+          cat("P5\n2 2\n255\n", static_cast<char>(i), static_cast<char>(2 * (i % 3)), "aa");
+      Socket client(port_);
+      for (int k = 0; k < kRequests; ++k) {
+        ASSERT_TRUE(client.send(post_text("/v2/models/detector/detect", picture)));
+        const Response answer = response_in(client.receive());
+        ASSERT_EQ(answer.status, 200) << answer.body;
+        std::map<std::string, float> want, found;
+        if (i > 0) want["cat"] = static_cast<float>(i) / 4;
+        if (i % 3 > 0) want["dog"] = static_cast<float>(i % 3) / 4;
+        const Json boxes = answer.json()["boxes"];
+        for (const Json& box : boxes) found[box["name"]] = box["score"];
+        EXPECT_EQ(found, want) << i;
+      }
+    });
+  }
+  clients.clear();
+  std::smatch match;
+  const std::string metrics = get("/metrics").body;
+  ASSERT_TRUE(std::regex_search(
+      metrics, match, std::regex("crema_batch_samples_count\\{model=\"detector\"\\} (\\d+)")));
+  EXPECT_LT(std::stoi(match[1]), kClients * kRequests / 2);
+}
+
 TEST_F(ServePictures, GivesMasks) {
   start("seen");
   Json want = {{"model_name", "mask"},
@@ -121,6 +152,45 @@ TEST_F(ServePictures, GivesMasks) {
   EXPECT_EQ(post("/v2/models/argmax/segment", picture_).json(), want);
 }
 #endif
+
+// Rows have the number of the sample in their request.
+TEST_F(ServePictures, GivesTheBoxesOfSeveralSamples) {
+  start("seen");
+  expect_part(get("/v2/models/detector").body,
+              R"({"name":"out","datatype":"FP32","shape":[1,1,-1,7]})");
+  const auto rows = [&](const std::vector<float>& firsts) {
+    std::vector<float> values;
+    for (const float first : firsts) values.insert(values.end(), {first, 0, 0, 0});
+    const Json input = {{"name", "data"},
+                        {"datatype", "FP32"},
+                        {"shape", {firsts.size(), 1, 2, 2}},
+                        {"data", values}};
+    const Json output =
+        post("/v2/models/detector/infer", Json{{"inputs", {input}}}.dump()).json()["outputs"][0];
+    EXPECT_EQ(output["shape"][2].get<size_t>() * 7, output["data"].size());
+    return output["data"].get<std::vector<float>>();
+  };
+  EXPECT_EQ(rows({4, 0, 2}),
+            (std::vector<float>{0, 1, 1, .75, .25, 1.25, .75, 2, 1, .5, .75, .25, 1.25, .75}));
+  EXPECT_EQ(rows({0, 0, 0}), (std::vector<float>{0,  -1, -1, -1, -1, -1, -1, 1,  -1, -1, -1,
+                                                 -1, -1, -1, 2,  -1, -1, -1, -1, -1, -1}));
+}
+
+// Two samples that exchange values, with boxes that the trial's values do not show.
+TEST_F(ServePictures, ComputesOneRequestAtATimeWhereSamplesMeet) {
+  write_detector("meet", "data", 4);
+  std::string net = folder_.read("seen/meet/net.prototxt");
+  net.replace(net.find("bottom: \"conf\""), 14, "bottom: \"across\"");
+  net.insert(net.find("layer { name: \"out\""),
+             "layer { name: \"across\" type: \"Softmax\" bottom: \"conf\" top: \"across\" "
+             "softmax_param { axis: 0 } }\n");
+  folder_.write("seen/meet/net.prototxt", net);
+  start("seen");
+  const std::string log = folder_.read(".stderr");
+  expect_part(log, "detector: takes data Nx1x2x2; computes batches of 1, 2, 4, 8");
+  expect_part(log, "facts: takes data Nx1x2x2, im_info Nx3; computes batches of");
+  expect_part(log, "meet: takes data 1x1x2x2; computes one request at a time");
+}
 
 TEST_F(ServePictures, RefusesWhatIsNoPictureForTheModel) {
   start("seen");

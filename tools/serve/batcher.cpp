@@ -139,13 +139,7 @@ void Batcher::run(int thread, std::vector<Request>* requests) {
   }
   int64_t first = 0;
   for (Request& request : *requests) {
-    std::vector<ServedTensor> own;
-    for (const ServedTensor& output : all) {
-      const auto count = static_cast<int64_t>(output.values.size()) / samples;
-      const auto from = output.values.begin() + first * count;
-      own.push_back({output.name, output.shape, {from, from + request.samples * count}});
-      own.back().shape[0] = request.samples;
-    }
+    const std::vector<ServedTensor> own = model_.part(all, samples, first, request.samples);
     first += request.samples;
     request.done(own, status, "");
   }

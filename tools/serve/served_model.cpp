@@ -10,6 +10,8 @@
 #include "base/error.h"
 #include "device/device_scope.h"
 #include "device/host_limits.h"
+#include "tools/serve/box_rows.h"
+#include "tools/serve/sample_trial.h"
 
 namespace crema {
 
@@ -28,27 +30,6 @@ std::vector<int64_t> batch_sizes(int most) {
     sizes.push_back(std::llround(std::pow(static_cast<double>(most), part)));
   sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
   return sizes;
-}
-
-// Whether two samples have the same results in a batch as alone, up to a small part of the difference
-// between the samples, or to rounding.
-bool same_results(const std::vector<ServedTensor>& batch, const std::vector<ServedTensor>& first,
-                  const std::vector<ServedTensor>& second) {
-  for (size_t i = 0; i < batch.size(); ++i) {
-    const std::vector<float>&one = first[i].values, &two = second[i].values;
-    if (batch[i].values.size() != one.size() + two.size() || one.size() != two.size()) return false;
-    float error = 0, difference = 0, largest = 0;
-    for (size_t k = 0; k < one.size(); ++k) {
-      const float errors[] = {std::abs(batch[i].values[k] - one[k]),
-                              std::abs(batch[i].values[one.size() + k] - two[k])};
-      error = std::max({error, errors[0], errors[1]});
-      difference = std::max(difference, std::abs(one[k] - two[k]));
-      largest = std::max({largest, std::abs(one[k]), std::abs(two[k])});
-    }
-    constexpr float kPart = 0.05F, kRounding = 1e-5F;
-    if (!(error <= std::max(kPart * difference, kRounding * largest))) return false;  // or NaN
-  }
-  return true;
 }
 
 }  // namespace
@@ -147,44 +128,34 @@ void ServedModel::open(ProgramLog& log) {
 void ServedModel::find_batches() {
   Shapes shapes;
   for (const BlobInfo& input : inputs_) shapes.emplace_back(input.name, input.shape);
-  if (samples_are_independent(shapes)) {
+  const bool independent = samples_are_independent();
+  now_[0] = 0;  // whatever the trial left
+  if (independent) {
     sizes_ = batch_sizes(options_.batch);
     reshape(0, 1);
     inputs_ = models_[0].inputs();
     outputs_ = models_[0].outputs();
   } else {
     models_[0].reshape(shapes);
-    now_[0] = 0;
   }
 }
 
-bool ServedModel::samples_are_independent(const Shapes& as_opened) {
+bool ServedModel::samples_are_independent() {
   if (trial_ == Trial::none) return false;
-  for (const auto& [name, shape] : as_opened) {
-    if (shape.empty()) return false;
+  SampleTrial trial{inputs_, all_trial_values(1, 2), all_trial_values(1, 3), {}, {}};
+  std::vector<std::string> boxes;
+  for (const BlobInfo& input : inputs_) {
+    if (input.shape.empty()) return false;
   }
-  const std::vector<std::vector<float>> first = all_trial_values(1, 2),
-                                        second = all_trial_values(1, 3);
-  std::vector<std::vector<float>> both = first;
-  for (size_t i = 0; i < both.size(); ++i)
-    both[i].insert(both[i].end(), second[i].begin(), second[i].end());
-  try {
-    reshape(0, 1);
-    const std::vector<ServedTensor> one = run(0, 1, first), two = run(0, 1, second);
-    reshape(0, 2);
-    const std::vector<ServedTensor> batch = run(0, 2, both);
-    for (size_t i = 0; i < batch.size(); ++i) {
-      const std::vector<int64_t>&alone = one[i].shape, &shape = batch[i].shape;
-      if (shape.empty() || shape[0] != 2 || alone.size() != shape.size() || alone[0] != 1 ||
-          !std::equal(shape.begin() + 1, shape.end(), alone.begin() + 1))
-        return false;
-    }
-    return same_results(batch, one, two);
-  } catch (const DeviceLost&) {
-    throw;
-  } catch (const Error&) {  // layers cannot take these shapes
-    return false;
-  }
+  for (const BlobInfo& output : outputs_)
+    (has_box_rows(output) ? boxes : trial.by_sample).push_back(output.name);
+  if (boxes.empty()) return crema::samples_are_independent(models_[0], trial);
+  // Values of a trial may show no objects, so the boxes' layers are judged by what they read.
+  trial.by_sample_or_fixed = blobs_read_for(boxes, options_.net);
+  ModelOptions how = options_.model;
+  how.deploy = how.keep_blobs = true;
+  Model whole(options_.net, how);
+  return crema::samples_are_independent(whole, trial);
 }
 
 void ServedModel::reshape(int thread, int64_t samples) {
@@ -241,6 +212,23 @@ int64_t ServedModel::samples_to_take(int64_t waiting) const {
   return divided > filled ? sizes_[i - 1] : waiting;
 }
 
+std::vector<ServedTensor> ServedModel::part(const std::vector<ServedTensor>& outputs,
+                                            int64_t samples, int64_t first, int64_t count) const {
+  std::vector<ServedTensor> parts;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const ServedTensor& all = outputs[i];
+    if (has_box_rows(outputs_[i])) {
+      parts.push_back(box_rows_of(all, first, count));
+      continue;
+    }
+    const auto each = static_cast<int64_t>(all.values.size()) / samples;
+    const auto from = all.values.begin() + first * each;
+    parts.push_back({all.name, all.shape, {from, from + count * each}});
+    parts.back().shape[0] = count;
+  }
+  return parts;
+}
+
 std::vector<ServedTensor> ServedModel::run(int thread, int64_t samples,
                                            const std::vector<std::vector<float>>& inputs) {
   Model& model = models_[thread];
@@ -261,14 +249,9 @@ std::vector<ServedTensor> ServedModel::run(int thread, int64_t samples,
   }
   model.forward();
   std::vector<ServedTensor> results;
-  for (const BlobInfo& output : model.outputs()) {
+  for (const BlobInfo& output : model.outputs())
     results.push_back({output.name, output.shape, model.values(output.name)});
-    if (size == samples) continue;
-    ServedTensor& result = results.back();
-    result.values.resize(result.values.size() / static_cast<size_t>(size) *
-                         static_cast<size_t>(samples));
-    result.shape[0] = samples;
-  }
+  if (size != samples) results = part(results, size, 0, samples);
   if (batches()) {
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
     add_time(size, took.count());

@@ -50,6 +50,9 @@ class ServedModel {
   // Returns the outputs in the order of outputs(). Without batches() `samples` does not count.
   std::vector<ServedTensor> run(int thread, int64_t samples,
                                 const std::vector<std::vector<float>>& inputs);
+  // With batches(): the outputs of `count` samples from `first` on, of those of a pass over `samples`.
+  std::vector<ServedTensor> part(const std::vector<ServedTensor>& outputs, int64_t samples,
+                                 int64_t first, int64_t count) const;
 
  private:
   static constexpr size_t kPlans = 4;  // that a net keeps
@@ -61,7 +64,7 @@ class ServedModel {
   std::vector<float> trial_values(size_t i, int64_t samples, unsigned seed) const;
   std::vector<std::vector<float>> all_trial_values(int64_t samples, unsigned seed) const;
   void find_batches();
-  bool samples_are_independent(const Shapes& as_opened);
+  bool samples_are_independent();
   void reshape(int thread, int64_t samples);
   void find_pictures();
   void measure_sizes();

@@ -10,14 +10,12 @@
 #include "base/error.h"
 #include "data/images/sheet.h"
 #include "layers/layer_facts.h"
+#include "tools/serve/box_rows.h"
 #include "tools/serve/tensor_json.h"
 
 namespace crema {
 
 namespace {
-
-// Image, class, score, left, top, right, bottom: a row of DetectionOutput and its relatives.
-constexpr int64_t kBoxNumbers = 7;
 
 const BlobInfo* picture_input(const std::vector<BlobInfo>& inputs) {
   const BlobInfo* found = nullptr;
@@ -116,10 +114,7 @@ ServedPictures::ServedPictures(const Model& model, const PictureOptions& options
 
 void ServedPictures::find_boxes(const Model& model) {
   for (const BlobInfo& output : model.outputs()) {
-    const std::vector<int64_t>& shape = output.shape;
-    if (facts_of(output.layer_type).kind != LayerKind::detection || shape.size() != 4 ||
-        shape[0] * shape[1] != 1 || shape[3] != kBoxNumbers)
-      continue;
+    if (!has_box_rows(output)) continue;
     output_ = output.name;
     names_ = model.class_names();
     result_ = PictureResult::boxes;

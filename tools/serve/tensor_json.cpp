@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "tools/http/request.h"
+#include "tools/serve/box_rows.h"
 
 namespace crema {
 
@@ -182,8 +183,9 @@ std::string blob_list(const std::vector<BlobInfo>& blobs, bool batches) {
   for (const BlobInfo& blob : blobs) {
     json += cat(json.size() > 1 ? "," : "", R"({"name":)", json_text(blob.name),
                 R"(,"datatype":"FP32","shape":[)");
+    const size_t varying = has_box_rows(blob) ? 2 : batches ? 0 : blob.shape.size();
     for (size_t i = 0; i < blob.shape.size(); ++i)
-      json += cat(i > 0 ? "," : "", batches && i == 0 ? -1 : blob.shape[i]);
+      json += cat(i > 0 ? "," : "", i == varying ? -1 : blob.shape[i]);
     json += "]}";
   }
   return json + "]";
