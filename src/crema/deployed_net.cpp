@@ -1,6 +1,7 @@
 #include "crema/deployed_net.h"
 
 #include "crema/pictures.h"
+#include "crema/setting_names.h"
 #include "net/deploy/deploy.h"
 
 namespace crema {
@@ -9,8 +10,11 @@ void make_deployed(NetInput* input, const ModelOptions& options, Log& log) {
   DeployOptions how;
   how.batch = options.batch;
   how.assume = options.assume;
-  how.assume_setting = "assume";
-  how.assume_command = [](const std::string& shapes) { return cat("assume = \"", shapes, "\""); };
+  const SettingNames& names = setting_names();
+  how.assume_setting = names.assume;
+  how.assume_command = [&names](const std::string& shapes) {
+    return cat(names.assume_begin, shapes, names.assume_end);
+  };
   how.folder = input->options.folder;
   how.where = input->options.where;
   how.preparation = input->preparation;

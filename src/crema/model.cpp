@@ -6,6 +6,7 @@
 #include "crema/partial_passes.h"
 #include "crema/pictures.h"
 #include "crema/session.h"
+#include "crema/setting_names.h"
 #include "net/prototxt/net_input.h"
 #include "net/sources/batch_size.h"
 
@@ -30,8 +31,8 @@ using ReadNet = std::function<NetInput(Phase phase, const NetState& outer, Log& 
 NetInput read(const ReadNet& read_net, const ModelOptions& options, Context& context) {
   require(options.phase == "TEST" || options.phase == "TRAIN", "phase \"", options.phase,
           "\": expected TEST or TRAIN");
-  require(options.assume.empty() || options.deploy,
-          "assume is for nets that are opened with deploy");
+  require(options.assume.empty() || options.deploy, setting_names().assume,
+          " is for nets that are opened with deploy");
   require(options.batch >= 0, "batch ", options.batch, ": expected a positive number");
   NetState outer;
   outer.set_level(options.level);

@@ -6,12 +6,11 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "crema/setting_names.h"
 #include "net/preparation.h"
 
 namespace crema {
 namespace {
-
-constexpr PictureRemedies kRemedies = {"pictures.resize", "reshape()"};
 
 // Interleaved, in the order B, G, R, as pictures are decoded.
 void copy_pixels(const PictureView& picture, Color wanted, Image* image) {
@@ -54,7 +53,7 @@ Record decode(const ImageReading& reading, std::string_view file) {
 }  // namespace
 
 PictureSettings picture_settings(const PictureOptions& options) {
-  return {options.resize, options.mean, options.scale, options.rgb, "pictures."};
+  return {options.resize, options.mean, options.scale, options.rgb, setting_names().pictures};
 }
 
 ModelPictures::ModelPictures(const NetPreparation& preparation, std::string folder,
@@ -69,7 +68,7 @@ ModelPictures::Input ModelPictures::make(Net& net, const std::string& name) {
   InputPreparation how = stated ? *stated : assumed_preparation(name, shape);
   change_preparation(picture_settings(options_), &how);
   return {prepare_pictures(how, folder_, {shape[1], shape[2], shape[3]}, !options_.resize.empty(),
-                           kRemedies, net.context().log()),
+                           {setting_names().resize, setting_names().reshape}, net.context().log()),
           shape,
           {}};
 }
@@ -92,7 +91,7 @@ void ModelPictures::write(Record& record, const Input& input, float* sample) {
   const Shape expected{input.shape[1], input.shape[2], input.shape[3]};
   const Shape given = transform.output(record.shape());
   require(given == expected, "the picture gives ", given.brief(), ", but the net's input takes ",
-          expected.brief(), "; ", kRemedies.resize, " gives pictures another size");
+          expected.brief(), "; ", setting_names().resize, " gives pictures another size");
   transform.apply(record, {}, sample);
 }
 
@@ -148,7 +147,7 @@ const std::vector<float>& ModelPictures::set_content(Net& net, const std::string
 std::vector<std::string> ModelPictures::class_names(int64_t count, Log& log) const {
   const bool is_asked = !options_.labels.empty();
   return crema::class_names(is_asked ? options_.labels : preparation_.labels(), is_asked, count,
-                            "pictures.labels", log);
+                            setting_names().labels, log);
 }
 
 std::vector<ClassScore> ModelPictures::best(Net& net, int count, int sample,

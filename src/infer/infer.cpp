@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "crema/setting_names.h"
 #include "infer/calls.h"
 
 using namespace crema::c_api;
@@ -66,6 +67,7 @@ crema_options with_defaults(const crema_options* given) {
 }
 
 crema::ModelOptions model_options(const crema_options* given) {
+  crema::name_settings(crema::SettingStyle::c);
   const crema_options options = with_defaults(given);
   require(options.batch >= 0, "options.batch is " + std::to_string(options.batch) +
                                   ": expected a positive number, or 0 for what the net says");

@@ -140,6 +140,17 @@ static crema_status reshape_nothing(void) { return crema_reshape(model, NULL, 1)
 static crema_status damaged_picture(void) {
   return crema_set_picture(model, "data", "\xFF\xD8\xFF\xE0 no JPEG", 12, 0);
 }
+static crema_status wrong_resize(void) {
+  crema_options options = options_of();
+  crema_model *resizing;
+  crema_status status;
+  options.resize = "3";
+  status = crema_open("net.prototxt", "net.caffemodel", &options, &resizing);
+  if (status != CREMA_OK) return status;
+  status = crema_set_picture(resizing, "data", "x", 1, 0);
+  crema_close(resizing);
+  return status;
+}
 static crema_status empty_picture(void) { return crema_set_picture(model, "data", "", 0, 0); }
 static crema_status no_picture(void) { return crema_set_picture(model, "data", NULL, 9, 0); }
 static crema_status picture_of_unknown(void) {
@@ -280,6 +291,7 @@ static const row rows[] = {
     ROW(reshape_axes, CREMA_INVALID_ARGUMENT, "33 axes"),
     ROW(reshape_nothing, CREMA_INVALID_ARGUMENT, "inputs is NULL"),
     ROW(damaged_picture, CREMA_INVALID_DATA, ""),
+    ROW(wrong_resize, CREMA_INVALID_DATA, "options.resize 3: expected width x height"),
     ROW(empty_picture, CREMA_INVALID_DATA, ""),
     ROW(no_picture, CREMA_INVALID_ARGUMENT, "file is NULL"),
     ROW(picture_of_unknown, CREMA_INVALID_ARGUMENT, "its inputs are data"),

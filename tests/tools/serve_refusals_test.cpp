@@ -120,7 +120,16 @@ TEST_F(ServeRefusals, SaysWhatCannotBeServed) {
   folder_.write("wrong/one/net.caffemodel", weights_text(1, 1));
   folder_.write("bare/one/net.prototxt", "");
   folder_.write("empty/readme.txt", "");
+  folder_.write("one.txt", "cat\n");
+  folder_.write("unread.prototxt",
+                "layer { name: \"data\" type: \"Data\" top: \"data\" top: \"label\" data_param { "
+                "source: \"none\" batch_size: 4 } }\n"
+                "layer { name: \"fc\" type: \"InnerProduct\" bottom: \"data\" top: \"fc\" "
+                "inner_product_param { num_output: 2 } }\n");
   const std::string model = "serve -model models/vector/net.prototxt ";
+  const std::string image =
+      "serve -model models/image/deploy.prototxt -weights models/image/net.caffemodel ";
+  const std::string unread = "serve -model unread.prototxt -weights models/vector/net.caffemodel";
   for (const auto& [command, part] : std::vector<std::pair<std::string, std::string>>{
            {"serve", "a net is needed: -model NET.prototxt, or a folder of models"},
            {"serve none", "none: there is no such folder"},
@@ -129,6 +138,7 @@ TEST_F(ServeRefusals, SaysWhatCannotBeServed) {
            {"serve empty", "empty: no folder in it has net.prototxt"},
            {"serve models -name x", "-name is for one -model"},
            {"serve models -port 65536", "-port 65536: expected 0, a free one, to 65535"},
+           {"serve models -weights_mode all", "-weights_mode all: expected strict or match"},
            {"serve models -batch -1", "-batch -1: expected 1 to"},
            {"serve models -max_body 0", "-max_body 0: expected 1 to"},
            {"serve models -batch_delay -1", "-batch_delay -1: expected 0 to"},
@@ -136,6 +146,10 @@ TEST_F(ServeRefusals, SaysWhatCannotBeServed) {
            {model + "-weights none.caffemodel", "none.caffemodel"},
            {model + "-weights none.caffemodel -resize 3", "-resize 3: expected width x height"},
            {model + "-weights models/image/net.caffemodel", "fc"},
+           {image + "-resize 1x1", "; -resize WIDTHxHEIGHT gives images another size"},
+           {image + "-labels one.txt", "one.txt: names 1 class, but the net has 3"},
+           {unread, "for example -assume data=SHAPE (with"},
+           {unread + " -assume x=1x2", "-assume: no data layer has a top \"x\""},
            {model + "-weights models/vector/net.caffemodel -name a/b",
             "-name a/b: a name has no"}}) {
     const Outcome outcome = run(folder_, "crema " + command);

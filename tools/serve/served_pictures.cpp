@@ -98,6 +98,11 @@ ServedPictures::ServedPictures(const Model& model, const PictureOptions& options
   if (!input) return;
   try {
     reader_ = model.picture_reader(input->name);
+  } catch (const Error&) {
+    if (!options.resize.empty() || !options.mean.empty() || !options.labels.empty()) throw;
+    return;
+  }
+  try {
     const std::vector<BlobInfo> outputs = model.outputs();
     find_boxes(model);
     // A map beside a row of scores is seldom what the net is for.

@@ -7,8 +7,10 @@
 #include <thread>
 
 #include "base/error.h"
+#include "crema/setting_names.h"
 #include "tools/devices.h"
 #include "tools/flags/image_flags.h"
+#include "tools/flags/net_flags.h"
 #include "tools/serve/model_folder.h"
 #include "tools/serve/serve_server.h"
 #include "tools/verb.h"
@@ -85,12 +87,14 @@ void check_serve_flags(const ServeFlags& flags) {
           flags.batch_delay, ": expected 0 to ", kMostDelay, " milliseconds");
   require(flags.max_body >= 1 && flags.max_body <= kMostMiB, "-max_body ", flags.max_body,
           ": expected 1 to ", kMostMiB, " MiB");
-  InputPreparation checked;  // the library would name its own settings instead of the flags
+  weights_mode_of_flag(flags.weights_mode);
+  InputPreparation checked;
   change_preparation(picture_settings(flags), &checked);
 }
 
 int run_serve(const VerbCall& call, const ServeFlags& flags) {
   check_serve_flags(flags);
+  name_settings(SettingStyle::flags);
   ServeOptions options;
   options.models = models_of(call, flags);
   options.host = flags.host;
