@@ -74,8 +74,8 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{"crema time -iterations many", "-iterations=many: the value must be of type int32"},
         Refused{"crema export -tolerance NaN", "-tolerance=NaN: expected a number"},
         Refused{"crema time -flagfile flags.txt", "flags.txt:3: `crema time` has no flag -solvr"},
-        Refused{"crema time -flagfile flags_of_train.txt",
-                "flags_of_train.txt:1: `crema time` has no flag -solver"},
+        Refused{"crema test -flagfile flags_of_train.txt",
+                "flags_of_train.txt:1: `crema test` has no flag -solver"},
         Refused{"crema time -flagfile missing.txt", "missing.txt"},
         Refused{"crema upgrade_net_proto_text in.prototxt",
                 "too few arguments (1); usage: crema upgrade_net_proto_text IN OUT"},
@@ -207,7 +207,7 @@ INSTANTIATE_TEST_SUITE_P(
         Completion{"crema train -solver deeper/other_solver.prototxt -set layer[", "layer[fc7]."},
         Completion{"crema train -solver a_solver.prototxt -model deeper/b.prototxt -set layer[",
                    "layer[fc7]."},
-        Completion{"crema time -solv", ""}));
+        Completion{"crema test -solv", ""}));
 
 TEST(CommandLine, FlagsInEveryFormReachTheVerb) {
   const Folder folder;

@@ -225,6 +225,11 @@ TEST(Scale, ProgramMeasuresAndItsFileGivesTheSameTable) {
   EXPECT_EQ(profile.gradient_elements(), 5100);
   const Outcome again = run(folder, "crema scale -times t.json" + flags);
   EXPECT_EQ(again.out, measured.out) << again.err;
+  // What the solver adds to the net is measured, too: here the rounding of the input.
+  const Outcome rounded = run(
+      folder, "crema scale -solver solver.prototxt -set quantize.bits=8 -output r.json" + flags);
+  ASSERT_EQ(rounded.code, 0) << rounded.err;
+  EXPECT_GT(profile_of_json(folder.read("r.json"), "r.json").backward.size(), 3u);
   // -model instead of the solver's net, with SGD.
   const Outcome plain =
       run(folder, "crema scale -model net.prototxt -batch 4 -gpus 8 -bandwidth 10 -iterations 5");

@@ -183,6 +183,39 @@ TEST(TimeVerb, WritesOneJsonObject) {
   }
 }
 
+// Of a solver, the net is timed that a run would train: with rounding, the teacher, and the update rule.
+TEST(TimeVerb, TimesTheNetThatASolverTrains) {
+  const Folder folder;
+  folder.write("net.prototxt", std::string(kNet) + kLoss);
+  folder.write(
+      "solver.prototxt",
+      "net: \"net.prototxt\" type: \"Adam\" base_lr: 0.1 lr_policy: \"fixed\" max_iter: 9\n"
+      "quantize { keep: \"ip\" } prune { sparsity: 0.5 }\n"
+      "teacher { net: \"net.prototxt\" weights: \"net.prototxt\" weight: 0 "
+      "match { student: \"z\" teacher: \"z\" } }\n");
+  const std::string solver = "time -solver solver.prototxt -iterations 2 -json ";
+  for (const char* mode : {"-train_step", ""}) {
+    const Outcome outcome = run(folder, cat(solver, mode));
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    const json result = json::parse(outcome.out);
+    EXPECT_EQ(result.at("model"), "solver.prototxt");
+    std::set<std::string> names;
+    for (const json& step : result.at("runs").at(0).at("steps")) names.insert(step.at("name"));
+    for (const char* name : {"x/range", "teacher/match0"})
+      EXPECT_EQ(names.count(name), 1u) << name << outcome.out;
+    EXPECT_EQ(names.count("p/range"), 0u) << "of ip, which keep names";
+  }
+  for (const auto& [flags, message] : std::vector<std::pair<std::string, std::string>>{
+           {"-forward", "-forward and -solver exclude each other"},
+           {"-phase TEST", "-phase and -solver exclude each other"},
+           {"-model net.prototxt", "-solver and -model exclude each other"},
+           {"-set quantize.bits=1", "bits"}}) {
+    const Outcome outcome = run(folder, solver + flags);
+    EXPECT_EQ(outcome.code, 1);
+    expect_part(outcome.err, message);
+  }
+}
+
 // With -quiet the log is empty, but Caffe's lines and the tables are on stdout.
 TEST(TimeVerb, TablesOfSeveralBatchSizes) {
   const Folder folder;

@@ -95,7 +95,7 @@ class TrainStep {
 size_t peak_memory(Net& net) {
   if (net.context().device() == Device::cpu) return growth_of_resident_set();
   MemoryKinds memory = net.memory();
-  memory.history = memory.parameters;
+  memory.history = memory.parameters * net.options().histories;
   return memory.total();
 }
 
@@ -112,8 +112,9 @@ TrainStepSeconds measure_train_step(const RepeatFlags& flags, Net& net,
   return result;
 }
 
-NetTimes time_train_step(ProgramLog& log, const TimingFlags& flags, Net& net) {
-  TrainStep step(net, plain_recipe());
+NetTimes time_train_step(ProgramLog& log, const TimingFlags& flags, Net& net,
+                         const SolverParameter* solver) {
+  TrainStep step(net, solver ? *solver : plain_recipe());
   log.info(cat("Train step: loss before: ", step.loss()));
   if (flags.warmup > 0) step.run(flags.warmup);
   const StepSeconds seconds =

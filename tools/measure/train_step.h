@@ -17,9 +17,10 @@ struct TrainStepSeconds {
 TrainStepSeconds measure_train_step(const RepeatFlags& flags, Net& net,
                                     const SolverParameter& solver);
 
-// SGD with momentum 0.9 and weight decay 5e-4. After a warm-up, steps are timed as time_steps()
+// With the solver's update rule, or without a solver SGD with momentum 0.9 and weight decay 5e-4. After a warm-up, steps are timed as time_steps()
 // (repeated.h) says. Logs the median, samples per second, peak memory (CPU: growth of the resident set
 // since the program began; GPU: bytes reserved), percentiles, and the loss before and after.
-NetTimes time_train_step(ProgramLog& log, const TimingFlags& flags, Net& net);
+NetTimes time_train_step(ProgramLog& log, const TimingFlags& flags, Net& net,
+                         const SolverParameter* solver = nullptr);
 
 }  // namespace crema

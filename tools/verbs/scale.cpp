@@ -9,16 +9,13 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "base/visible.h"
-#include "net/graph/filter.h"
 #include "solver/fields/freeze.h"
-#include "solver/fields/solver_nets.h"
-#include "solver/iteration/optimizer.h"
 #include "tools/console/table.h"
 #include "tools/devices.h"
 #include "tools/flags/net_flags.h"
 #include "tools/flags/numbers_of.h"
 #include "tools/flags/solver_flags.h"
-#include "tools/inputs/assume.h"
+#include "tools/flags/trained_net.h"
 #include "tools/inputs/random_inputs.h"
 #include "tools/ranks/world_flags.h"
 #include "tools/runs/train_nets.h"
@@ -80,29 +77,6 @@ Exchange predicted_exchange(const ScaleFlags& flags) {
   return exchange;
 }
 
-NetInput training_net(ProgramLog& log, const ScaleFlags& flags, const SolverFile& file) {
-  const NetSource source = train_source(file);
-  const auto net = std::make_shared<const NetFile>(open_net(file, source));
-  write_notes(log.library(), net->upgrade.notes);
-  NetState state = source.state;
-  add_level_and_stages(flags, &state);
-  NetInput input;
-  input.options.state = net_state(TRAIN, net->net, state);
-  std::vector<int> kept;
-  input.net = filter_net(net->net, input.options.state, log.library(), &kept,
-                         [&](int layer) { return net->where(layer); });
-  input.options.folder = folder_of(net->path);
-  input.options.where = [net, kept](int layer) { return net->where(kept[layer]); };
-  input.options.frozen = frozen_layers(file);
-  input.options.histories = kept_arenas(file.solver);
-  SourceReplacer replacer(log, flags.assume, flags.batch);
-  replacer.replace(input.net, input.options.where);
-  replacer.finish();
-  set_passes(PassFlags::without<"recompute">(flags), &input.options);
-  if (file.settings) file.settings->require_used();
-  return input;
-}
-
 StepProfile profile_of_flags(const VerbCall& call, const ScaleFlags& flags) {
   if (!flags.times.empty()) {
     for (const char* flag : {"model", "solver", "assume", "batch", "gpu", "precision", "set"}) {
@@ -117,7 +91,8 @@ StepProfile profile_of_flags(const VerbCall& call, const ScaleFlags& flags) {
                                          "times that an earlier run wrote");
   train_only(&file.solver);
   const std::unique_ptr<Context> context = context_of(call.log, flags, file);
-  NetInput input = training_net(call.log, flags, file);
+  NetInput input = read_trained_net(call.log, *context, flags, file);
+  set_passes(PassFlags::without<"recompute">(flags), &input.options);
   input.options.precision = precision_of_flag(*context, flags.precision, file.solver.precision());
   log_device(call.log, flags, *context, input.options.precision);
   const std::string device =

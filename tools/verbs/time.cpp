@@ -2,13 +2,17 @@
 // -forward the time of whole training steps or passes of inference; then how close each step of the
 // plan comes to the device's peak.
 #include <iostream>
+#include <optional>
 
 #include "base/error.h"
 #include "device/device_scope.h"
 #include "device/host_limits.h"
 #include "net/records.h"
+#include "solver/fields/freeze.h"
 #include "tools/devices.h"
 #include "tools/flags/net_flags.h"
+#include "tools/flags/solver_flags.h"
+#include "tools/flags/trained_net.h"
 #include "tools/inputs/random_inputs.h"
 #include "tools/measure/inference.h"
 #include "tools/measure/memory_use.h"
@@ -20,10 +24,11 @@ namespace crema {
 
 namespace {
 
-using TimeFlags = FlagsOf<"engine", "model", "iterations", "warmup", "train_step", "forward",
-                          "forward_only", "batch", "json", "assume", "gpu", "threads", "phase",
-                          "level", "stage", "weights", "implementation", "precision", "gpu_memory",
-                          "tune", "deterministic", "off", "recompute", "dump_plan", "set">;
+using TimeFlags =
+    FlagsOf<"engine", "model", "solver", "iterations", "warmup", "train_step", "forward",
+            "forward_only", "batch", "json", "assume", "gpu", "threads", "phase", "level", "stage",
+            "weights", "implementation", "precision", "gpu_memory", "tune", "deterministic", "off",
+            "recompute", "dump_plan", "set">;
 
 // Sums Caffe's times for each layer. A step of several layers counts for the first of them; a
 // layout conversion counts for the layer that needs it.
@@ -130,6 +135,11 @@ void check_flags(const TimeFlags& flags) {
   require(flags.forward + flags.forward_only + flags.train_step <= 1,
           "-forward, -forward_only and -train_step exclude each other: whole passes of inference, "
           "each layer's forward pass, or whole training steps");
+  require(flags.solver.empty() || flags.model.empty(),
+          "-solver and -model exclude each other: the solver names the net");
+  require(flags.solver.empty() || (!flags.forward && flags.phase.empty()),
+          flags.forward ? "-forward" : "-phase",
+          " and -solver exclude each other: the solver's net is in training");
   require(!flags.json || !flags.dump_plan,
           "-json and -dump_plan: both print on the standard output; give one of them");
   const int processors = usable_processors();
@@ -137,18 +147,33 @@ void check_flags(const TimeFlags& flags) {
           ": expected at most ", processors, ", the processors that this process may use, or 0");
 }
 
-NetTimes time_net(ProgramLog& log, Context& context, const TimeFlags& flags, TimeResult* result) {
-  NetInput input = read_model(log, flags, phase_of_flag(flags.phase, flags.forward ? TEST : TRAIN));
+NetInput input_of(ProgramLog& log, Context& context, const TimeFlags& flags,
+                  const std::optional<SolverFile>& solver) {
+  if (!solver) {
+    NetInput input =
+        read_model(log, flags, phase_of_flag(flags.phase, flags.forward ? TEST : TRAIN));
+    input.options.histories = flags.train_step ? 1 : 0;
+    return input;
+  }
+  NetInput input = read_trained_net(log, context, flags, *solver);
+  set_passes(flags, &input.options);
+  if (!flags.train_step) input.options.histories = 0;
+  return input;
+}
+
+NetTimes time_net(ProgramLog& log, Context& context, const TimeFlags& flags,
+                  const std::optional<SolverFile>& solver, TimeResult* result) {
+  NetInput input = input_of(log, context, flags, solver);
   input.options.backward = !flags.forward_only && !flags.forward;
   input.options.forward_only = flags.forward;
-  input.options.histories = flags.train_step ? 1 : 0;
   input.options.precision = precision_named(result->precision);
   Net net(context, input.net, input.options);
   result->net = net.name();
   result->phase = net.training() ? "TRAIN" : "TEST";
   fill_random_inputs(net);
   if (flags.dump_plan) std::cout << net.dump_plan();
-  if (flags.train_step) return time_train_step(log, flags, net);
+  if (solver) check_frozen_layers(*solver, net);
+  if (flags.train_step) return time_train_step(log, flags, net, solver ? &solver->solver : nullptr);
   if (flags.forward) return time_inference(log, flags, net);
   return time_layers(log, flags, net);
 }
@@ -157,7 +182,13 @@ int run_time(const VerbCall& call, const TimeFlags& flags) {
   check_flags(flags);
   const std::vector<int> batches = batches_of_flags(call);
   if (flags.json) call.log.print_no_answers();
-  const std::unique_ptr<Context> context = make_context(call.log, flags);
+  std::optional<SolverFile> solver;
+  if (!flags.solver.empty()) {
+    solver = read_solver(call.log, flags);
+    train_only(&solver->solver);
+  }
+  const std::unique_ptr<Context> context =
+      solver ? context_of(call.log, flags, *solver) : make_context(call.log, flags);
   if (flags.threads > 0) set_cpu_threads(flags.threads);
   const bool on_gpu = context->device() == Device::gpu;
   if (on_gpu) {
@@ -165,11 +196,12 @@ int run_time(const VerbCall& call, const TimeFlags& flags) {
   } else {
     call.log.info("Use CPU.");
   }
-  const Precision precision = precision_of_flag(*context, flags.precision);
+  const Precision precision = precision_of_flag(
+      *context, flags.precision, solver ? solver->solver.precision() : std::string());
   log_device(call.log, flags, *context, precision);
   TimeResult result;
   result.mode = mode_of(flags);
-  result.model = flags.model;
+  result.model = solver ? flags.solver : flags.model;
   result.device = on_gpu ? gpu_name(context->ordinal()) : "CPU";
   result.precision = name_of(precision);
   result.threads = cpu_threads();
@@ -178,7 +210,7 @@ int run_time(const VerbCall& call, const TimeFlags& flags) {
     TimeFlags one = flags;
     one.batch = batch;
     if (!result.nets.empty()) forget_peak();
-    result.nets.push_back(time_net(call.log, *context, one, &result));
+    result.nets.push_back(time_net(call.log, *context, one, solver, &result));
   }
   // Last, because this takes more memory than small nets, and their peak has been read now.
   result.limits = measure_limits(*context, precision);
@@ -194,7 +226,8 @@ int run_time(const VerbCall& call, const TimeFlags& flags) {
 REGISTER_VERB(
     time,
     {.summary = "measures how long a net's layers, inference or training steps take",
-     .usage = "-model NET.prototxt [-train_step | -forward | -forward_only] [flags]",
+     .usage = "-model NET.prototxt | -solver SOLVER.prototxt [-train_step | -forward | "
+              "-forward_only] [flags]",
      .example =
          "crema time -model models/lenet/digits_train_val.prototxt -iterations 20 -train_step\n"
          "crema time -model models/lenet/digits_train_val.prototxt -forward -batch 1,4,16 -json > "
@@ -203,6 +236,9 @@ REGISTER_VERB(
          {{"gpu", "The number of the GPU to run on. Empty: the CPU."},
           {"precision",
            "The precision: fp32, tf32, bf16 or fp16. Empty: tf32 on a GPU, fp32 on a CPU."},
+          {"solver",
+           "Times the net that this solver trains, with what its quantize, teacher and prune add, "
+           "and with -train_step its update rule."},
           {"weights",
            "Trained weights (.caffemodel or .caffemodel.h5); separate several with commas."},
           {"iterations", "How many times to run each pass or training step."},
