@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -82,6 +83,23 @@ TEST(Quantize, StepsReachTheLargestOfEachRow) {
   quantize_rows(context, steps, -4, 3, w, w);
   EXPECT_EQ(w.data<float>()[7], -6);
   EXPECT_EQ(w.data<float>()[2 * size], 0);
+}
+
+// Rows of several pieces and of a length that is no multiple of a vector's, in place and not.
+TEST(Quantize, RoundsLongRows) {
+  Context context(Device::cpu);
+  constexpr int64_t kRowsOf = 3, kSize = 2 * 4096 + 5;
+  const Tensor w = tensor_of_eighths(context, {kRowsOf, kSize}, DType::f32, {}, 5),
+               steps = tensor_of(context, {0.3, 0, 0.7}, {kRowsOf}), y(context, w.shape());
+  std::vector<float> want = to_floats(context, w);
+  for (int64_t i = 0; i < w.count(); ++i) {
+    const float step = steps.data<float>()[i / kSize];
+    if (step > 0) want[i] = step * std::clamp(std::rint(want[i] / step), -2.0f, 1.0f);
+  }
+  quantize_rows(context, steps, -2, 1, w, y);
+  EXPECT_EQ(to_floats(context, y), want);
+  quantize_rows(context, steps, -2, 1, w, w);
+  EXPECT_EQ(to_floats(context, w), want);
 }
 
 TEST(ByteRounding, DividesLikeAFloat) {

@@ -38,6 +38,32 @@ TEST(QuantizedConv, FollowsItsWeights) {
   EXPECT_EQ(results[0], results[1]);
 }
 
+// Backward rounds as the forward pass before it, whose steps it takes; without one it finds them.
+TEST(QuantizedConv, BackwardHasTheStepsOfTheLastForward) {
+  Context context(Device::cpu);
+  DenseCase c;
+  c.rows = 3, c.inputs = 40, c.outputs = 2;
+  c.bias = false;
+  c.backward_data = true;
+  c.quantization = LinearQuantization{{}, {}, QuantizedWeights{}};
+  const Tensor x = tensor_of_eighths(context, {3, 40}, DType::f32, {}, 1),
+               w = tensor_of_eighths(context, {2, 40}, DType::f32, {}, 2),
+               other = tensor_of_eighths(context, {2, 40}, DType::f32, {}, 3),
+               dy = tensor_of_eighths(context, {3, 2}, DType::f32, {}, 4);
+  other.data<float>()[5] = 9;
+  std::vector<std::vector<float>> results;
+  for (const std::vector<Tensor>& passes : std::vector<std::vector<Tensor>>{{}, {w}, {other, w}}) {
+    const std::unique_ptr<LinearKernel> kernel = make_dense(context, c);
+    const Tensor y(context, {3, 2}), dx(context, {3, 40}),
+        workspace(context, {static_cast<int64_t>(kernel->workspace())}, DType::u8);
+    for (const Tensor& weights : passes) kernel->forward(context, x, weights, {}, y, workspace);
+    kernel->backward_data(context, {dy}, w, dx, workspace);
+    results.push_back(to_floats(context, dx));
+  }
+  EXPECT_EQ(results[0], results[1]);
+  EXPECT_EQ(results[0], results[2]);
+}
+
 struct Row {
   const char* name;
   Shape x, w;

@@ -1,7 +1,9 @@
 #include "kernels/pointwise/quantize.h"
 
+#include <algorithm>
 #include <cmath>
 
+#include "base/ceil_div.h"
 #include "device/aligned.h"
 #include "device/parallel.h"
 #include "kernels/reduce/extremes.h"
@@ -50,6 +52,28 @@ struct QuantizeRows {
   }
 };
 
+// On a CPU, whose loops divide by a row's step without looking it up for each element.
+template <typename T>
+void quantize_rows_on_cpu(const T* w, const float* steps, int64_t rows, int64_t row_size,
+                          Compute<T> low, Compute<T> high, T* y) {
+  constexpr int64_t kPiece = 4096;
+  const int64_t pieces = ceil_div(row_size, kPiece);
+#pragma omp parallel for schedule(static) if (rows * row_size > kPiece)
+  for (int64_t i = 0; i < rows * pieces; ++i) {
+    const int64_t row = i / pieces, first = i % pieces * kPiece,
+                  count = std::min(kPiece, row_size - first);
+    const T* const from = w + row * row_size + first;
+    T* const to = y + row * row_size + first;
+    const auto step = static_cast<Compute<T>>(steps[row]);
+    if (!(step > 0)) {
+      if (to != from) std::copy(from, from + count, to);
+      continue;
+    }
+#pragma omp simd
+    for (int64_t k = 0; k < count; ++k) to[k] = rounded(Compute<T>(from[k]), step, low, high);
+  }
+}
+
 template <typename C>
 struct StepsOfExtremes {
   const C *lowest, *highest;
@@ -82,6 +106,12 @@ void quantize_rows(Context& context, const Tensor& steps, float low, float high,
                    const Tensor& y) {
   on_real(w, [&]<typename T>() {
     const int64_t row_size = steps.count() > 1 ? w.shape().count(1) : 0;
+    if constexpr (!GpuOnly<QuantizeRows<T>>::value) {
+      if (context.device() == Device::cpu)
+        return quantize_rows_on_cpu(
+            w.data<T>(), steps.data<float>(), row_size > 0 ? w.shape()[0] : 1,
+            row_size > 0 ? row_size : w.count(), Compute<T>(low), Compute<T>(high), y.data<T>());
+    }
     parallel_for(
         context, w.count(),
         QuantizeRows<T>{w.data<T>(), y.data<T>(), steps.data<float>(), row_size, low, high});

@@ -11,11 +11,37 @@
 namespace crema {
 namespace {
 
-constexpr int64_t kFewest = 64;      // values that a piece of a row has at least
+// The values that a piece of a row has at least: few on a GPU, whose threads have a piece each.
+constexpr int64_t kFewest = 64, kFewestOnCpu = 4096;
 constexpr int64_t kMost = 64 << 10;  // pieces of a row: threads that keep a GPU busy
 
 // A row of more than one piece becomes a row of its pieces' extremes, until one piece is left.
-int64_t pieces_of(int64_t size) { return std::clamp<int64_t>(ceil_div(size, kFewest), 1, kMost); }
+int64_t pieces_of(int64_t size, int64_t fewest = kFewest) {
+  return std::clamp<int64_t>(ceil_div(size, fewest), 1, kMost);
+}
+
+#ifndef __CUDA_ARCH__
+// The same extremes by vectors, of values that are neighbors. Returns how many of them it has seen.
+template <typename T, typename C>
+int64_t extremes_by_lanes(const T* lows, const T* highs, int64_t count, C* low, C* high) {
+  constexpr int64_t kLanes = 32;
+  C least[kLanes] = {}, most[kLanes] = {};
+  int64_t seen = 0;
+  for (; seen + kLanes <= count; seen += kLanes) {
+#pragma omp simd
+    for (int64_t k = 0; k < kLanes; ++k) {
+      const C a = lows[seen + k], b = highs[seen + k];
+      least[k] = a < least[k] ? a : least[k];
+      most[k] = b > most[k] ? b : most[k];
+    }
+  }
+  for (int64_t k = 0; k < kLanes; ++k) {
+    *low = least[k] < *low ? least[k] : *low;
+    *high = most[k] > *high ? most[k] : *high;
+  }
+  return seen;
+}
+#endif
 
 // Entry i: the extremes of piece i % pieces of row i / pieces.
 template <typename T, typename C>
@@ -26,9 +52,13 @@ struct PieceExtremes {
   C *lowest, *highest;
   CREMA_HD void operator()(int64_t i) const {
     const int64_t row = i / pieces * size, piece = i % pieces;
-    const int64_t first = strided ? piece : piece * size / pieces,
-                  end = strided ? size : (piece + 1) * size / pieces, step = strided ? pieces : 1;
+    int64_t first = strided ? piece : piece * size / pieces;
+    const int64_t end = strided ? size : (piece + 1) * size / pieces, step = strided ? pieces : 1;
     C low = 0, high = 0;
+#ifndef __CUDA_ARCH__
+    if (step == 1)
+      first += extremes_by_lanes(lows + row + first, highs + row + first, end - first, &low, &high);
+#endif
     for (int64_t j = first; j < end; j += step) {
       const C a = lows[row + j], b = highs[row + j];
       low = a < low ? a : low;
@@ -61,7 +91,8 @@ void extremes(Context& context, const Tensor& x, int64_t rows, const Tensor& low
                    PieceExtremes<V, C>{lows, highs, size, pieces, strided, low, high},
                    ceil_div<int64_t>(4096, std::max<int64_t>(size, 1)));
     };
-    int64_t size = x.elements() / rows, pieces = pieces_of(size);
+    const int64_t fewest = strided ? kFewest : kFewestOnCpu;
+    int64_t size = x.elements() / rows, pieces = pieces_of(size, fewest);
     const C *lows = nullptr, *highs = nullptr;
     while (true) {
       C* const low = pieces > 1 ? memory : lowest.data<C>();
@@ -76,7 +107,7 @@ void extremes(Context& context, const Tensor& x, int64_t rows, const Tensor& low
       lows = low;
       highs = high;
       size = pieces;
-      pieces = pieces_of(size);
+      pieces = pieces_of(size, fewest);
     }
   });
 }

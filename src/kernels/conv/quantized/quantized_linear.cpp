@@ -64,6 +64,7 @@ class QuantizedLinear final : public LinearKernel {
 
   void forward(Context& context, const Tensor& x, const Tensor& w, const Tensor& b, const Tensor& y,
                const Tensor& workspace) override {
+    has_steps_ = false;  // the weights may be others than those of the last pass
     inner_->forward(context, rounded_x(context, x, workspace), rounded_w(context, w, workspace), b,
                     y, rest(workspace));
     if (quantization_.y) quantize(context, *quantization_.y, y, y);
@@ -73,6 +74,7 @@ class QuantizedLinear final : public LinearKernel {
                         const Tensor& workspace) override {
     if (quantization_.y)  // the top is what is rounded, not the sum
       return LinearKernel::forward_with_sum(context, x, w, b, added, relu, y, workspace);
+    has_steps_ = false;
     inner_->forward_with_sum(context, rounded_x(context, x, workspace),
                              rounded_w(context, w, workspace), b, added, relu, y, rest(workspace));
   }
@@ -130,16 +132,21 @@ class QuantizedLinear final : public LinearKernel {
     if (inner_->packed_form().bytes > 0) return w;
     if (!quantization_.w || packed_bytes_ > 0)
       return part_of(w, 0, c_.w, c_.dtype, inner_->weights_format());
-    const Tensor rows = part_of(workspace, x_bytes_, c_.w, c_.dtype);
     const Tensor to =
         part_of(workspace, x_bytes_ + rows_bytes_, c_.w, c_.dtype, inner_->weights_format());
-    reorder(context, as_inner(w), rows);
-    if (quantization_.w->follows())
+    const Tensor given = as_inner(w);
+    const bool in_rows = same_layout(given.format(), Format::row_major(), c_.w);
+    const Tensor rows = in_rows ? given : part_of(workspace, x_bytes_, c_.w, c_.dtype);
+    if (!in_rows) reorder(context, given, rows);
+    if (quantization_.w->follows() && !has_steps_) {
+      has_steps_ = true;
       steps_of_rows(context, rows, quantization_.w->high, steps_,
                     part_of(workspace, x_bytes_ + rows_bytes_ + w_bytes_,
                             {static_cast<int64_t>(steps_bytes_)}, DType::u8));
-    quantize_rows(context, steps_, quantization_.w->low, quantization_.w->high, rows, rows);
-    reorder(context, rows, to);
+    }
+    const Tensor& rounded = in_rows ? to : rows;
+    quantize_rows(context, steps_, quantization_.w->low, quantization_.w->high, rows, rounded);
+    if (!in_rows) reorder(context, rows, to);
     return to;
   }
   Tensor rest(const Tensor& workspace) const {
@@ -151,6 +158,8 @@ class QuantizedLinear final : public LinearKernel {
   LinearQuantization quantization_;
   std::unique_ptr<LinearKernel> inner_;
   Tensor steps_;  // the weights' steps
+  // They are those of the weights that the last forward pass read, which backward rounds again.
+  mutable bool has_steps_ = false;
   size_t x_bytes_ = 0, rows_bytes_ = 0, w_bytes_ = 0, steps_bytes_ = 0;
   std::string form_;
   size_t packed_bytes_ = 0;  // 0: not packed by this kernel
