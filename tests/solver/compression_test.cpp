@@ -189,6 +189,19 @@ TEST(Prune, RemovesTwoOfFour) {
 }
 
 // The channels of conv1 and conv2 are summed, those of inner and dw are the same.
+// The mask takes a byte for each parameter.
+TEST(Prune, TakesLittleMemory) {
+  size_t bytes[2] = {};
+  size_t parameters = 0;
+  for (const bool prunes : {false, true}) {
+    Context context(Device::cpu);
+    Solver solver(context, images(prunes ? "prune { sparsity: 0.5 }" : ""), {});
+    bytes[prunes] = solver.memory().history;
+    parameters = solver.memory().parameters;
+  }
+  EXPECT_EQ(bytes[1] - bytes[0], parameters / sizeof(float));
+}
+
 TEST(Prune, RemovesChannels) {
   for (const char* type : {"SGD", "Adam"}) {
     Context context(Device::cpu);

@@ -6,8 +6,10 @@
 
 namespace crema {
 
-// Sets to 0 the elements of `values` where `mask` is 0. As many elements in memory; mask is float64 where values
-// are, otherwise float32.
+// mask = 0 where `values` is 0, elsewhere 1; without values 1 everywhere. As many elements in memory; mask is u8.
+void make_mask(Context& context, const Tensor& values, const Tensor& mask);
+
+// Sets to 0 the elements of `values` where `mask`, which is u8, is 0. As many elements in memory.
 void keep_zeros(Context& context, const Tensor& mask, const Tensor& values);
 
 }  // namespace crema

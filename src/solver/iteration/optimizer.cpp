@@ -91,15 +91,18 @@ Optimizer::Optimizer(const SolverParameter& solver, Net& net, bool shard)
   for (const char* field : {"ema_decay", "lookahead"}) restart(field);
   if (!solver.has_prune()) return;
   const Tensor& all = net.parameter_arena();
-  mask_ = Tensor(net.context(), all.shape(), all.dtype());
+  mask_ = Tensor(net.context(), all.shape(), DType::u8);
   keep_zeros(std::vector<std::vector<float>>(net.parameters().size()));
 }
 
 void Optimizer::keep_zeros(const std::vector<std::vector<float>>& masks) {
+  make_mask(net_.context(), {}, mask_);
   for (size_t i = 0; i < masks.size(); ++i) {
-    const Tensor mask = part_of(mask_, i);
-    const std::vector<float> all(static_cast<size_t>(mask.count()), 1.0f);
-    from_floats(net_.context(), masks[i].empty() ? all.data() : masks[i].data(), mask);
+    if (masks[i].empty()) continue;
+    const Tensor& data = net_.parameters()[i].data;
+    const Tensor values(net_.context(), data.shape(), data.dtype(), data.format());
+    from_floats(net_.context(), masks[i].data(), values);
+    make_mask(net_.context(), values, part_of(mask_, i));
   }
   crema::keep_zeros(net_.context(), mask_, net_.parameter_arena());
   prune();
@@ -122,13 +125,14 @@ std::vector<Segment> Optimizer::segments() const {
 
 void Optimizer::reduce_gradients() { shard_->sum_gradients(); }
 
-size_t Optimizer::kept_bytes() const {
-  return arenas_.data.bytes() * static_cast<size_t>(kept_arenas(solver_));
+size_t Optimizer::bytes_like(const Tensor& arena) const {
+  const int arenas = kept_arenas(solver_) - (mask_ ? 1 : 0);
+  return arena.bytes() * static_cast<size_t>(arenas) + (mask_ ? mask_.bytes() : 0);
 }
 
-size_t Optimizer::whole_bytes() const {
-  return net_.parameter_arena().bytes() * static_cast<size_t>(kept_arenas(solver_));
-}
+size_t Optimizer::kept_bytes() const { return bytes_like(arenas_.data); }
+
+size_t Optimizer::whole_bytes() const { return bytes_like(net_.parameter_arena()); }
 
 void Optimizer::restart(const std::string& field) {
   const Tensor& kept = field == "ema_decay" ? arenas_.average : arenas_.slow;

@@ -88,6 +88,7 @@ class Optimizer {
  private:
   std::vector<Segment> segments() const;
   void prune();
+  size_t bytes_like(const Tensor& arena) const;
   UpdateSettings common_settings() const;
   std::optional<Clipped> clip(float* scale);
   Tensor part_of(const Tensor& arena, size_t parameter) const;
@@ -105,7 +106,7 @@ class Optimizer {
   std::optional<Update> update_;
   std::optional<Centralizer> centralizer_;
   UpdateArenas arenas_;  // of the shard, if there is one
-  Tensor mask_;          // 0 where a parameter is pruned; empty without `prune`
+  Tensor mask_;          // u8: 0 where a parameter is pruned; empty without `prune`
   bool clears_gradients_ = false, exchanged_ = false;
 };
 
@@ -115,8 +116,8 @@ void read_blob(Context& context, const BlobProto& blob, const Tensor& to);
 void store_blobs(Context& context, const std::vector<Tensor>& tensors,
                  google::protobuf::RepeatedPtrField<BlobProto>* blobs);
 
-// How many arenas as large as the parameters' training keeps: histories, an average,
-// slow weights.
+// How many arenas as large as the parameters' training keeps: histories, an average, slow weights. The mask of
+// `prune` counts as one, though it takes a byte per element.
 int kept_arenas(const SolverParameter& solver);
 
 // Replaces the parameters by their average for the lifetime of this object; no-op when there is
