@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The files of tools/cluster/ without a cluster: slurm.sh with fakes of Slurm's programs, Crema's flags in the manifests, and that
-# the files which the Containerfile copies exist.
+# The files of tools/cluster/ without a cluster: slurm.sh with fakes of Slurm's programs, Crema's flags in the manifests, and the
+# Containerfiles, also that of src/infer/.
 #
 #   cluster.sh [BUILD_FOLDER]
 set -euo pipefail
@@ -12,16 +12,21 @@ tree=$(mktemp -d)
 trap 'rm -rf "$tree"' EXIT
 export OMP_NUM_THREADS=1 CREMA_FLAGS=
 
-# --- Containerfile: sources exist, and a shell understands the lines ---
-sed -e '/^ *#/d' -e ':more; /\\$/ { N; s/\\\n *//; b more }' tools/cluster/Containerfile >"$tree/lines"
-while read -r word rest; do
-  case $word in
-    RUN) sh -n -c "$rest" || die "Containerfile: no shell understands: $rest" ;;
-    COPY)
-      [[ $rest != --from=* ]] || continue
-      for source in ${rest% *}; do [ -e "$source" ] || die "Containerfile: there is no $source"; done ;;
-  esac
-done <"$tree/lines"
+# --- Containerfiles: sources exist, a shell understands the lines, and they begin alike ---
+# Containers have no include, and one file for both images would need a --target in each command.
+for file in tools/cluster/Containerfile src/infer/Containerfile; do
+  sed -e '/^ *#/d' -e ':more; /\\$/ { N; s/\\\n *//; b more }' $file >"$tree/lines"
+  while read -r word rest; do
+    case $word in
+      RUN) sh -n -c "$rest" || die "$file: no shell understands: $rest" ;;
+      COPY)
+        [[ $rest != --from=* ]] || continue
+        for source in ${rest% *}; do [ -e "$source" ] || die "$file: there is no $source"; done ;;
+    esac
+  done <"$tree/lines"
+  sed '/^COPY tools tools$/q' "$tree/lines" >"$tree/begin of ${file%%/*}"
+done
+diff "$tree"/begin\ of\ * || die "the Containerfiles prepare their builds differently: change both"
 
 # --- manifests: flags that train has, files that are there ---
 "$crema" help train | sed -n 's/^  -\([a-z_]*\) (.*/\1/p' >"$tree/flags"
