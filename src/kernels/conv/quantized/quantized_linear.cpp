@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "kernels/conv/conv.h"
+#include "kernels/conv/dense.h"
 #include "kernels/move/reorder.h"
 #include "tensor/part.h"
 
@@ -165,8 +166,30 @@ class QuantizedLinear final : public LinearKernel {
   size_t packed_bytes_ = 0;  // 0: not packed by this kernel
 };
 
+// A fully connected layer, as conv_case_of() writes it.
+bool is_dense(const ConvCase& c) {
+  return c.x.axes() == 3 && c.x[2] == 1 && c.w[2] == 1 && c.y[2] == 1 && c.groups == 1 &&
+         c.x_channels == 0 && c.order == Order::channels_last && !c.sum && c.pooled.empty();
+}
+
 std::unique_ptr<LinearKernel> make_quantized_linear(Context& context, const ConvCase& c,
                                                     std::string&) {
+  if (context.device() == Device::cpu && is_dense(c) && !c.packs_weights) {
+    // Matrix products read the weights in rows: a convolution would reorder them in each pass.
+    DenseCase product;
+    product.rows = c.x[0];
+    product.inputs = c.w[1];
+    product.outputs = c.w[0];
+    product.bias = c.bias;
+    product.relu = c.relu;
+    product.relu_gradient_applied = c.relu_gradient_applied;
+    product.backward_data = c.backward_data;
+    product.backward_weights = c.backward_weights;
+    product.is_candidate = c.is_candidate;
+    product.dtype = c.dtype;
+    product.precision = c.precision;
+    return std::make_unique<QuantizedLinear>(context, c, make_dense(context, product));
+  }
   ConvCase inner = c;
   inner.quantization.reset();
   inner.statistics = inner.affine_input = inner.x_bytes = inner.only_y_bytes = false;
