@@ -68,6 +68,7 @@ declare -A families=(
   [layers/fused]="loss norm pointwise vision"
   [layers/forks]="data detection loss pointwise shape"
   [net/expand]=""
+  [net/syntax]="expand"
   [net/sources]=""
   [net/graph]="sources"
   [net/plan]="graph"

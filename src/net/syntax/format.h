@@ -1,0 +1,16 @@
+// Writes a prototxt file in one form, whoever wrote it: two columns for each block, one statement a line, no more than
+// one empty line between them, "name: value" and "name { ... }". What a person decided stays: comments, empty lines,
+// lists in lines, and short blocks on one line, if this has room.
+#pragma once
+
+#include <string>
+
+#include "net/syntax/syntax.h"
+
+namespace crema {
+
+// The text of a tree without mistakes; its lines end as the first of the tree does. It has the same words and
+// comments, and formatting it again changes nothing. Error otherwise.
+std::string formatted(const SyntaxTree& tree);
+
+}  // namespace crema
