@@ -5,6 +5,7 @@
 #include "base/other_names.h"
 #include "base/registry.h"
 #include "kernels/pointwise/batch_values.h"
+#include "layers/layer_types.h"
 #include "proto/filler.pb.h"
 
 namespace crema {
@@ -174,6 +175,8 @@ using FillerRegistry = Registry<FillerTag, void (*)(const Filling&)>;
 };
 
 }  // namespace
+
+std::vector<std::string> filler_types() { return FillerRegistry::names(); }
 
 void check_filler(const FillerParameter& filler) {
   if (FillerRegistry::has(filler.type())) return;

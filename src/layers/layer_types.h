@@ -9,5 +9,7 @@ namespace crema {
 
 // Sorted; without the fused ones, which only the planner makes.
 std::vector<std::string> layer_types();
+// Of fillers, sorted.
+std::vector<std::string> filler_types();
 
 }  // namespace crema

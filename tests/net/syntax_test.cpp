@@ -183,8 +183,9 @@ TEST(FormattedText, KeepsTheMessages) {
     const std::string before = message_of(text, path);
     EXPECT_EQ(message_of(result, path), before) << path;
     messages += before.empty() ? 0 : 1;
-    if (path.find("/../models/") != std::string::npos)
+    if (path.find("/../models/") != std::string::npos) {
       EXPECT_EQ(result, text) << path << ": crema fmt models";
+    }
   }
   EXPECT_GT(all.size(), 300u);
   EXPECT_GT(messages, 200);

@@ -41,7 +41,8 @@ NOT_COMMANDS = [
 ]
 
 # Fenced blocks by language: who tests them. "" in proto/README.md is prototxt and is expanded here.
-FENCES = {"cpp": "tests/consumer.sh", "cmake": "tests/consumer.sh", "c": "tests/tools/export_c_test.cpp"}
+FENCES = {"cpp": "tests/consumer.sh", "cmake": "tests/consumer.sh", "c": "tests/tools/export_c_test.cpp",
+          "lua": "tests/python/test_lsp.py, as far as the server goes"}
 
 # What a command may begin with in addition to build/tools/VERB and data_scripts/SCRIPT.
 SHELL = {"ls", "awk", "cd", "bash", "mkdir", "export", "sed", "mpirun", "printf", "tail", "head", "cc", "./lenet"}

@@ -10,21 +10,13 @@
 #include "layers/layer_types.h"
 #include "tools/console/terminal.h"
 #include "tools/docs/layer_examples.h"
+#include "tools/docs/layer_text.h"
 #include "tools/docs/schema.h"
 #include "tools/verb.h"
 
 namespace crema {
 
 namespace {
-
-std::string documentation_of(const std::string& type) {
-  const std::string path = LayerRegistry::find(type)->file;
-  const std::string file = path.substr(path.rfind('/') + 1);
-  for (const LayerDoc& doc : layer_docs()) {
-    if (doc.file == file) return doc.text;
-  }
-  return "";
-}
 
 // The first sentence, on one line.
 std::string summary_of(const std::string& text) {

@@ -323,17 +323,24 @@ class SyntaxReader {
 }  // namespace
 
 SyntaxTree::SyntaxTree(std::string from) : text(std::move(from)), tokens(tokens_of(text)) {
+  lines = {0};
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '\n') lines.push_back(i + 1);
+  }
   if (SyntaxReader(this, false).run()) return;
   file = {};
   mistakes.clear();
   SyntaxReader(this, true).run();
 }
 
+size_t SyntaxTree::line_of(size_t offset) const {
+  return static_cast<size_t>(std::upper_bound(lines.begin(), lines.end(), offset) - lines.begin()) -
+         1;
+}
+
 std::string SyntaxTree::place(size_t offset) const {
-  const auto at = text.begin() + static_cast<std::ptrdiff_t>(std::min(offset, text.size()));
-  const size_t line = text.rfind('\n', offset > 0 ? offset - 1 : 0);
-  const size_t begin = offset == 0 || line == std::string::npos ? 0 : line + 1;
-  return cat(1 + std::count(text.begin(), at, '\n'), ":", 1 + offset - begin);
+  const size_t line = line_of(offset);
+  return cat(line + 1, ":", 1 + offset - lines[line]);
 }
 
 bool SyntaxTree::is_first_on_line(int index) const {

@@ -51,6 +51,7 @@ struct SyntaxMistake {
 struct SyntaxTree {
   std::string text;
   std::vector<Token> tokens;  // they point into the text; the last is its end
+  std::vector<size_t> lines;  // their first offsets
   Block file;
   std::vector<SyntaxMistake> mistakes;  // in the order of the text
 
@@ -60,6 +61,7 @@ struct SyntaxTree {
 
   const Token& token(int index) const { return tokens[static_cast<size_t>(index)]; }
   bool is_first_on_line(int token) const;
+  size_t line_of(size_t offset) const;  // from 0
   // "3:14": line and column of an offset, from 1.
   std::string place(size_t offset) const;
 };

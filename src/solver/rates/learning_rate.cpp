@@ -145,8 +145,7 @@ const Policy& policy_of(const SolverParameter& solver) {
   for (const Policy& policy : policies()) {
     if (solver.lr_policy() == policy.name) return policy;
   }
-  std::vector<std::string> names;
-  for (const Policy& policy : policies()) names.push_back(policy.name);
+  const std::vector<std::string> names = rate_policies();
   require(solver.has_lr_policy(), "lr_policy is missing in the solver; the policies are ",
           join(names, ", "), ", for example lr_policy: \"fixed\"");
   fail("unknown lr_policy \"", solver.lr_policy(), "\"",
@@ -185,6 +184,12 @@ void check_rates(const SolverParameter& s, const std::string& name) {
 }
 
 }  // namespace
+
+std::vector<std::string> rate_policies() {
+  std::vector<std::string> names;
+  for (const Policy& policy : policies()) names.push_back(policy.name);
+  return names;
+}
 
 void check_learning_rate(const SolverParameter& solver) {
   const Policy& policy = policy_of(solver);

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "kernels/optim/plateau.h"
 
@@ -20,6 +22,9 @@ struct RateState {
   // "step": iterations in a step, where epochs give it; 0: stepsize. No snapshot stores it.
   double step_length = 0;
 };
+
+// The names of all policies.
+std::vector<std::string> rate_policies();
 
 // Error when the policy is unknown, when a field that it needs is missing, or when fields disagree.
 void check_learning_rate(const SolverParameter& solver);

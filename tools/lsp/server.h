@@ -1,0 +1,46 @@
+// The language server: what an editor asks about nets and solvers, and what it is told of them.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "tools/lsp/diagnostics.h"
+#include "tools/lsp/document.h"
+#include "tools/lsp/rpc.h"
+
+namespace crema {
+
+class LanguageServer {
+ public:
+  explicit LanguageServer(RpcStream stream) : stream_(std::move(stream)) {}
+
+  // Answers until the editor ends it. Returns the exit code: 1 if it ends without a shutdown.
+  int run();
+
+ private:
+  struct Open {
+    Document document;
+    int64_t version = 0;
+    std::vector<Diagnostic> diagnostics;
+    Meaning meaning;  // of the last text without mistakes
+    bool is_looked_at = false, is_understood = false;
+  };
+
+  // Returns false when the editor ends it.
+  bool handle(const Json& message);
+  Json answer(const std::string& method, const Json& params);
+  void notify(const std::string& method, const Json& params);
+  Open& open(const Json& params);
+  // What has changed is looked at when no message waits, what takes longer once the editor is still.
+  void look_at_changes();
+  void publish(const Open& open);
+  Json code_actions(const Open& open, const Json& range) const;
+  Json format(const Open& open) const;
+  Json inlay_hints(const Open& open, const Json& range) const;
+
+  RpcStream stream_;
+  std::map<std::string, Open> open_;  // by URI
+  bool is_initialized_ = false, is_shut_down_ = false;
+};
+
+}  // namespace crema
