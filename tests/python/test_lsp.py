@@ -224,6 +224,7 @@ def test_explains_and_finds(editor):
 
 
 def test_variables_and_includes(editor, tmp_path):
+    (tmp_path / "a block.prototxt").write_text("")
     (tmp_path / "block.prototxt").write_text(
         'layer { name: $name type: "ReLU" bottom: "x" top: "x" relu_param { negative_slop: 1 } }\n')
     text = ('$width ?= 4\nlayer { name: "in" type: "Input" top: "x" input_param { shape { dim: 1 dim: $width } } }\n'
@@ -234,6 +235,8 @@ def test_variables_and_includes(editor, tmp_path):
     references = editor.at("references", 0, 3, context={})
     assert [r["range"]["start"]["line"] for r in references] == [0, 1]
     assert editor.at("definition", 2, 12)["uri"].endswith("/block.prototxt")
+    editor.open('include: "a block.prototxt"\n')
+    assert editor.at("definition", 0, 12)["uri"] == (tmp_path / "a block.prototxt").as_uri()
     # Of a file that others include only names are judged.
     editor.open((tmp_path / "block.prototxt").read_text(), "file://" + str(tmp_path / "block.prototxt"))
     assert [place for place, _ in editor.mistakes()] == ["1:68"]

@@ -1,6 +1,8 @@
 #include "tools/lsp/document.h"
 
 #include <algorithm>
+#include <cctype>
+#include <cstring>
 
 #include "base/error.h"
 #include "base/strings.h"
@@ -31,6 +33,22 @@ std::string path_of_uri(const std::string& uri) {
     if (low >= 0) i += 2;
   }
   return path;
+}
+
+std::string uri_of_path(const std::string& path) {
+  constexpr std::string_view kDigits = "0123456789ABCDEF";
+  std::string uri = "file://";
+  for (const char c : path) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (std::isalnum(byte) || std::strchr("/-._~", c)) {
+      uri += c;
+    } else {
+      uri += '%';
+      uri += kDigits[byte / 16];
+      uri += kDigits[byte % 16];
+    }
+  }
+  return uri;
 }
 
 Document::Document(std::string uri, std::string text)

@@ -40,5 +40,6 @@ class Document {
 
 // The path of a file's URI, with its %20 and others decoded; "" for another URI.
 std::string path_of_uri(const std::string& uri);
+std::string uri_of_path(const std::string& path);
 
 }  // namespace crema

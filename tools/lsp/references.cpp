@@ -21,7 +21,7 @@ Json definition_at(const Document& document, size_t offset) {
     const std::string path =
         starts_with(name.text, "/") ? name.text : folder_of(document.path()) + "/" + name.text;
     if (document.path().empty() || !file_exists(path)) return nullptr;
-    return {{"uri", "file://" + path}, {"range", Document("", "").range(0, 0)}};
+    return {{"uri", uri_of_path(path)}, {"range", Document("", "").range(0, 0)}};
   }
   // The last one before, as blobs that are written in place have several; or else the first.
   std::optional<NamePlace> found;
