@@ -45,6 +45,9 @@ Desc describe_any_integer_weights(const Shape& shape, int64_t groups);
 // The inverse; none when the layout cannot be expressed in terms of the shape's axes.
 std::optional<Format> weights_format(const Desc& desc, const Shape& shape, int64_t groups);
 
+// A text that is equal for equal layouts of one shape.
+std::string name_of_layout(const Desc& desc);
+
 // The primitive descriptor of one operation: `arguments` as in oneDNN's documentation, without
 // engine and attributes. Empty (false) when oneDNN does not support the case. Operation is a
 // primitive class such as dnnl::convolution_forward.

@@ -51,9 +51,9 @@ inline std::vector<float> factors_of_bytes(const ConvCase& c) {
   return factors;
 }
 
-// The steps of the weights, for the name of a packed form.
-inline std::string name_of_steps(const QuantizedWeights& w) {
-  std::string name;
+// The integers of the weights and their steps, for the name of a packed form.
+inline std::string name_of_integers(const QuantizedWeights& w) {
+  std::string name = cat(" ", w.low, " ", w.high);
   for (const float step : w.steps) name += cat(" ", std::bit_cast<uint32_t>(step));
   return name;
 }

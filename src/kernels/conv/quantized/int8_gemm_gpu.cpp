@@ -15,7 +15,7 @@ class Int8GpuConv final : public ConvOfBytes {
       : c_(c),
         channels_(Int8Gemm::padded_channels(c)),
         product_(context, c, {c.quantization->x->low < 0, factors_of_bytes(c)}),
-        form_(cat("int8, ", channels_, " channels", name_of_steps(*c.quantization->w))) {
+        form_(cat("int8, ", channels_, " channels", name_of_integers(*c.quantization->w))) {
     const std::string key =
         cat("int8_gemm ", c.quantization->x->low < 0 ? "" : "unsigned ", sizes_of(c));
     if (!product_.take_known(context, key)) tune(context, key);
