@@ -163,7 +163,8 @@ class InnerProductLayer : public Layer {
     c.dtype = preparation.storage;
     c.precision = preparation.precision;
     c.quantization = quantization_in(preparation, quantization_);
-    c.packs_weights = c.quantization && preparation.packs_weights;
+    // Weights that are not rounded stay in rows.
+    c.packs_weights = c.quantization && c.quantization->w && preparation.packs_weights;
     std::unique_ptr<LinearKernel>& kernel = state.kernel;
     kernel = make_dense(context, c);
     const Format weights = dense_weights_format(preparation);
