@@ -15,22 +15,6 @@ namespace {
 // In nets whose blobs total less, a GPU is idle while small kernels run one after the other.
 constexpr size_t kOverlapBytes = size_t{512} << 20;
 
-// Equal for equal formats.
-std::string text_of(const Format& format) {
-  std::string text =
-      cat(static_cast<int>(format.order), " ", format.channels, " ", format.points, " ");
-  if (!format.blocking) return text;
-  const auto add = [&](const auto& numbers) {
-    for (const auto number : numbers) text += cat(number, ",");
-    text += ' ';
-  };
-  add(format.blocking->padded_dims);
-  add(format.blocking->strides);
-  add(format.blocking->inner_sizes);
-  add(format.blocking->inner_axes);
-  return text;
-}
-
 }  // namespace
 
 size_t Net::bytes_of_blobs() const {
@@ -111,7 +95,7 @@ bool Net::ranks_choose_alike() {
   if (!training() || context_.ranks() == 1 || options_.row_major) return true;
   std::string formats;
   for (const std::optional<Format>& format : plan_->parameter_formats)
-    formats += text_of(*format) + ";";
+    formats += format->str() + ";";
   for (const std::string& other : context_.world()->gather(formats)) {
     if (other != formats) return false;
   }

@@ -1,6 +1,22 @@
 #include "tensor/format.h"
 
+#include "base/strings.h"
+
 namespace crema {
+
+std::string Format::str() const {
+  std::string text = cat(static_cast<int>(order), " ", channels, " ", points, " ");
+  if (!blocking) return text;
+  const auto add = [&](const auto& numbers) {
+    for (const auto number : numbers) text += cat(number, ",");
+    text += ' ';
+  };
+  add(blocking->padded_dims);
+  add(blocking->strides);
+  add(blocking->inner_sizes);
+  add(blocking->inner_axes);
+  return text;
+}
 
 int64_t Format::elements(const Shape& shape) const {
   if (channels > 0) return shape.count() / shape[1] * channels;

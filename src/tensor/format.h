@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "tensor/shape.h"
@@ -44,6 +45,8 @@ struct Format {
   int64_t elements(const Shape& shape) const;
   // Offset in elements of the element with these logical coordinates.
   int64_t offset(const Shape& shape, const int64_t* index) const;
+  // A text that is equal for equal formats.
+  std::string str() const;
   bool operator==(const Format& other) const;
 };
 

@@ -33,7 +33,8 @@ class QuantizedLinear final : public LinearKernel {
       x_bytes_ = aligned(static_cast<size_t>(x_format().elements(c.x)) * element);
     if (c.packs_weights && quantization_.w) {
       const PackedForm form = inner_->packed_form();
-      form_ = cat("quantized by ", hash_of_steps(), " ", form.name);
+      form_ = cat("quantized by ", hash_of_steps(), " ",
+                  form.bytes > 0 ? form.name : inner_->weights_format().str());
       packed_bytes_ = form.bytes > 0 ? form.bytes : w_bytes_;
     }
   }
