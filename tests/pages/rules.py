@@ -78,6 +78,7 @@ OWN_FILES = {
     "models/pictures/README.md": ["pictures"],
     "data_scripts/convert.md": ["pictures", "list", "table", "cifar_of_python"],
     "tools/deploy.md": ["digit"],
+    "tools/serve.md": ["digits_databases"],
     "models/caffenet/README.md": ["ilsvrc12"],
     "models/finetune_digits/README.md": ["digits_databases", "lenet_of_mnist"],
     "models/articles/nolearn_cifar10/README.md": ["digit"],
