@@ -30,9 +30,9 @@ const Module& load_module(const char* file, const char* entry) {
     const std::string reason = dlerror();
     // Such as lack of memory. No file that it would read is to be taken for damaged.
     if (file_exists(path)) throw FileError(cat(path, ": cannot be loaded: ", reason));
-    fail("the part of this program that handles such files is missing: ", reason,
-         "; a folder that was built with OpenCV has it, wheels and installed folders read no "
-         "videos");
+    fail(file, " decodes such files, but it is missing: ", reason,
+         "; copy it from build/lib, where a build with OpenCV has it (wheels and installed "
+         "folders read no videos)");
   }
   using Entry = const Module* (*)();
   return *reinterpret_cast<Entry>(dlsym(library, entry))();

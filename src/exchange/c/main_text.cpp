@@ -75,18 +75,21 @@ std::string c_main_text(const CProgram& program, const COptions& options, const 
        split(preparation_fields(picture, cut, x, means.size()).str(), '\n'))
     text += cat("      ", field, "\n");
   const char* const files = options.weights_file ? "3" : "2";
-  text += cat("  };\n  if (argc != ", files, ") {\n    fprintf(stderr, \"", prefix, " PICTURE.ppm",
-              options.weights_file ? " WEIGHTS.bin" : "", "\\n\");\n    return 2;\n  }\n");
+  text += cat("  };\n  if (argc != ", files, ") {\n    fprintf(stderr, \"usage: ", prefix,
+              " PICTURE", options.weights_file ? " WEIGHTS.bin" : "",
+              "; a picture is a binary PGM or PPM file\\n\");\n    return 2;\n  }\n");
   if (options.weights_file) {
     text +=
         "  FILE *const file = fopen(argv[2], \"rb\");\n"
         "  if (!file || fread(weights, sizeof weights, 1, file) != 1) {\n"
-        "    fprintf(stderr, \"%s: no weights of this net\\n\", argv[2]);\n    return 1;\n  }\n"
+        "    fprintf(stderr, \"%s: cannot be read as the weights of this net\\n\", argv[2]);\n    "
+        "return 1;\n  }\n"
         "  fclose(file);\n";
   }
   text +=
       "  if (!read_picture(argv[1], &picture)) {\n"
-      "    fprintf(stderr, \"%s: no binary PGM or PPM picture\\n\", argv[1]);\n    return 1;\n"
+      "    fprintf(stderr, \"%s: cannot be read as a binary PGM or PPM picture\\n\", argv[1]);\n   "
+      " return 1;\n"
       "  }\n  prepare(input, &picture, &preparation);\n  free(picture.pixels);\n";
   return text + cat("  ", prefix, "_run(", arguments, ");\n", results, "  return 0;\n}\n");
 }
