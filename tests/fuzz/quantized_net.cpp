@@ -75,6 +75,8 @@ void QuantizedNet::add(const std::string& type, const std::vector<int>& bottoms,
     }
     text_ += cat(" top: '", top.name, "'");
   }
+  // In phase TEST a blob with a loss weight is a result.
+  if (tops.size() == 1 && maybe(2)) text_ += " loss_weight: 0.5";
   text_ += cat(" ", fields, " }\n");
   ++layers_;
 }
@@ -258,7 +260,7 @@ void QuantizedNet::eltwise(int b) {
 
 void QuantizedNet::shapes(int b) {
   Blob top = blobs_[b];
-  const int kind = between(0, 9);
+  const int kind = between(0, 11);
   if (kind < 4) {
     if (top.shape.axes() != 4) return;
     for (int axis = 2; axis < 4; ++axis) top.shape[axis] = (top.shape[axis] + 1) / 2;
@@ -285,9 +287,19 @@ void QuantizedNet::shapes(int b) {
     add("Slice", {b}, {top, rest}, cat("slice_param { slice_point: ", top.shape[1], " }"));
   } else if (kind < 9) {
     add("Split", {b}, {top, top}, "");
-  } else {
+  } else if (kind < 10) {
     top.shape = {batch_, top.shape.count(1)};
     add("Flatten", {b}, {top}, "");
+  } else if (kind < 11) {
+    const int64_t channels = top.shape[1];
+    if (channels % 2 == 0) add("ShuffleChannel", {b}, {top}, "shuffle_channel_param { group: 2 }");
+  } else if (top.shape.axes() == 4) {
+    for (int axis = 2; axis < 4; ++axis) top.shape[axis] *= 2;
+    top.grid += kWeightGrid;
+    top.bound += kBias;
+    add("Deconvolution", {b}, {top},
+        cat("convolution_param { num_output: ", top.shape[1], " group: ", top.shape[1],
+            " kernel_size: 2 stride: 2 }"));
   }
 }
 
