@@ -17,7 +17,6 @@ struct RoundInOrder {
   CREMA_HD void operator()(int64_t index) const {
     const Pack<T, 8> values = x[index];
     Pack<int8_t, 8> bytes;
-#pragma unroll
     for (int i = 0; i < 8; ++i) bytes.v[i] = rounding(static_cast<float>(values.v[i]));
     to[index] = bytes;
   }
@@ -52,7 +51,6 @@ struct RoundImage {
     const int first = static_cast<int>(inside) * kVector;
     const T* const from = x + n * image + at * point + (group * channels + first) * channel;
     Pack<int8_t, kVector> result;
-#pragma unroll
     for (int i = 0; i < kVector; ++i) {
       result.v[i] =
           first + i < channels ? rounding(static_cast<float>(from[i * channel])) : int8_t{0};
