@@ -33,6 +33,17 @@ TEST(Fmt, ChangesTheFilesOfAFolder) {
   EXPECT_EQ(run(folder, "crema fmt -check nets").code, 0);
 }
 
+TEST(Fmt, WritesThroughLinks) {
+  const Folder folder;
+  std::filesystem::create_directories(folder.file("nets"));
+  write_file_atomically(folder.file("a.prototxt"), kLoose);
+  std::filesystem::create_symlink("../a.prototxt", folder.file("nets/link.prototxt"));
+  std::filesystem::create_directory_symlink("../nets", folder.file("nets/circle"));
+  EXPECT_EQ(run(folder, "crema fmt nets").code, 0);
+  EXPECT_EQ(read_text(folder.file("a.prototxt")), kForm);
+  EXPECT_TRUE(std::filesystem::is_symlink(folder.file("nets/link.prototxt")));
+}
+
 TEST(Fmt, ReadsTheStandardInput) {
   const Folder folder;
   const Outcome result = run_shell(folder, "printf 'layer{name:\"a\"\\n}' | $TOOLS/crema fmt -");

@@ -15,7 +15,7 @@
 #include "net/prototxt/net_input.h"
 #include "net/prototxt/prototxt.h"
 #include "tools/inputs/assume.h"
-#include "tools/lsp/typed_tree.h"
+#include "tools/lsp/names.h"
 
 namespace crema {
 namespace {
@@ -93,18 +93,10 @@ bool takes_variables(const SyntaxTree& tree) {
       while (first > 1 && tree.tokens[first - 1].is(",")) first -= 2;
       const bool in_repeat = first > 0 && tree.tokens[first - 1].is_word("repeat");
       (next.is("=") || next.is("?=") || in_repeat ? set : used).emplace(token.text.substr(1));
-    } else if (token.kind == Token::Kind::text) {
-      for (size_t at = 0; (at = token.text.find('$', at)) != std::string_view::npos;) {
-        ++at;
-        if (at < token.text.size() && token.text[at] == '{') ++at;
-        size_t end = at;
-        while (
-            end < token.text.size() &&
-            (std::isalnum(static_cast<unsigned char>(token.text[end])) || token.text[end] == '_'))
-          ++end;
-        if (end > at && !std::isdigit(static_cast<unsigned char>(token.text[at])))
-          used.emplace(token.text.substr(at, end - at));
-      }
+    } else {
+      each_variable(token, [&](size_t begin, size_t end) {
+        used.insert(tree.text.substr(begin, end - begin));
+      });
     }
   }
   return !std::includes(set.begin(), set.end(), used.begin(), used.end());
@@ -200,7 +192,7 @@ class MeaningDiagnosis {
     } catch (const Error&) {
       return;  // shapes that only a flag can give
     }
-    const std::string mistake = made_with(input, log);
+    const std::string mistake = made_with(input, log, true);
     if (mistake.empty() || is_of_another_state(mistake)) return;
     for (const int i : assumed) {
       LayerParameter* const layer = input.net.mutable_layer(i);
@@ -209,11 +201,12 @@ class MeaningDiagnosis {
           shape.set_dim(axis, shape.dim(axis) + (axis < 2 ? 1 : 16));
       }
     }
-    if (assumed.empty() || made_with(input, silent_log()) == mistake) add(Severity::error, mistake);
+    if (assumed.empty() || made_with(input, silent_log(), false) == mistake)
+      add(Severity::error, mistake);
   }
 
-  // Makes the layers, and notes their shapes. Returns what is wrong, or "".
-  std::string made_with(const NetInput& input, Log& log) {
+  // Makes the layers, and notes their shapes if they are to be shown. Returns what is wrong, or "".
+  std::string made_with(const NetInput& input, Log& log, bool shows) {
     Context context(Device::cpu);
     context.set_log(log);
     GraphOptions options;
@@ -221,7 +214,8 @@ class MeaningDiagnosis {
     options.folder = folder();
     options.where = input.options.where;
     try {
-      note_shapes(input, build_graph(context, input.net, options));
+      const Graph graph = build_graph(context, input.net, options);
+      if (shows) note_shapes(input, graph);
     } catch (const Error& error) {
       return error.what();
     }

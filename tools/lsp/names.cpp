@@ -27,7 +27,8 @@ void each_variable(const Token& token, const std::function<void(size_t begin, si
     while (end < token.text.size() &&
            (std::isalnum(static_cast<unsigned char>(token.text[end])) || token.text[end] == '_'))
       ++end;
-    if (end > at) visit(token.begin + at, token.begin + end);
+    if (end > at && !std::isdigit(static_cast<unsigned char>(token.text[at])))
+      visit(token.begin + at, token.begin + end);
     at = end;
   }
 }

@@ -18,14 +18,15 @@ bool is_prototxt(const std::filesystem::path& path) {
   return path.extension() == ".prototxt" || path.extension() == ".pbtxt";
 }
 
-// The files that an argument names, in a fixed order: of a folder all below it, but nothing hidden or linked.
+// The files that an argument names, in a fixed order: of a folder all below it, but nothing hidden and no linked folder.
 std::vector<std::string> files_of(const std::string& argument) {
   if (!folder_exists(argument)) return {argument};
   std::vector<std::string> found;
   for (const std::string& name : list_folder(argument)) {
     const std::string path = without_slash(argument) + "/" + name;
-    if (name[0] == '.' || std::filesystem::is_symlink(path)) continue;
-    if (!folder_exists(path) && !is_prototxt(path)) continue;
+    const bool is_folder = folder_exists(path);
+    if (name[0] == '.' || (is_folder ? std::filesystem::is_symlink(path) : !is_prototxt(path)))
+      continue;
     const std::vector<std::string> inside = files_of(path);
     found.insert(found.end(), inside.begin(), inside.end());
   }
@@ -65,7 +66,7 @@ int run_fmt(const VerbCall& call, const FmtFlags& flags) {
       if (flags.check) {
         std::cout << file << "\n";
       } else {
-        write_file_atomically(file, result);
+        write_file_atomically(std::filesystem::canonical(file), result);  // a link stays one
         call.log.info("Formatted " + file);
       }
     } catch (const Error& error) {  // the others are formatted all the same
