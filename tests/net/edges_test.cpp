@@ -222,7 +222,7 @@ TEST(RoundedEdges, LeadToTheSameOutputs) {
     EXPECT_EQ(count_of(want.dump, "as integers of 8 bits"), 0u);
     expect_nearly(got, want, 0.02);
     if (count_of(got.dump, "onednn_int8") == 0) continue;
-    // Of a and the sum oneDNN writes the values only, and c is read with two steps.
+    // oneDNN writes only the values of a and of the sum, and c is read with two steps.
     EXPECT_EQ(count_of(got.dump, "as integers of 8 bits; the top is never written"), 2u)
         << got.dump;
     EXPECT_EQ(count_of(got.dump, "as integers of 8 bits"), 2u) << got.dump;

@@ -73,6 +73,7 @@ const Reading kReadings[] = {
     // Too much.
     {"layer { a: 1 } }\nb: 2", "layer{a=} ? b=", "1:16 \"}\" closes no block"},
     {"% ^\na: 1", "? a=", "1:1 expected the name of a field, found \"%\""},
+    {"\x01: 1", "?", "1:1 expected the name of a field, found \"\\001\""},
     {"a: 1 2 b: 3", "a= ? b=", "1:6 expected the name of a field, found \"2\""},
     // Texts and lists that do not end.
     {"a: \"x\nb: 1", "a= b=", "1:4 this text has no closing \""},

@@ -33,6 +33,17 @@ TEST(Fmt, ChangesTheFilesOfAFolder) {
   EXPECT_EQ(run(folder, "crema fmt -check nets").code, 0);
 }
 
+TEST(Fmt, KeepsPermissions) {
+  const Folder folder;
+  const std::filesystem::path file = folder.file("a.prototxt");
+  write_file_atomically(file, kLoose);
+  const auto mode = std::filesystem::perms::owner_all | std::filesystem::perms::others_read;
+  std::filesystem::permissions(file, mode);
+  EXPECT_EQ(run(folder, "crema fmt a.prototxt").code, 0);
+  EXPECT_EQ(read_text(file), kForm);
+  EXPECT_EQ(std::filesystem::status(file).permissions(), mode);
+}
+
 TEST(Fmt, WritesThroughLinks) {
   const Folder folder;
   std::filesystem::create_directories(folder.file("nets"));

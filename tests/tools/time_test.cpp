@@ -183,7 +183,7 @@ TEST(TimeVerb, WritesOneJsonObject) {
   }
 }
 
-// Of a solver, the net is timed that a run would train: with rounding, the teacher, and the update rule.
+// A solver's net is timed as a run would train it: with rounding, the teacher, and the update rule.
 TEST(TimeVerb, TimesTheNetThatASolverTrains) {
   const Folder folder;
   folder.write("net.prototxt", std::string(kNet) + kLoss);

@@ -40,6 +40,14 @@ std::string formatted_text(const std::string& text, const std::string& name) {
   return formatted(tree);
 }
 
+// Writes a file that exists, and leaves its permissions as they are.
+void replace(const std::filesystem::path& path, const std::string& text) {
+  AtomicFile file(path);
+  file.write(text.data(), text.size());
+  std::filesystem::permissions(file.temporary_path(), std::filesystem::status(path).permissions());
+  file.commit();
+}
+
 // Formats what is read from the standard input.
 int format_input(const FmtFlags& flags) {
   const std::string text{std::istreambuf_iterator<char>(std::cin), {}};
@@ -66,7 +74,7 @@ int run_fmt(const VerbCall& call, const FmtFlags& flags) {
       if (flags.check) {
         std::cout << file << "\n";
       } else {
-        write_file_atomically(std::filesystem::canonical(file), result);  // a link stays one
+        replace(std::filesystem::canonical(file), result);  // a link stays one
         call.log.info("Formatted " + file);
       }
     } catch (const Error& error) {  // the others are formatted all the same

@@ -1,6 +1,6 @@
-// Writes a prototxt file in one form, whoever wrote it: two columns for each block, one statement a line, no more than
-// one empty line between them, "name: value" and "name { ... }". What a person decided stays: comments, empty lines,
-// lists in lines, and short blocks on one line, if this has room.
+// Writes a prototxt file in one form: blocks are indented by two columns, each statement has a line, and fields are
+// "name: value" and "name { ... }". What a person decided stays: comments, single empty lines, lists in lines, several
+// statements in a line, and short blocks on one line, if this has room.
 #pragma once
 
 #include <string>

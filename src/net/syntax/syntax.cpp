@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/strings.h"
+#include "base/visible.h"
 #include "net/expand/output.h"
 
 namespace crema {
@@ -33,7 +34,7 @@ class SyntaxReader {
   bool at_end() const { return token().kind == Kind::end; }
   bool opens_block(int ahead = 0) const { return token(ahead).is("{") || token(ahead).is("<"); }
   std::string found() const {
-    return at_end() ? "the end of the file" : cat("\"", token().text, "\"");
+    return at_end() ? "the end of the file" : cat("\"", visible(std::string(token().text)), "\"");
   }
 
   // Marks the current token, or, at the end of the file, the last one.
@@ -215,7 +216,7 @@ class SyntaxReader {
     return block;
   }
 
-  // A brace on a line of its own that stands where an outer block's would.
+  // Whether a brace begins a line where that of an outer block would stand.
   bool closes_outer(int column) const {
     return by_indentation_ && depth_ > 1 && token().is("}") && tree_.is_first_on_line(at_) &&
            line_column(at_) < column;
@@ -317,7 +318,7 @@ class SyntaxReader {
   SyntaxTree& tree_;
   int at_ = 0, depth_ = 0, open_angles_ = 0;
   bool by_indentation_, braces_match_ = true;
-  int column_ = 0;  // of the first line of the current statement
+  int column_ = 0;  // where the current statement begins its first line
 };
 
 }  // namespace

@@ -35,11 +35,12 @@ struct Statement {
   };
 
   Kind kind = Kind::junk;
-  Tokens all;   // with blocks, and a comma or semicolon behind it
-  Tokens name;  // of a field, an assignment; an extension's name has several tokens
-  Tokens
-      value;  // of a field, an assignment, an include, a repeat (behind "repeat"), an error; with the brackets of a
-              // list of blocks
+  Tokens all;  // with blocks, and a comma or semicolon behind it
+  // A field has a name, which is several tokens if it is an extension, and so does an assignment.
+  Tokens name;
+  // Fields, assignments, includes and errors have a value, and a repeat has one behind its "repeat". The value of a list
+  // of blocks is the list with its brackets.
+  Tokens value;
   std::vector<Block> blocks;  // in their order: of a condition, its branches
 };
 
