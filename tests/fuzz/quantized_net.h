@@ -17,7 +17,9 @@ class QuantizedNet {
   // A given one.
   QuantizedNet(std::string text, std::vector<std::string> inputs)
       : dice_({0, 0}), text_(std::move(text)), inputs_(std::move(inputs)), batch_(0) {}
-  const std::string& text() const { return text_; }  // describes a net whose inputs are Input layers
+  const std::string& text() const {
+    return text_;
+  }  // describes a net whose inputs are Input layers
   const std::vector<std::string>& inputs() const { return inputs_; }
 
  private:
