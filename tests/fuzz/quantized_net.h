@@ -17,9 +17,8 @@ class QuantizedNet {
   // A given one.
   QuantizedNet(std::string text, std::vector<std::string> inputs)
       : dice_({0, 0}), text_(std::move(text)), inputs_(std::move(inputs)), batch_(0) {}
-  const std::string& text() const {
-    return text_;
-  }  // describes a net whose inputs are Input layers
+  // A net whose inputs are Input layers.
+  const std::string& text() const { return text_; }
   const std::vector<std::string>& inputs() const { return inputs_; }
 
  private:
