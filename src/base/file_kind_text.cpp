@@ -122,6 +122,11 @@ FileKind text_kind(std::string_view text) {
     return {"a web page", "something went wrong when it was downloaded; download it again"};
   if (starts_with(line, "version https://git-lfs"))
     return {"a pointer of Git LFS", "`git lfs pull` fetches the file itself"};
+  if (starts_with(line, "#!")) return {"a script", ""};
+  // A comment may look like anything.
+  if (starts_with(line, "#")) {
+    if (const FileKind kind = prototxt_kind(text); !kind.what.empty()) return kind;
+  }
   if (is_list_line(line)) {
     const bool hdf5 =
         line.find(".h5") != std::string_view::npos || line.find(".hdf5") != std::string_view::npos;
@@ -134,7 +139,6 @@ FileKind text_kind(std::string_view text) {
   if (starts_with(line, "{\"iteration\""))
     return {"the metrics of a training run", "crema report and crema watch show them"};
   if (starts_with(line, "{") || starts_with(line, "[")) return {"a JSON file", ""};
-  if (starts_with(line, "#!")) return {"a script", ""};
   if (starts_with(line, "Log file created at") ||
       (line.size() > 5 && (line[0] == 'I' || line[0] == 'W') && line[1] >= '0' && line[1] <= '9' &&
        line.find("] ") != std::string_view::npos))

@@ -37,6 +37,7 @@ const Row kRows[] = {
     {"\x01\xff\xff\x07"s, "a file of unknown format"},
     {"name: \"net\"\nlayer { name: \"base_lr:\" }", "a net"},
     {"# net: \"x\"\nlayers {\n  type: DATA }", "a net"},
+    {"# made of table.csv 1\nlayer { type: \"ReLU\" }", "a net"},
     {"net: \"train_val.prototxt\"\nbase_lr: 0.1", "a solver"},
     {"item { name: \"cat\" label: 1 }", "a label map"},
     {"<!DOCTYPE html>\n<html>", "a web page"},
