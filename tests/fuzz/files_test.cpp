@@ -163,7 +163,9 @@ TEST(Fuzz, BoxesOfCocoAndYolo) {
           const auto boxes =
               files.count("coco") > 0
                   ? coco_annotations(folder + "/coco", labels, silent_log())
-                  : yolo_annotations(folder + "/", folder + "/yolo", labels, silent_log());
+                  : yolo_annotations(folder + "/",
+                                     read_yolo_list(folder + "/", folder + "/yolo", silent_log()),
+                                     labels);
           for (const ListedImage& image : boxes->images()) {
             AnnotatedDatum record;
             boxes->annotate(image, {}, record, silent_log());

@@ -28,11 +28,11 @@ class Annotations {
   std::vector<ListedImage> images_;
 };
 
-// Pascal VOC: `list` has lines `image annotation`, the latter an XML file. Without its file an image
-// has no object.
-std::unique_ptr<Annotations> voc_annotations(const std::string& root, const std::string& list,
-                                             const ClassNumbers& labels, Log& log);
-// SSD's text files: `list` as above; a file has lines `class xmin ymin xmax ymax`, with the label
+// Pascal VOC: the label path of an image is an XML file; "": it has no object.
+std::unique_ptr<Annotations> voc_annotations(const std::string& root,
+                                             std::vector<ListedImage> images,
+                                             const ClassNumbers& labels);
+// SSD's text files: `list` has lines `image annotation`; a file has lines `class xmin ymin xmax ymax`, with the label
 // map's class number and corners in pixels.
 std::unique_ptr<Annotations> text_annotations(const std::string& root, const std::string& list,
                                               const ClassNumbers& labels, Log& log);
@@ -46,22 +46,34 @@ std::unique_ptr<Annotations> json_annotations(const std::string& root, const std
 // map with its name, or with its number as name, as in SSD's map.
 std::unique_ptr<Annotations> coco_annotations(const std::string& file, const ClassNumbers& labels,
                                               Log& log);
-// YOLO: a text for each image, with a line `class x y width height` for each object: the middle and
-// the size as shares of the image. `list` has lines `image text`, or `image`; then the text of
-// images/a.jpg is labels/a.txt, and an image without text has no object. Class c is label c + 1,
-// because label 0 is the background.
-std::unique_ptr<Annotations> yolo_annotations(const std::string& root, const std::string& list,
-                                              const ClassNumbers& labels, Log& log);
+// YOLO: the label path of an image is a text with a line `class x y width height` for each object: the
+// middle and the size as shares of the image; "": it has no object. Class c is label c + 1, because
+// label 0 is the background.
+std::unique_ptr<Annotations> yolo_annotations(const std::string& root,
+                                              std::vector<ListedImage> images,
+                                              const ClassNumbers& labels);
 
 // The names of all classes of a data set: of VOC's objects in the order of the alphabet, of COCO's
 // categories in the order of their numbers.
-std::vector<std::string> voc_classes(const std::string& root, const std::string& list);
+std::vector<std::string> voc_classes(const std::string& root,
+                                     const std::vector<ListedImage>& images);
 std::vector<std::string> coco_classes(const std::string& file);
 
 // Reads a list of `image annotation`. A line with a missing annotation gets none; a warning counts
 // these, and if all are missing it is an Error.
 std::vector<ListedImage> read_annotation_list(const std::string& root, const std::string& list,
                                               Log& log);
+
+// Reads a list with lines `image text` of YOLO's, or `image`: then the text of images/a.jpg is
+// labels/a.txt. Those that have none are counted by a warning, as above.
+std::vector<ListedImage> read_yolo_list(const std::string& root, const std::string& list, Log& log);
+
+// Writes a database of some of the images of `annotations`, as AnnotatedDatum messages. `list` and `root`
+// are for messages and paths.
+ImagesetResult convert_annotated(const std::string& list, const std::string& root,
+                                 const std::vector<ListedImage>& images,
+                                 const Annotations& annotations, const std::string& database,
+                                 const ImagesetOptions& options, Log& log);
 
 // Corners as shares of the image.
 struct Corners {

@@ -23,10 +23,10 @@ float number_of(const std::string& path, pugi::xml_node element, const char* nam
 
 class VocAnnotations : public Annotations {
  public:
-  VocAnnotations(const std::string& root, const std::string& list, const ClassNumbers& labels,
-                 Log& log)
+  VocAnnotations(const std::string& root, std::vector<ListedImage> images,
+                 const ClassNumbers& labels)
       : root_(root), labels_(labels) {
-    images_ = read_annotation_list(root, list, log);
+    images_ = std::move(images);
   }
 
   void annotate(const ListedImage& image, const ConvertedImage&, AnnotatedDatum& record,
@@ -59,14 +59,17 @@ class VocAnnotations : public Annotations {
 
 }  // namespace
 
-std::unique_ptr<Annotations> voc_annotations(const std::string& root, const std::string& list,
-                                             const ClassNumbers& labels, Log& log) {
-  return std::make_unique<VocAnnotations>(root, list, labels, log);
+std::unique_ptr<Annotations> voc_annotations(const std::string& root,
+                                             std::vector<ListedImage> images,
+                                             const ClassNumbers& labels) {
+  return std::make_unique<VocAnnotations>(root, std::move(images), labels);
 }
 
-std::vector<std::string> voc_classes(const std::string& root, const std::string& list) {
+std::vector<std::string> voc_classes(const std::string& root,
+                                     const std::vector<ListedImage>& images) {
   std::set<std::string> names;
-  for (const ListedImage& image : read_pair_list(list)) {
+  for (const ListedImage& image : images) {
+    if (image.label_path.empty()) continue;
     const pugi::xml_document document = read_xml(root + image.label_path);
     for (const pugi::xml_node object : document.document_element().children("object"))
       names.insert(object.child_value("name"));

@@ -47,39 +47,10 @@ std::string text_beside(const std::string& image) {
 
 class YoloAnnotations : public Annotations {
  public:
-  YoloAnnotations(const std::string& root, const std::string& list, const ClassNumbers& labels,
-                  Log& log)
+  YoloAnnotations(const std::string& root, std::vector<ListedImage> images,
+                  const ClassNumbers& labels)
       : root_(root), labels_(labels) {
-    size_t line = 0, without = 0;
-    std::string missing;
-    for (const std::string& text : split(read_text(list == "-" ? "/dev/stdin" : list), '\n')) {
-      ++line;
-      const std::vector<FoundWord> words = words_in(text);
-      if (words.empty()) continue;
-      if (words.size() > 2)
-        fail(list, ":", line, ":", words[2].column, ": a line is `image` or `image text`, not `",
-             trim(text), "`");
-      ListedImage image;
-      image.line = static_cast<int64_t>(line);
-      image.path = words[0].text;
-      if (words.size() == 2) {
-        image.label_path = words[1].text;
-      } else {
-        image.label_path = text_beside(image.path);
-        if (!file_exists(root + image.label_path)) {
-          if (without++ == 0) missing = root + image.label_path;
-          image.label_path.clear();
-        }
-      }
-      images_.push_back(std::move(image));
-    }
-    require(!images_.empty(), list, ": names no image; a line is `image` or `image text`");
-    if (without == images_.size())
-      fail(list, ": not one of its ", without, " images has a text of boxes; there is no ", missing,
-           " either. Or give the texts: a line is `image text`");
-    if (without > 0)
-      log.warning(cat(without, " of ", images_.size(), " images have no text of boxes, such as ",
-                      missing, "; they have no object."));
+    images_ = std::move(images);
   }
 
   void annotate(const ListedImage& image, const ConvertedImage&, AnnotatedDatum& record,
@@ -130,9 +101,46 @@ class YoloAnnotations : public Annotations {
 
 }  // namespace
 
-std::unique_ptr<Annotations> yolo_annotations(const std::string& root, const std::string& list,
-                                              const ClassNumbers& labels, Log& log) {
-  return std::make_unique<YoloAnnotations>(root, list, labels, log);
+std::vector<ListedImage> read_yolo_list(const std::string& root, const std::string& list,
+                                        Log& log) {
+  std::vector<ListedImage> images;
+  size_t line = 0, without = 0;
+  std::string missing;
+  for (const std::string& text : split(read_text(list == "-" ? "/dev/stdin" : list), '\n')) {
+    ++line;
+    const std::vector<FoundWord> words = words_in(text);
+    if (words.empty()) continue;
+    if (words.size() > 2)
+      fail(list, ":", line, ":", words[2].column, ": a line is `image` or `image text`, not `",
+           trim(text), "`");
+    ListedImage image;
+    image.line = static_cast<int64_t>(line);
+    image.path = words[0].text;
+    if (words.size() == 2) {
+      image.label_path = words[1].text;
+    } else {
+      image.label_path = text_beside(image.path);
+      if (!file_exists(root + image.label_path)) {
+        if (without++ == 0) missing = root + image.label_path;
+        image.label_path.clear();
+      }
+    }
+    images.push_back(std::move(image));
+  }
+  require(!images.empty(), list, ": names no image; a line is `image` or `image text`");
+  if (without == images.size())
+    fail(list, ": not one of its ", without, " images has a text of boxes; there is no ", missing,
+         " either. Or give the texts: a line is `image text`");
+  if (without > 0)
+    log.warning(cat(without, " of ", images.size(), " images have no text of boxes, such as ",
+                    missing, "; they have no object."));
+  return images;
+}
+
+std::unique_ptr<Annotations> yolo_annotations(const std::string& root,
+                                              std::vector<ListedImage> images,
+                                              const ClassNumbers& labels) {
+  return std::make_unique<YoloAnnotations>(root, std::move(images), labels);
 }
 
 }  // namespace crema

@@ -47,6 +47,15 @@ ClassNumbers::ClassNumbers(const std::string& path, bool check) {
   }
 }
 
+ClassNumbers::ClassNumbers(const std::vector<std::string>& names) {
+  for (const std::string& name : names) {
+    const int label = static_cast<int>(names_.size()) + 1;
+    require(labels_.emplace(name, label).second, "two classes have the name \"", name, "\"");
+    names_.emplace(label, name);
+    named_by_numbers_ = named_by_numbers_ || number_of(name);
+  }
+}
+
 const int* ClassNumbers::find(const std::string& name) const {
   const auto found = labels_.find(name);
   return found == labels_.end() ? nullptr : &found->second;

@@ -16,6 +16,8 @@ class ClassNumbers {
  public:
   // check: names and numbers must be unique. Otherwise only a name with two numbers is an error.
   ClassNumbers(const std::string& path, bool check);
+  // These names, numbered from 1. Error for a name that is there twice.
+  explicit ClassNumbers(const std::vector<std::string>& names);
 
   // Null if the map does not have the class.
   const int* find(const std::string& name) const;

@@ -49,6 +49,23 @@ std::vector<ListedImage> read_annotation_list(const std::string& root, const std
   return images;
 }
 
+ImagesetResult convert_annotated(const std::string& list, const std::string& root,
+                                 const std::vector<ListedImage>& images,
+                                 const Annotations& annotations, const std::string& database,
+                                 const ImagesetOptions& options, Log& log) {
+  return convert_list(
+      list, root, images, database, options, log, AnnotatedDatum(),
+      [&](const ListedImage& line, const std::string& path, google::protobuf::Message& message) {
+        auto& record = static_cast<AnnotatedDatum&>(message);
+        record.Clear();
+        const ConvertedImage image = convert_image(path, options, *record.mutable_datum());
+        record.mutable_datum()->set_label(-1);
+        record.set_type(AnnotatedDatum::BBOX);
+        annotations.annotate(line, image, record, log);
+        return image;
+      });
+}
+
 ImagesetResult convert_annoset(const std::string& root, const std::string& list,
                                const std::string& label_map, bool check_label,
                                const std::string& database, const ImagesetOptions& options,
@@ -59,7 +76,7 @@ ImagesetResult convert_annoset(const std::string& root, const std::string& list,
   std::unique_ptr<Annotations> annotations;
   switch (format) {
     case AnnotationFormat::voc:
-      annotations = voc_annotations(root, list, labels, log);
+      annotations = voc_annotations(root, read_annotation_list(root, list, log), labels);
       break;
     case AnnotationFormat::text:
       annotations = text_annotations(root, list, labels, log);
@@ -71,22 +88,12 @@ ImagesetResult convert_annoset(const std::string& root, const std::string& list,
       annotations = coco_annotations(list, labels, log);
       break;
     case AnnotationFormat::yolo:
-      annotations = yolo_annotations(root, list, labels, log);
+      annotations = yolo_annotations(root, read_yolo_list(root, list, log), labels);
       break;
   }
   ImagesetOptions named = options;
   named.to.format.classes = labels.names();
-  return convert_list(
-      list, root, annotations->images(), database, named, log, AnnotatedDatum(),
-      [&](const ListedImage& line, const std::string& path, google::protobuf::Message& message) {
-        auto& record = static_cast<AnnotatedDatum&>(message);
-        record.Clear();
-        const ConvertedImage image = convert_image(path, options, *record.mutable_datum());
-        record.mutable_datum()->set_label(-1);
-        record.set_type(AnnotatedDatum::BBOX);
-        annotations->annotate(line, image, record, log);
-        return image;
-      });
+  return convert_annotated(list, root, annotations->images(), *annotations, database, named, log);
 }
 
 ImagesetResult convert_annoset_of_classes(const std::string& root, const std::string& list,

@@ -87,7 +87,8 @@ void create_label_map(const std::string& root, const std::string& source, const 
     classes = map_of_names(source, options.delimiter);
   } else {
     const bool voc = *options.format == AnnotationFormat::voc;
-    for (const std::string& name : voc ? voc_classes(root, source) : coco_classes(source))
+    for (const std::string& name :
+         voc ? voc_classes(root, read_pair_list(source)) : coco_classes(source))
       add_class(classes, classes.item_size() + 1, name, name);
     require(classes.item_size() > 0, source, ": not one of the annotations names a class");
   }
