@@ -62,7 +62,7 @@ FROM_ELSEWHERE = [
 
 # Solvers, by folder of models/, that train on the small data made here; the others get random data of the shapes in
 # tests/models/models.rows.
-WITH_DATA = {"lenet", "pictures", "finetune_digits", "siamese", "mnist_autoencoder", "face_center_loss", "face_triplet", "cifar10_quick",
+WITH_DATA = {"lenet", "pictures", "table", "finetune_digits", "siamese", "mnist_autoencoder", "face_center_loss", "face_triplet", "cifar10_quick",
              "cifar10_full", "cifar10_full_sigmoid", "cifar10_full_sigmoid_bn", "faster_rcnn", "rfcn"}
 
 # Further settings when training a folder's net, to save time: most of its weights are in one layer, or tests are long.
@@ -76,6 +76,8 @@ OWN_FILES = {
     "README.md": ["pictures", "digits_databases"],
     "tools/from_caffe.md": ["digits_databases"],
     "models/pictures/README.md": ["pictures"],
+    "models/table/README.md": ["table"],
+    "tools/new.md": ["pictures"],
     "data_scripts/convert.md": ["pictures", "list", "table", "cifar_of_python"],
     "tools/deploy.md": ["digit"],
     "tools/serve.md": ["digits_databases"],

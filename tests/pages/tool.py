@@ -133,6 +133,9 @@ def main():
             call.words = [word for word in call.words if word[1] != value]
         missing = []
         named = shorten_training(call)
+    elif verb == "new":
+        if not call.value("iterations"):
+            call.add(("iterations", "20"))
     elif any(flag == "epoch" for flag, _ in call.words):
         pass  # it counts itself
     elif verb in ("time", "test") and (verb == "time" or int(call.value("iterations") or 50) > 2):

@@ -33,17 +33,21 @@ std::vector<std::string> environment_with(const std::vector<std::string>& change
 }
 
 // In the new process, where after a fork only system calls are safe.
-[[noreturn]] void become(char* const* arguments, char* const* environment, int log, pid_t parent) {
-  setpgid(0, 0);
+[[noreturn]] void become(char* const* arguments, char* const* environment, int log, pid_t parent,
+                         const char* folder, bool shown) {
+  if (!shown) setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (getppid() != parent) _exit(127);  // it ended before that
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
-  const int nothing = open("/dev/null", O_RDWR);
-  dup2(nothing, 0);
-  dup2(nothing, 1);
-  dup2(log, 2);
+  if (*folder && chdir(folder) != 0) _exit(127);
+  if (!shown) {
+    const int nothing = open("/dev/null", O_RDWR);
+    dup2(nothing, 0);
+    dup2(nothing, 1);
+    dup2(log, 2);
+  }
   execve("/proc/self/exe", arguments, environment);  // also where a newer build has replaced it
   _exit(127);
 }
@@ -51,7 +55,7 @@ std::vector<std::string> environment_with(const std::vector<std::string>& change
 }  // namespace
 
 ChildProcess::ChildProcess(const std::vector<std::string>& arguments,
-                           const std::vector<std::string>& environment)
+                           const std::vector<std::string>& environment, const Place& place)
     : log_(std::tmpfile(), std::fclose) {
   if (!log_) fail("no temporary file for the log of a run: ", std::strerror(errno));
   std::vector<std::string> words = {"crema"}, variables = environment_with(environment);
@@ -60,7 +64,7 @@ ChildProcess::ChildProcess(const std::vector<std::string>& arguments,
   const int log = fileno(log_.get());
   const pid_t self = getpid();
   pid_ = fork();
-  if (pid_ == 0) become(argv.data(), envp.data(), log, self);
+  if (pid_ == 0) become(argv.data(), envp.data(), log, self, place.folder.c_str(), place.shown);
   if (pid_ < 0) fail("a run cannot be started: ", std::strerror(errno));
 }
 
@@ -79,6 +83,14 @@ std::optional<int> ChildProcess::ended() {
   int status = 0;
   if (!code_ && waitpid(pid_, &status, WNOHANG) == pid_) finish(status);
   return code_;
+}
+
+int ChildProcess::wait() {
+  int status = 0;
+  while (!code_) {
+    if (waitpid(pid_, &status, 0) == pid_) finish(status);
+  }
+  return *code_;
 }
 
 void ChildProcess::terminate() {

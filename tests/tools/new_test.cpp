@@ -1,0 +1,288 @@
+// crema new: what it finds in folders and tables of all its forms, what it decides, and that the project it
+// writes trains again.
+#include <gtest/gtest.h>
+
+#include "data/images/image.h"
+#include "tools/program.h"
+
+#ifdef CREMA_OPENCV
+#define NEEDS_PICTURES() static_cast<void>(0)
+#else
+#define NEEDS_PICTURES() GTEST_SKIP() << "built without OpenCV"
+#endif
+
+namespace crema::tests {
+namespace new_test {
+
+// A picture whose left or upper half is dark; no two are equal.
+std::string picture(int kind, int number, int side = 24, bool gray = false) {
+  Image image{gray ? 1 : 3, side, side, {}};
+  for (int y = 0; y < side; ++y) {
+    for (int x = 0; x < side; ++x) {
+      const bool dark = (kind == 0 ? x : kind == 1 ? y : x + y < side ? 0 : side) < side / 2;
+      for (int c = 0; c < image.channels; ++c)
+        image.pixels.push_back(static_cast<uint8_t>((dark ? 30 : 200) + (number * 7 + x * c) % 50));
+    }
+  }
+  image.pixels[0] = static_cast<uint8_t>(number);
+  return encode_image(image, "png");
+}
+
+void add_classes(const Folder& folder, const std::string& top, int of_each, bool gray = false) {
+  for (int i = 0; i < of_each; ++i) {
+    folder.write(cat(top, "/left/a ", i, ", b.png"), picture(0, i, 24, gray));
+    folder.write(cat(top, "/upper/", i, ".png"), picture(1, i, 24, gray));
+  }
+}
+
+void expect_parts(const Outcome& outcome, const std::vector<std::string>& parts) {
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  for (const std::string& part : parts) expect_part(outcome.out, part);
+}
+
+TEST(New, LooksClosely) {
+  NEEDS_PICTURES();
+  const Folder folder;
+  add_classes(folder, "p", 20);
+  for (int i = 20; i < 70; ++i) folder.write(cat("p/upper/", i, ".png"), picture(1, i));
+  folder.write("p/left/broken.png", "no picture");
+  folder.write("p/left/cut.png", picture(0, 99).substr(0, 60));
+  folder.write("p/left/copy.png", picture(0, 3));
+  folder.write("p/upper/wrong.png", picture(0, 5));
+  const Outcome seen = run(folder, "crema new -dry_run p project");
+  expect_parts(
+      seen, {"p: 89 pictures in 2 classes: left 19, upper 70", "all of 24 x 24 pixels, in colour",
+             "2 pictures cannot be read and are left out:", "left/broken.png: ", "left/cut.png: ",
+             "2 pictures are equal to one in another class", "left/a 5, b.png = upper/wrong.png",
+             "1 picture is there twice in one class", "71 for training and 18 for testing",
+             "model: pictures", "stored as 24 x 24 pixels",
+             "balance: classes are drawn equally often", "Nothing was written"});
+  EXPECT_FALSE(folder.has("project"));
+  const Outcome again = run(folder, "crema new -dry_run p project");
+  EXPECT_EQ(seen.out, again.out);
+}
+
+TEST(New, WritesAProjectThatTrainsAgain) {
+  NEEDS_PICTURES();
+  const Folder folder;
+  add_classes(folder, "p", 30);
+  const Outcome made = run(folder, "crema new -iterations 60 -batch 8 p project");
+  expect_parts(made, {"batch: 8, as you asked", "length: 60 iterations",
+                      "learning rate: ", "Reached: accuracy 1", "The project is in project"});
+  for (const char* name :
+       {"net.prototxt", "solver.prototxt", "labels.txt", "data/pictures_train_lmdb/data.mdb",
+        "runs/Pictures-1/snapshots/project_iter_60.caffemodel", "runs/lr_find.svg"})
+    EXPECT_TRUE(folder.has(cat("project/", name))) << name;
+  EXPECT_EQ(folder.read("project/labels.txt"), "left\nupper\n");
+  const std::string page = folder.read("project/README.md");
+  expect_part(page, "accuracy 1");
+  expect_part(page, "crema train -solver solver.prototxt -run auto");
+  // The commands of its page, after a change by hand.
+  const Outcome used = run_shell(
+      folder,
+      "sed -i 's/num_output: 24/num_output: 20/' net.prototxt && $TOOLS/crema fmt -check . && "
+      "$TOOLS/crema check -solver solver.prototxt && "
+      "$TOOLS/crema train -solver solver.prototxt -run auto && "
+      "weights=runs/Pictures-2/snapshots/project_iter_60.caffemodel && "
+      "$TOOLS/crema test -model net.prototxt -weights $weights -epoch && "
+      "$TOOLS/crema classify -model net.prototxt -weights $weights ../p/upper/3.png && "
+      "$TOOLS/crema report runs/Pictures-2",
+      "project");
+  EXPECT_EQ(used.code, 0) << used.err;
+  expect_part(used.out, "upper");
+  // Nothing is overwritten, and the same seed gives the same project.
+  const Outcome refused = run(folder, "crema new p project");
+  EXPECT_EQ(refused.code, 1);
+  expect_part(refused.errors().back(), "project: is there already, and is not overwritten");
+  const Outcome twin = run(folder, "crema new -iterations 60 -batch 8 p twin/project");
+  EXPECT_EQ(twin.code, 0) << twin.err;
+  EXPECT_EQ(folder.read("twin/project/solver.prototxt"),
+            folder.read("project/runs/Pictures-1/../../solver.prototxt"));
+  EXPECT_EQ(folder.read("twin/project/data/train.txt"), folder.read("project/data/train.txt"));
+}
+
+TEST(New, FineTunesWhatFitsTheWeights) {
+  NEEDS_PICTURES();
+  const Folder folder;
+  add_classes(folder, "p/train", 20, true);
+  add_classes(folder, "p/val", 5, true);
+  // A net of another number of classes, as people get weights from others.
+  ASSERT_EQ(run_shell(folder,
+                      "$TOOLS/crema train -set max_iter=1 -set snapshot_after_train=true -assume "
+                      "data=4x1x24x24,label=4 "
+                      "-set snapshot_prefix=./lenet -solver " CREMA_TEST_DATA
+                      "/../models/lenet/solver.prototxt")
+                .code,
+            0);
+  const Outcome made =
+      run(folder, "crema new -iterations 20 -weights lenet_iter_1.caffemodel p project");
+  expect_parts(made, {"all grey", "as the folders train and val divide them",
+                      "model: lenet, because 4 of the 4 layers of lenet_iter_1.caffemodel are its",
+                      "in grey"});
+  expect_part(folder.read("project/net.prototxt"), "num_output: 2");
+  expect_part(folder.read("project/README.md"), "-weights_mode=match");
+}
+
+struct TableRow {
+  const char* name;
+  const char* flags;
+  const char* found;
+  const char* result;
+};
+
+TEST(New, LearnsTables) {
+  const Folder folder;
+  std::string names = "a,b,species,c\n", numbers;
+  for (int i = 0; i < 200; ++i) {
+    const double x = i % 17, y = i % 5;
+    names += cat(x * 100, ",", y, ",", x > 8 ? "large" : "small", ",", x * y, "\n");
+    numbers += cat(x, ";", y, ";", x / 17 + 0.1 * y, "\n");
+  }
+  folder.write("names.csv", names);
+  folder.write("numbers.csv", numbers);
+  const TableRow rows[] = {
+      {"names.csv", "", "the label is one of 2 classes: large 92, small 108", "accuracy 0.9"},
+      {"numbers.csv", "-label 2", "the label is a number to predict", "loss 0.0"},
+  };
+  for (const TableRow& row : rows) {
+    SCOPED_TRACE(row.name);
+    const std::string project = cat("of_", row.name);
+    expect_parts(
+        run(folder, cat("crema new -iterations 300 ", row.flags, " ", row.name, " ", project)),
+        {row.found, row.result});
+    EXPECT_TRUE(folder.has(project + "/data/table_train_lmdb/data.mdb"));
+  }
+}
+
+// 12 pictures with a box in each, in the form of a data set.
+void add_boxes(const Folder& folder, const std::string& form) {
+  std::string images, annotations;
+  for (int i = 0; i < 12; ++i) {
+    const std::string content = picture(i % 2, i, 100), name = cat("a ", i);
+    const int kind = i % 2, left = 10 + i, top = 20;
+    if (form == "voc") {
+      folder.write(cat("voc/JPEGImages/", name, ".png"), content);
+      folder.write(
+          cat("voc/Annotations/", name, ".xml"),
+          cat("<annotation><size><width>100</width><height>100</height></size><object><name>",
+              kind ? "dog" : "cat", "</name><bndbox><xmin>", left, "</xmin><ymin>", top,
+              "</ymin><xmax>", left + 50, "</xmax><ymax>70</ymax></bndbox></object></annotation>"));
+    } else if (form == "yolo") {
+      const char* const part = i < 9 ? "train" : "valid";
+      folder.write(cat("yolo/", part, "/images/", name, ".png"), content);
+      folder.write(cat("yolo/", part, "/labels/", name, ".txt"),
+                   cat(kind, " 0.5 0.5 0.", left, " 0.5\n"));
+    } else {
+      folder.write(cat("coco/train2017/", name, ".png"), content);
+      images += cat(i ? "," : "", "{\"id\":", i, ",\"file_name\":\"", name,
+                    ".png\",\"width\":100,\"height\":100}");
+      annotations += cat(i ? "," : "", "{\"image_id\":", i, ",\"category_id\":", kind + 3,
+                         ",\"bbox\":[", left, ",", top, ",50,50],\"iscrowd\":0}");
+    }
+  }
+  if (form == "yolo") folder.write("yolo/data.yaml", "nc: 2\nnames: ['cat', \"dog\"]\n");
+  if (form == "coco")
+    folder.write(
+        "coco/annotations/instances_train2017.json",
+        cat("{\"images\":[", images, "],\"annotations\":[", annotations,
+            "],\"categories\":[{\"id\":3,\"name\":\"cat\"},{\"id\":4,\"name\":\"dog\"}]}"));
+}
+
+struct BoxRow {
+  const char* form;
+  const char* found;
+  const char* divided;
+};
+
+TEST(New, FindsBoxesOfEachForm) {
+  NEEDS_PICTURES();
+  const Folder folder;
+  const BoxRow rows[] = {
+      {"voc", "voc: 12 pictures with boxes in Pascal VOC's form",
+       "10 for training and 2 for testing, divided by chance"},
+      {"yolo", "yolo: 12 pictures with boxes in YOLO's form",
+       "9 for training and 3 for testing, as the data are divided"},
+      {"coco", "coco: 12 pictures with boxes in COCO's form",
+       "10 for training and 2 for testing, divided by chance"},
+  };
+  for (const BoxRow& row : rows) {
+    SCOPED_TRACE(row.form);
+    add_boxes(folder, row.form);
+    expect_parts(run(folder, cat("crema new -dry_run ", row.form, " project")),
+                 {row.found, row.divided, "12 boxes of 2 classes: cat 6, dog 6", "model: rfcn"});
+  }
+  const Outcome made = run(folder, "crema new -iterations 4 coco project");
+  expect_parts(made, {"Reached: "});
+  EXPECT_EQ(folder.read("project/labels.txt"), "background\ncat\ndog\n");
+  EXPECT_TRUE(folder.has("project/labelmap.prototxt"));
+  // The same pictures are no folders of classes.
+  const Outcome other = run(folder, "crema new -dry_run -task masks coco other");
+  EXPECT_EQ(other.code, 1);
+  expect_part(other.errors().back(), "coco: no masks were found in it");
+}
+
+TEST(New, FindsMasks) {
+  NEEDS_PICTURES();
+  const Folder folder;
+  for (int i = 0; i < 10; ++i) {
+    folder.write(cat("m/images/", i, ".png"), picture(0, i, 70));
+    Image mask{3, 70, 70, {}};
+    for (int k = 0; k < 70 * 70; ++k) {
+      const bool left = k % 70 < 35;
+      for (const int value : {0, left ? 128 : 0, left ? 0 : 255})
+        mask.pixels.push_back(static_cast<uint8_t>(value));
+    }
+    folder.write(cat("m/masks/", i, ".png"), encode_image(mask, "png"));
+  }
+  folder.write("m/masks/3.png", picture(0, 3, 60));
+  const Outcome made = run(folder, "crema new -iterations 4 m project");
+  expect_parts(made, {"m: 9 pictures with masks of 2 classes: #008000, #ff0000",
+                      "1 picture cannot be read", "but its mask 60 x 60", "model: unet",
+                      "stored as 64 x 64 pixels", "Reached: accuracy"});
+  EXPECT_TRUE(folder.has("project/data/masks/train_0.png"));
+}
+
+struct RefusedRow {
+  const char* arguments;
+  const char* message;
+};
+
+TEST(New, RefusesWhatItCannotUse) {
+  NEEDS_PICTURES();
+  const Folder folder;
+  folder.write("empty/notes.txt", "x");
+  folder.write("one/cat/1.png", picture(0, 1));
+  folder.write("broken/cat/1.png", "x");
+  folder.write("broken/dog/1.png", "x");
+  folder.write("row.csv", "1,2,3\n");
+  folder.write("row3.csv", "1,2,0\n1,3,1\n4,5,1\n");
+  add_classes(folder, "p", 8);
+  folder.write("p_full/file", "x");
+  const RefusedRow rows[] = {
+      {"missing project", "missing: there is no such file or folder"},
+      {"empty project", "empty/: has no folder for any class"},
+      {"one project", "one: has one class only, \"cat\""},
+      {"broken project", "not one of the 2 pictures can be read"},
+      {"row.csv project", "row.csv: has one row only"},
+      {"p p_full", "p_full: is there already"},
+      {"-model resnot p project", "-model resnot: is neither a folder of "},
+      {"-task boxes p project", "p: no boxes were found in it"},
+      {"-task box p project", "-task box: there are classes, boxes and masks"},
+      {"-weights none.caffemodel p project", "-weights none.caffemodel: there is no such file"},
+      {"-set widht=3 p project", "widht"},
+      {"-split 16 p project", "-split 16 of 16 records leaves all for training"},
+      {"-split 9 row3.csv project",
+       "-split 9 of the 3 samples of row3.csv leaves none for testing"},
+  };
+  for (const RefusedRow& row : rows) {
+    SCOPED_TRACE(row.arguments);
+    const Outcome refused = run(folder, cat("crema new -iterations 20 ", row.arguments));
+    EXPECT_EQ(refused.code, 1);
+    ASSERT_FALSE(refused.errors().empty()) << refused.err;
+    expect_part(refused.errors().back(), row.message);
+    EXPECT_FALSE(folder.has("project"));
+  }
+}
+
+}  // namespace new_test
+}  // namespace crema::tests

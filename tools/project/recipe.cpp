@@ -1,0 +1,136 @@
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "net/expand/expand.h"
+#include "net/prototxt/settings.h"
+#include "tools/project/net_edits.h"
+#include "tools/project/project.h"
+
+namespace crema {
+
+namespace {
+
+// -model: a folder of models/, or the path of a net, whose solver is next to it.
+ModelChoice named_model(const std::string& model) {
+  ModelChoice choice;
+  const std::string folder = models_folder() + "/" + model;
+  const bool known = model.find('/') == model.npos && folder_exists(folder);
+  choice.net = known ? folder + "/train_val.prototxt" : model;
+  if (!known && !file_exists(model)) {
+    std::vector<std::string> names;
+    for (const std::string& name : list_folder(models_folder())) names.push_back(name);
+    fail("-model ", model, ": is neither a folder of ", models_folder(), " nor a file",
+         did_you_mean(model, names));
+  }
+  choice.solver = folder_of(choice.net) + "/solver.prototxt";
+  if (!file_exists(choice.solver)) choice.solver = models_folder() + "/pictures/solver.prototxt";
+  return choice;
+}
+
+// An eighth of the samples at most, as a power of two, so that an epoch has several updates.
+int64_t batch_for(int64_t samples, int64_t own) {
+  int64_t batch = own;
+  while (batch > 1 && batch * 8 > samples) batch = batch > 4 ? batch / 2 : batch - 1;
+  return batch;
+}
+
+// Rates that follow max_iter by themselves.
+bool scales_with_length(const std::string& policy) {
+  return policy == "onecycle" || policy == "poly" || policy == "cosine" || policy == "linear";
+}
+
+void shorten(SolverParameter* solver, int64_t iterations, bool keeps_recipe) {
+  solver->set_net("net.prototxt");
+  for (const char* name : {"train_net", "test_net", "test_iter", "test_state", "train_state",
+                           "iter_size", "snapshot", "max_epoch", "warmup_iter", "average_loss",
+                           "solver_mode", "device_id", "test_initialization"}) {
+    const auto* field = solver->GetDescriptor()->FindFieldByName(name);
+    if (field) solver->GetReflection()->ClearField(solver, field);
+  }
+  if (!keeps_recipe && !scales_with_length(solver->lr_policy())) {
+    for (const char* name : {"gamma", "power", "stepsize", "stepvalue"})
+      solver->GetReflection()->ClearField(solver, solver->GetDescriptor()->FindFieldByName(name));
+    solver->set_lr_policy("onecycle");
+  }
+  // The steps of a recipe stay where they are in relation to its length.
+  const double shorter = static_cast<double>(iterations) / std::max(1, solver->max_iter());
+  const auto scaled = [&](int step) {
+    return std::max(1, static_cast<int>(std::lround(step * shorter)));
+  };
+  if (keeps_recipe && solver->stepsize() > 0) solver->set_stepsize(scaled(solver->stepsize()));
+  for (int i = 0; i < solver->stepvalue_size(); ++i)
+    solver->set_stepvalue(i, scaled(solver->stepvalue(i)));
+  solver->set_max_iter(static_cast<int>(iterations));
+  solver->set_test_epoch(true);
+  const int tenth = std::max(1, static_cast<int>(iterations / 10));
+  solver->set_test_interval(2 * tenth);
+  solver->set_snapshot(2 * tenth);
+  solver->set_display(std::clamp(tenth / 2, 1, 100));
+}
+
+}  // namespace
+
+// Each sample is seen less often, the more there are: 300 samples 53 times, 5000 about 20 times, 50000 about ten.
+int64_t Task::length(int64_t batch) const {
+  const double seen = 16000 * std::pow(std::max(1.0, static_cast<double>(training()) / 300), 0.68);
+  const double iterations = seen / static_cast<double>(batch);
+  const double step = iterations > 1000 ? 100 : 10;
+  return std::max<int64_t>(100, std::llround(iterations / step) * static_cast<int64_t>(step));
+}
+
+Recipe recipe_of(Task& task, const NewOptions& options, int64_t batch, int64_t iterations) {
+  ModelChoice choice = !options.model.empty() ? named_model(options.model)
+                       : !options.weights.empty()
+                           ? model_for_weights(split(options.weights, ',')[0])
+                           : task.choose();
+  // What the user sets replaces what was chosen.
+  std::vector<std::string> all = options.settings;
+  for (const std::string& chosen : choice.settings) {
+    const std::string name = chosen.substr(0, chosen.find('=') + 1);
+    if (std::none_of(all.begin(), all.end(),
+                     [&](const std::string& own) { return starts_with(own, name); }))
+      all.push_back(chosen);
+  }
+  auto settings = std::make_shared<Settings>(all);
+  std::vector<std::string> used;
+  Recipe recipe{.model = std::filesystem::path(folder_of(choice.net)).filename(),
+                .net = NetText(
+                    choice.net,
+                    expand(choice.net, read_text(choice.net), settings->variables(), &used).text()),
+                .solver = {}};
+  settings->note_used(used);
+  SolverFile file = read_solver_file(choice.solver, settings);
+  recipe.solver = file.solver;
+  settings->require_used();
+  remove_stages(&recipe.net);
+  recipe.decisions.push_back(cat(
+      "model: ", recipe.model, choice.why.empty() ? ", as you asked" : ", because " + choice.why));
+  for (const std::string& line : task.fit(recipe.net)) recipe.decisions.push_back(line);
+
+  const std::vector<int> sources = data_layers(recipe.net, "Data", TRAIN);
+  const int64_t own = sources.empty()
+                          ? std::max<int64_t>(1, choice.batch)
+                          : recipe.net.net().layer(sources[0]).data_param().batch_size();
+  recipe.batch = sources.empty() ? own : batch > 0 ? batch : batch_for(task.training(), own);
+  if (!sources.empty())
+    recipe.decisions.push_back(cat("batch: ", recipe.batch,
+                                   batch > 0 ? ", as you asked"
+                                   : recipe.batch == own
+                                       ? ", the model's"
+                                       : ", so that an epoch has eight updates or more"));
+  task.connect(&recipe.net, recipe.batch);
+  recipe.iterations = iterations > 0 ? iterations : task.length(recipe.batch);
+  shorten(&recipe.solver, recipe.iterations, choice.keeps_recipe);
+  recipe.decisions.push_back(
+      cat("length: ", recipe.iterations, " iterations, which show each sample ",
+          std::llround(static_cast<double>(recipe.iterations * recipe.batch) /
+                       static_cast<double>(task.training())),
+          " times", iterations > 0 ? ", as you asked" : "; the more there are, the fewer"));
+  recipe.keeps_rate = choice.keeps_recipe;
+  return recipe;
+}
+
+}  // namespace crema

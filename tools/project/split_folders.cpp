@@ -1,0 +1,29 @@
+#include "tools/project/split_folders.h"
+
+#include <array>
+
+#include "base/files.h"
+#include "base/strings.h"
+
+namespace crema {
+
+SplitFolders split_folders(const std::string& folder) {
+  constexpr std::array<const char*, 2> training = {"train", "training"};
+  constexpr std::array<const char*, 4> testing = {"val", "valid", "validation", "test"};
+  SplitFolders found;
+  size_t best = testing.size();
+  for (const std::string& name : list_folder(folder)) {
+    if (!folder_exists(folder + "/" + name)) continue;
+    const std::string plain = lower_case(name);
+    for (const char* known : training) {
+      if (plain == known) found.training = name;
+    }
+    for (size_t i = 0; i < best; ++i) {
+      if (plain == testing[i]) found.testing = name, best = i;
+    }
+  }
+  if (found.training.empty() || found.testing.empty()) return {};
+  return found;
+}
+
+}  // namespace crema

@@ -1,0 +1,17 @@
+// Folders that divide a data set into training and testing: DATA/train and DATA/test.
+#pragma once
+
+#include <string>
+
+namespace crema {
+
+// Names of folders in the one that was given; both "" if it is not divided.
+struct SplitFolders {
+  std::string training, testing;
+};
+
+// train with one of val, valid, validation and test, in whatever case. With both a validation and a test set
+// the former is taken.
+SplitFolders split_folders(const std::string& folder);
+
+}  // namespace crema
