@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cctype>
 #include <memory>
+#include <set>
+#include <utility>
 
 #include "base/error.h"
 #include "net/sources/batch_size.h"
@@ -29,6 +31,12 @@ std::unique_ptr<DescriptorPool> load_schema() {
   return pool;
 }
 
+// Made once: it takes milliseconds, and the manual asks for hundreds of messages.
+const DescriptorPool& schema() {
+  static const std::unique_ptr<const DescriptorPool> pool = load_schema();
+  return *pool;
+}
+
 // A comment as continuous text.
 template <typename Element>
 std::string comment_of(const Element* element) {
@@ -43,6 +51,12 @@ std::string comment_of(const Element* element) {
     if (!part.empty()) text += (text.empty() ? "" : " ") + std::string(part);
   }
   return text;
+}
+
+// "NetState"; of a message in another one "CoSDataParameter.Top".
+std::string name_of(const Descriptor* message) {
+  const std::string& outer = message->file()->package();
+  return outer.empty() ? message->full_name() : message->full_name().substr(outer.size() + 1);
 }
 
 std::string choices_of(const EnumDescriptor* type) {
@@ -129,12 +143,21 @@ class Choice {
 };
 
 MessageHelp help_on(const std::string& name, const Descriptor* message) {
-  MessageHelp help{name, message->name(), comment_of(message), {}};
+  MessageHelp help{name, name_of(message), comment_of(message), {}, message->file()->name()};
   for (int i = 0; i < message->field_count(); ++i) {
     const FieldDescriptor* field = message->field(i);
-    help.fields.push_back({field->name(), type_of(field), comment_of(field)});
+    help.fields.push_back({field->name(), type_of(field), comment_of(field), field->number(),
+                           field->message_type() ? name_of(field->message_type()) : std::string()});
   }
   return help;
+}
+
+// Adds the message and those in its fields.
+void collect(const Descriptor* message, std::set<const Descriptor*>* found) {
+  if (!found->insert(message).second) return;
+  for (int i = 0; i < message->field_count(); ++i) {
+    if (const Descriptor* inner = message->field(i)->message_type()) collect(inner, found);
+  }
 }
 
 // The message in the field `name` of one of `owners`.
@@ -158,9 +181,9 @@ const Descriptor* message_in(const std::vector<const Descriptor*>& owners, const
 }  // namespace
 
 MessageHelp help_on_fields(const std::string& path) {
-  const std::unique_ptr<DescriptorPool> pool = load_schema();
-  const Descriptor* const solver = pool->FindMessageTypeByName("crema.SolverParameter");
-  const Descriptor* const net = pool->FindMessageTypeByName("crema.NetParameter");
+  const DescriptorPool& pool = schema();
+  const Descriptor* const solver = pool.FindMessageTypeByName("crema.SolverParameter");
+  const Descriptor* const net = pool.FindMessageTypeByName("crema.NetParameter");
   require(solver && net, "the schema inside the program has no solver or no net");
   if (path == "solver") return help_on(path, solver);
   if (path == "net") return help_on(path, net);
@@ -173,8 +196,8 @@ MessageHelp help_on_fields(const std::string& path) {
 std::vector<MessageHelp> help_on_parameters(const std::string& type,
                                             const std::vector<std::string>& types,
                                             const std::string& text) {
-  const std::unique_ptr<DescriptorPool> pool = load_schema();
-  const Descriptor* layer = pool->FindMessageTypeByName("crema.LayerParameter");
+  const DescriptorPool& pool = schema();
+  const Descriptor* layer = pool.FindMessageTypeByName("crema.LayerParameter");
   require(layer != nullptr, "the schema inside the program has no LayerParameter");
   const Choice choice(layer, type, types);
   std::vector<MessageHelp> help;
@@ -184,8 +207,41 @@ std::vector<MessageHelp> help_on_parameters(const std::string& type,
     if (!choice.takes(parameter->name(), text)) continue;
     const Descriptor* message = parameter->message_type();
     help.push_back(help_on(parameter->name(), message));
+    help.back().number = parameter->number();
   }
   return help;
+}
+
+std::vector<MessageHelp> help_on_all_messages() {
+  const DescriptorPool& pool = schema();
+  std::set<const Descriptor*> found;
+  for (const char* root : {"crema.SolverParameter", "crema.NetParameter"}) {
+    const Descriptor* message = pool.FindMessageTypeByName(root);
+    require(message != nullptr, "the schema inside the program has no ", root);
+    collect(message, &found);
+  }
+  const Descriptor* layer = pool.FindMessageTypeByName("crema.LayerParameter");
+  std::vector<MessageHelp> all;
+  for (const Descriptor* message : found) {
+    all.push_back(help_on("", message));
+    for (int i = 0; i < layer->field_count(); ++i) {
+      const FieldDescriptor* field = layer->field(i);
+      if (field->message_type() != message || !ends_with(field->name(), "_param")) continue;
+      // An older name of the block, or a fork's, comes after Caffe's.
+      if (!all.back().field.empty() && all.back().number < field->number()) continue;
+      all.back().field = field->name();
+      all.back().number = field->number();
+    }
+  }
+  const auto line_of = [&](const MessageHelp& help) {
+    google::protobuf::SourceLocation location;
+    const Descriptor* message = pool.FindMessageTypeByName("crema." + help.message);
+    return message && message->GetSourceLocation(&location) ? location.start_line : 0;
+  };
+  std::sort(all.begin(), all.end(), [&](const MessageHelp& a, const MessageHelp& b) {
+    return std::pair(a.file, line_of(a)) < std::pair(b.file, line_of(b));
+  });
+  return all;
 }
 
 }  // namespace crema

@@ -12,6 +12,8 @@ std::string_view schema_bytes();
 
 struct FieldHelp {
   std::string name, type, comment;
+  int number = 0;  // below 5000: Caffe's or of its forks; 5000 to 5999: ours; above: of forks
+  std::string message{};  // the message of a block of fields, such as "ParamSpec"; else ""
 };
 
 struct MessageHelp {
@@ -19,6 +21,8 @@ struct MessageHelp {
   std::string message;  // "ConvolutionParameter"
   std::string comment;
   std::vector<FieldHelp> fields;
+  std::string file{};  // "proto/params/convolution.proto"
+  int number = 0;      // of `field`
 };
 
 // The messages in LayerParameter that concern a layer: the one named after its type, and those
@@ -30,5 +34,9 @@ std::vector<MessageHelp> help_on_parameters(const std::string& type,
 // The fields of a message: "solver", "net", or the path of a block in a solver or a net as -set
 // writes it, such as layer[conv1].convolution_param. Error for one that does not exist.
 MessageHelp help_on_fields(const std::string& path);
+
+// Every message of a solver or net, by files and in their order. `field` is that of LayerParameter,
+// or "".
+std::vector<MessageHelp> help_on_all_messages();
 
 }  // namespace crema

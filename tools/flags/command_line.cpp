@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "tools/console/terminal.h"
+#include "tools/docs/verb_flags.h"
 #include "tools/flags/flag_reader.h"
 #include "tools/flags/old_programs.h"
 #include "tools/flags/shell_words.h"
@@ -108,6 +109,11 @@ constexpr const char* kPlaces =
     "CREMA_FLAGS=\"-gpu 0 -gpu_memory 0.8\"; flags that a verb does not take are skipped there. "
     "-flagfile FILE reads flags from a file at its position. The later one wins: config file, "
     "environment, command line.";
+
+constexpr const char* kEveryVerb =
+    "Every verb also takes glog's flags (-logtostderr, -minloglevel, -v, -log_dir ...) and "
+    "-flagfile "
+    "FILE.";
 
 constexpr size_t kIndent = 6;
 
@@ -264,24 +270,15 @@ std::string help_of(const std::string& name) {
                                      std::string(kIndent, ' ')));
   text += cat("\nexample:\n", commands_of(verb, width));
   text += "\nflags:\n";
-  std::vector<std::string> flags = verb.run.flags();
-  flags.insert(flags.end(), {"quiet", "layers"});
-  for (const std::string& flag : flags) {
-    const auto info = lookup_flag(flag);
-    const auto own = verb.meanings.find(flag);
-    text += cat("  -", flag, " (", info->type, ", default ",
-                info->type == "string" ? cat('"', info->default_value, '"') : info->default_value,
-                ")\n");
+  for (const VerbFlag& flag : flags_of(verb)) {
+    text += cat("  -", flag.name, " (", flag.type, ", default ",
+                flag.type == "string" ? cat('"', flag.initial, '"') : flag.initial, ")\n");
     const std::string indent(kIndent, ' ');
-    text += wrapped(own == verb.meanings.end() ? info->description : own->second, width, indent,
-                    indent);
+    text += wrapped(flag.meaning, width, indent, indent);
   }
-  return text + "\n" +
-         wrapped(
-             "Every verb also takes glog's flags (-logtostderr, -minloglevel, -v, -log_dir ...) "
-             "and -flagfile FILE.",
-             width, "", "") +
-         wrapped(kPlaces, width, "", "");
+  return text + "\n" + wrapped(kEveryVerb, width, "", "") + wrapped(kPlaces, width, "", "");
 }
+
+std::string about_all_flags() { return cat(kEveryVerb, " ", kPlaces); }
 
 }  // namespace crema

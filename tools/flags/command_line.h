@@ -35,5 +35,7 @@ void add_flags(const std::string& text, const std::string& place, const std::str
 // The output of `crema` alone or `crema help`, and of `crema VERB -help` or `crema help VERB`.
 std::string list_of_verbs();
 std::string help_of(const std::string& verb);
+// What help says of all verbs: which flags they share, and where flags come from.
+std::string about_all_flags();
 
 }  // namespace crema

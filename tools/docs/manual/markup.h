@@ -1,0 +1,26 @@
+// Text as HTML and as Markdown.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace crema {
+
+std::string html_of(std::string_view text);
+
+// Plain text that Markdown leaves as it is, also in a cell of a table. What is in backquotes
+// becomes code.
+std::string markdown_of(std::string_view text);
+
+// In backquotes, for a cell of a table, too.
+std::string code_of_text(std::string_view text);
+
+std::string fenced(std::string_view text, const std::string& language);
+
+// The anchor of a heading, as GitHub makes it.
+std::string anchor_of(std::string_view heading);
+
+// Begins a page that search lists before others, or after them.
+std::string searched_first(bool first);
+
+}  // namespace crema
