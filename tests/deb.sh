@@ -60,6 +60,7 @@ for suite in "${suites[@]}"; do
 set -eu
 cd ~
 crema -version
+grep -q SYNOPSIS /usr/share/man/man1/crema-train.1
 mkdir -p data/digits
 # The classes in IDX files: what needs no network. A stripe at the place of the label is easy to learn.
 for part in train test; do

@@ -22,7 +22,7 @@ mkdir -p "$tree"/{tmp,data/digits,opt,srv,images}
 folder=$tree/opt/crema
 cmake --install "$build" --prefix "$folder" --strip >"$tree/tmp/log" || die "$(cat "$tree/tmp/log")"
 ! readelf -S "$folder/bin/crema" | grep -q '\.symtab' || die "bin/crema is not stripped"
-for file in bin/{train,caffe,convert_imageset} include/crema.h lib/cmake/Crema/CremaConfig.cmake share/crema/{README.md,LICENSE,models/lenet/solver.prototxt}; do
+for file in bin/{train,caffe,convert_imageset} include/crema.h lib/cmake/Crema/CremaConfig.cmake share/crema/{README.md,LICENSE,models/lenet/solver.prototxt} share/man/man1/crema-train.1; do
   [ -e "$folder/$file" ] || die "$file is missing"
 done
 

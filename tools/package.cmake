@@ -33,5 +33,12 @@ file(CREATE_LINK /opt/crema/share/bash-completion/completions/crema ${root}/usr/
 file(CREATE_LINK /opt/crema/share/zsh/site-functions/_crema ${root}/usr/share/zsh/vendor-completions/_crema SYMBOLIC)
 file(CREATE_LINK /opt/crema/share/crema/LICENSE ${root}/usr/share/doc/crema/copyright SYMBOLIC)
 file(WRITE ${root}/usr/lib/python3/dist-packages/crema.pth "/opt/crema/python\n")
+# /opt/crema/share/man is not where `man` looks. The pages exist once the program has written them for the installation.
+install(CODE "
+  file(MAKE_DIRECTORY \"${root}/usr/share/man/man1\")
+  file(GLOB pages RELATIVE \"${manual}/man/man1\" \"${manual}/man/man1/*.1\")
+  foreach(page \${pages})
+    file(CREATE_LINK \"/opt/crema/share/man/man1/\${page}\" \"${root}/usr/share/man/man1/\${page}\" SYMBOLIC)
+  endforeach()")
 set(CPACK_INSTALLED_DIRECTORIES ${root} /)
 include(CPack)
