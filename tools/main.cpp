@@ -12,7 +12,11 @@
 #include "base/error.h"
 #include "base/visible.h"
 #include "device/communicator.h"
+#include "net/graph/layer_error.h"
+#include "tools/console/console.h"
 #include "tools/console/error_text.h"
+#include "tools/console/terminal.h"
+#include "tools/docs/built_manual.h"
 #include "tools/flags/command_line.h"
 #include "tools/layer_libraries.h"
 #include "tools/python_start.h"
@@ -29,6 +33,17 @@ void open_standard_streams() {
     if (opened >= 0) close(opened);
     return;
   }
+}
+
+// The page of a layer's type in the manual, if the terminal shows links. Memory may be too short for
+// one: the message is more important.
+std::string address_of(const std::string& type) {
+  try {
+    if (!type.empty() && crema::has_links(STDERR_FILENO)) return crema::address_of_layer(type);
+  } catch (const std::exception&) {
+    return "";
+  }
+  return "";
 }
 
 int run(int argc, char** argv) {
@@ -64,13 +79,17 @@ int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
   // A file size limit or a quota then makes the write fail, as a full disk does.
   std::signal(SIGXFSZ, SIG_IGN);
-  std::string message;
+  std::string message, layer, type;
   try {
     crema::set_log_defaults();
     return run(argc, argv);
   } catch (const crema::RankLost& lost) {
     if (lost.told()) return 1;
     message = lost.what();
+  } catch (const crema::LayerError& error) {
+    message = error.what();
+    layer = crema::visible(error.layer());
+    type = error.type();
   } catch (const std::exception& error) {
     message = crema::error_text(error);
   }
@@ -78,6 +97,7 @@ int main(int argc, char** argv) {
     if (!google::IsGoogleLoggingInitialized())
       crema::start_logging(argv[0], crema::LogStyle::plain, false);
     std::cout << std::flush;  // the message may refer to a table above it
+    const crema::LinkedLayer link(layer, address_of(type));
     LOG(ERROR) << crema::visible(message);
   } catch (const std::exception&) {  // no memory even for the message
     constexpr std::string_view text = "crema: out of memory\n";

@@ -61,6 +61,43 @@ struct Shown {
   bool colour = true;
 };
 
+// The command that fails because of layer "ip", with the environment of a terminal.
+std::string of_wrong_layer(const std::string& environment) {
+  return "unset FORCE_HYPERLINK VTE_VERSION KONSOLE_VERSION WT_SESSION KITTY_WINDOW_ID DOMTERM "
+         "TERM_PROGRAM; export NO_COLOR=1 CREMA_MANUAL=manual; " +
+         environment + " crema summary -model net.prototxt -set layer[ip].type=Flip";
+}
+
+TEST(Terminal, LinksLayersToTheManual) {
+  const Folder folder;
+  prepare(folder);
+  folder.write("manual/layers/Flip.html", "");
+  char host[256] = "";
+  gethostname(host, sizeof host - 1);
+  const std::string begin = "layer \"\033]8;;", end = "\033\\ip\033]8;;\033\\\"";
+  const std::string link =
+      begin + "file://" + host + folder.path() + "/manual/layers/Flip.html" + end;
+  for (const char* terminal :
+       {"VTE_VERSION=7200", "FORCE_HYPERLINK=1", "WT_SESSION=1", "TERM_PROGRAM=vscode", "TERM=foot",
+        "TERM=xterm-kitty", "TERM=tmux-256color FORCE_HYPERLINK=1"})
+    expect_part(on_terminal(folder, of_wrong_layer(terminal)), link);
+  expect_part(on_terminal(folder, of_wrong_layer("TERM=foot CREMA_MANUAL=https://crema.example/")),
+              begin + "https://crema.example/layers/Flip.html" + end);
+  for (const char* terminal : {"", "VTE_VERSION=4500", "VTE_VERSION=7200 FORCE_HYPERLINK=0",
+                               "VTE_VERSION=7200 TERM=screen", "VTE_VERSION=7200 TERM=dumb",
+                               "VTE_VERSION=7200 CREMA_MANUAL=none"}) {
+    const std::string shown = on_terminal(folder, of_wrong_layer(terminal));
+    expect_part(shown, "layer \"ip\": ");
+    EXPECT_EQ(shown.find("\033]8"), std::string::npos) << terminal;
+  }
+  // Never in pipes and log files.
+  const std::string piped =
+      on_terminal(folder, of_wrong_layer("FORCE_HYPERLINK=1") + " 2>&1 | cat; cat *.ERROR");
+  const size_t first = piped.find("layer \"ip\": ");
+  EXPECT_NE(piped.find("layer \"ip\": ", first + 1), std::string::npos) << piped;
+  EXPECT_EQ(piped.find("\033]8"), std::string::npos) << piped;
+}
+
 TEST(Terminal, ShowsErrorsAndWarningsWithoutPrefix) {
   const Folder folder;
   prepare(folder);

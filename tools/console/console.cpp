@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <new>
+#include <utility>
 
 #include "tools/console/terminal.h"
 
@@ -12,6 +13,20 @@ namespace crema {
 namespace {
 
 thread_local bool off_console = false;
+thread_local const LinkedLayer* linked_layer = nullptr;
+
+}  // namespace
+
+std::string with_link(const std::string& text) {
+  if (!linked_layer || linked_layer->address_.empty()) return text;
+  const std::string begin = "layer \"", quoted = begin + linked_layer->name_ + "\"";
+  const size_t at = text.find(quoted);
+  if (at == std::string::npos) return text;
+  return text.substr(0, at + begin.size()) + linked(linked_layer->name_, linked_layer->address_) +
+         text.substr(at + quoted.size() - 1);
+}
+
+namespace {
 
 Colour colour_of(google::LogSeverity severity) {
   return severity == google::GLOG_WARNING ? Colour::yellow : Colour::red;
@@ -23,7 +38,8 @@ class Console : public google::LogSink {
       : style_(style),
         threshold_(threshold),
         terminal_(is_terminal(STDERR_FILENO)),
-        colour_(has_colour(STDERR_FILENO)) {}
+        colour_(has_colour(STDERR_FILENO)),
+        links_(has_links(STDERR_FILENO)) {}
 
   // Writes each line in one call, so that those of several processes are not mixed. Nothing may be
   // logged in here.
@@ -38,7 +54,7 @@ class Console : public google::LogSink {
     } else if (terminal_) {
       out = painted(severity == google::GLOG_WARNING ? "warning:" : "error:", colour_of(severity),
                     colour_) +
-            " " + text + "\n";
+            " " + (links_ ? with_link(text) : text) + "\n";
     } else {
       out = caffe_line(severity, file, line, time, painted(text, colour_of(severity), colour_));
     }
@@ -49,7 +65,7 @@ class Console : public google::LogSink {
  private:
   LogStyle style_;
   int threshold_;
-  bool terminal_, colour_;
+  bool terminal_, colour_, links_;
 };
 
 }  // namespace
@@ -84,6 +100,13 @@ void start_logging(const char* program, LogStyle style, bool quiet) {
 OffConsole::OffConsole(bool off) : before_(off_console) { off_console = off_console || off; }
 
 OffConsole::~OffConsole() { off_console = before_; }
+
+LinkedLayer::LinkedLayer(std::string name, std::string address)
+    : name_(std::move(name)), address_(std::move(address)), before_(linked_layer) {
+  linked_layer = this;
+}
+
+LinkedLayer::~LinkedLayer() { linked_layer = before_; }
 
 std::string caffe_line(google::LogSeverity severity, const char* file, int line,
                        const google::LogMessageTime& time, const std::string& message) {

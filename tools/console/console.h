@@ -39,6 +39,21 @@ class OffConsole {
   bool before_;
 };
 
+// While one lives, errors and warnings of this thread that a terminal shows link the name of this
+// layer, in `layer "name"`, to an address; "": to none. Pipes and files get no links.
+class LinkedLayer {
+ public:
+  LinkedLayer(std::string name, std::string address);
+  ~LinkedLayer();
+  LinkedLayer(const LinkedLayer&) = delete;
+  LinkedLayer& operator=(const LinkedLayer&) = delete;
+
+ private:
+  friend std::string with_link(const std::string& text);
+  std::string name_, address_;
+  const LinkedLayer* before_;
+};
+
 // One line with its line break, as Caffe's glog wrote it: without the year.
 std::string caffe_line(google::LogSeverity severity, const char* file, int line,
                        const google::LogMessageTime& time, const std::string& message);

@@ -9,6 +9,7 @@
 #include "layers/python_hook.h"
 #include "layers/vision/pooling_window.h"
 #include "net/graph/graph_parameters.h"
+#include "net/graph/layer_error.h"
 #include "net/graph/needs_backward.h"
 #include "net/graph/net_slips.h"
 #include "net/graph/python_choice.h"
@@ -27,6 +28,8 @@ void at_layer(const LayerPlace& place, const std::function<void()>& body) {
     body();
   } catch (const DeviceLost&) {
     throw;  // detected here, but possibly caused by an earlier layer
+  } catch (const LayerError& error) {
+    throw LayerError(prefix() + error.what(), error.layer(), error.type());
   } catch (const Error& error) {
     throw Error(prefix() + error.what());
   } catch (const std::bad_alloc&) {
@@ -58,7 +61,7 @@ class Builder {
     for (const Companions& pair : find_companions(graph_.net))
       leader_.emplace(pair.second, pair.first);
     for (int i = 0; i < graph_.net.layer_size(); ++i) {
-      at_layer(place_of(origin_[i], graph_.net.layer(i).name()), [&] { add_layer(i); });
+      at_layer(place_of(origin_[i], graph_.net.layer(i).name()), [&] { add_typed(i); });
     }
     for (auto& [blob, value] : available_) {
       graph_.values[value].output = true;
@@ -75,6 +78,17 @@ class Builder {
  private:
   LayerPlace place_of(int filtered_layer, const std::string& name) const {
     return {name, options_.where ? options_.where(filtered_layer) : std::string()};
+  }
+
+  // As add_layer(); errors know the layer's type.
+  void add_typed(int i) {
+    try {
+      add_layer(i);
+    } catch (const DeviceLost&) {
+      throw;
+    } catch (const Error& error) {
+      throw LayerError(error.what(), graph_.net.layer(i).name(), graph_.net.layer(i).type());
+    }
   }
 
   void add_layer(int i) {

@@ -1,7 +1,5 @@
 #include "tools/docs/manual/markup.h"
 
-#include <cctype>
-
 #include "base/strings.h"
 
 namespace crema {
@@ -58,18 +56,6 @@ std::string markdown_of(std::string_view text) {
 
 std::string fenced(std::string_view text, const std::string& language) {
   return cat("```", language, "\n", text, ends_with(text, "\n") ? "" : "\n", "```\n");
-}
-
-std::string anchor_of(std::string_view heading) {
-  std::string anchor;
-  for (const char c : heading) {
-    if (c == ' ') {
-      anchor += '-';
-    } else if (std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_' || c < 0) {
-      anchor += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-    }
-  }
-  return anchor;
 }
 
 std::string searched_first(bool first) {

@@ -17,9 +17,6 @@ std::string code_of_text(std::string_view text);
 
 std::string fenced(std::string_view text, const std::string& language);
 
-// The anchor of a heading, as GitHub makes it.
-std::string anchor_of(std::string_view heading);
-
 // Begins a page that search lists before others, or after them.
 std::string searched_first(bool first);
 
