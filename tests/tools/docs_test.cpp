@@ -60,6 +60,37 @@ TEST(Docs, HasEveryVerbTypeAndField) {
   expect_part(folder.read("manual/docs/models/lenet/lenet.svg"), "1x20x24x24");
 }
 
+// Each as it begins and ends in the page of a type.
+TEST(Docs, SetsFormulas) {
+  const Folder& folder = manual();
+  const auto page = [&](const char* type) {
+    return folder.read(cat("manual/docs/layers/", type, ".md"));
+  };
+  expect_part(
+      page("BatchNorm"),
+      "<mi>y</mi><mo>=</mo><mfrac><mrow><mi>x</mi><mo>−</mo><mi>mean</mi></mrow><mrow>"
+      "<msqrt><mi>variance</mi><mo>+</mo><mi>eps</mi></msqrt></mrow></mfrac></mrow></math>");
+  expect_part(page("Softmax"), "<munder><mo>∑</mo><mrow><mi>j</mi></mrow></munder><mi>exp</mi>");
+  expect_part(page("Eltwise"),
+              "<mtext>PROD:</mtext><mspace width=\"1em\"/><mi>y</mi><mo>=</mo><mo>∏</mo>");
+  expect_part(page("Convolution"), "<mo>+</mo><mn>1</mn><mtext>, rounded down.</mtext>");
+  // Sentences stay as they are.
+  expect_part(page("Proposal"), "<pre>anchors: at each position of the map");
+  for (const std::string& name : list_folder(folder.file("manual/docs/layers"))) {
+    const std::string text = folder.read("manual/docs/layers/" + name);
+    for (const char* tag : {"math", "mrow", "mfrac", "msub", "msup", "msqrt", "munder", "pre"}) {
+      const auto count = [&](const std::string& sign) {
+        size_t found = 0;
+        for (size_t at = text.find(sign); at != std::string::npos; at = text.find(sign, at + 1))
+          ++found;
+        return found;
+      };
+      EXPECT_EQ(count(cat("<", tag, ">")) + count(cat("<", tag, " ")), count(cat("</", tag, ">")))
+          << name << ": " << tag;
+    }
+  }
+}
+
 // Text without code, in which brackets are not links.
 std::string prose_of(const std::string& text) {
   std::string prose;
@@ -90,9 +121,9 @@ TEST(Docs, LinksLeadSomewhere) {
       const fs::path target = (fs::path(page).parent_path() / path).lexically_normal();
       EXPECT_TRUE(path.empty() || fs::exists(target)) << page << " links to " << path;
       // Anchors of fields; MkDocs checks those of headings.
-      if (anchor.find('.') != std::string::npos && texts.count(target))
-        EXPECT_NE(texts[target].find("{: " + anchor + " }"), std::string::npos)
-            << page << " links to " << path << anchor;
+      if (anchor.find('.') == std::string::npos || !texts.count(target)) continue;
+      EXPECT_NE(texts[target].find("{: " + anchor + " }"), std::string::npos)
+          << page << " links to " << path << anchor;
     }
   }
   EXPECT_GT(links, 3000u);

@@ -60,24 +60,34 @@ std::vector<Token> tokens_of(std::string_view line) {
 
 // Words that connect expressions; they end a fraction and need no more than that in prose.
 bool connects(const std::string& word) {
-  constexpr std::array<std::string_view, 12> kWords = {
-      "where", "elsewhere", "if", "else", "and", "or", "over", "of", "in", "for", "with", "sum"};
+  constexpr std::array<std::string_view, 13> kWords = {
+      "product", "where", "elsewhere", "if",  "else", "and", "or",
+      "over",    "of",    "in",        "for", "with", "sum"};
   return std::find(kWords.begin(), kWords.end(), word) != kWords.end();
 }
 
-// Whether words follow one another as in a sentence.
+// Whether words follow one another as in a sentence. A name of two words is none: "stored mean", if
+// that is all that is left of the sign of equality.
 bool is_prose(const std::vector<Token>& tokens) {
-  int pairs = 0;
+  // Not x or w_s.
+  const auto is_plain = [&](size_t i) {
+    const std::string& word = tokens[i].text;
+    return tokens[i].kind == Token::Kind::word && word.size() > 1 && word.find('_') > 1 &&
+           !connects(word);
+  };
+  const bool has_long_name =
+      tokens.size() > 3 && is_plain(0) && is_plain(1) && tokens[2].text == "=";
+  bool relates = false;
   for (size_t i = 0; i + 1 < tokens.size(); ++i) {
-    const auto is_plain = [&](const Token& token) {
-      return token.kind == Token::Kind::word && token.text.size() > 1 && !connects(token.text);
-    };
-    if (is_plain(tokens[i]) && is_plain(tokens[i + 1])) ++pairs;
-    if (tokens[i].text == ":" || tokens[i].text == "\"" || tokens[i].text == "`") return true;
+    const bool labels =
+        tokens[i].text == ":" && tokens[i + 1].text != "," && tokens[i + 1].text != "]";
+    if (labels || tokens[i].text == "\"" || tokens[i].text == "`") return true;
+    relates |= tokens[i].text == "=";
+    if (!is_plain(i) || !is_plain(i + 1)) continue;
+    const bool named = has_long_name && tokens[i].text == tokens[0].text;
+    if (!named) return true;
   }
-  const bool relates = std::any_of(tokens.begin(), tokens.end(),
-                                   [](const Token& token) { return token.text == "="; });
-  return pairs > 0 || !relates;
+  return !relates;
 }
 
 // A parser by recursive descent; its parts fail by returning false.
@@ -111,8 +121,8 @@ class MathParser {
               "</mtext><mspace width=\"0.5em\"/>";
       return true;
     }
-    constexpr std::array<std::string_view, 12> kBetween = {
-        "=", "<", ">", "<=", ">=", "!=", "->", ",", ";", "...", ".", "!"};
+    constexpr std::array<std::string_view, 13> kBetween = {
+        ":", "=", "<", ">", "<=", ">=", "!=", "->", ",", ";", "...", ".", "!"};
     if (std::find(kBetween.begin(), kBetween.end(), next().text) != kBetween.end()) {
       *row += sign_of(tokens_[at_++].text);
       return true;
@@ -122,7 +132,8 @@ class MathParser {
 
   // A word between expressions: "in" is one in "for k in rows", but not in "(in + 2)".
   bool at_connector() const {
-    if (next().kind != Token::Kind::word || !connects(next().text) || is("sum")) return false;
+    if (next().kind != Token::Kind::word || !connects(next().text) || is("sum") || is("product"))
+      return false;
     constexpr std::string_view kSigns = "+-*/^)[=";
     const std::string& after = tokens_[at_ + 1].text;
     return after.empty() || kSigns.find(after[0]) == std::string_view::npos;
@@ -152,16 +163,21 @@ class MathParser {
   bool product(std::string* out) {
     std::string row;
     if (!factor(&row)) return false;
+    std::string above = group_;  // a fraction needs no brackets
     while (true) {
       if (take("*")) {
         row += "<mo>·</mo>";
+        above.clear();
         if (!factor(&row)) return false;
       } else if (take("/")) {
         std::string below;
         if (!factor(&below)) return false;
-        row = "<mfrac><mrow>" + row + "</mrow><mrow>" + below + "</mrow></mfrac>";
-      } else if (next().gap == 1 && begins_factor()) {
+        row = cat("<mfrac><mrow>", above.empty() ? row : above, "</mrow><mrow>",
+                  group_.empty() ? below : group_, "</mrow></mfrac>");
+        above.clear();
+      } else if (next().gap <= 1 && begins_factor()) {
         row += "<mspace width=\"0.25em\"/>";
+        above.clear();
         if (!factor(&row)) return false;
       } else {
         break;
@@ -176,40 +192,49 @@ class MathParser {
            next().kind == Token::Kind::number;
   }
 
+  // Sets group_ to what is in the brackets if it is nothing but a pair of them.
   bool factor(std::string* out) {
+    group_.clear();
     if (take("-")) {
       *out += "<mo>−</mo>";
-      return factor(out);
+      if (!factor(out)) return false;
+      group_.clear();
+      return true;
     }
-    if (is("sum") && tokens_[at_ + 1].kind == Token::Kind::word) return large_sum(out);
-    std::string base;
-    if (!primary(&base)) return false;
+    if ((is("sum") || is("product")) && tokens_[at_ + 1].kind == Token::Kind::word)
+      return large_sum(out);
+    std::string base, group;
+    if (!primary(&base, &group)) return false;
     while (true) {
       if (is("[") && next().gap == 0) {
         ++at_;
         std::string index;
         if (!list("]", &index)) return false;
+        group.clear();
         base = "<msub><mrow>" + base + "</mrow><mrow>" + index + "</mrow></msub>";
       } else if (take("^")) {
         std::string power;
         if (!factor(&power)) return false;
+        group.clear();
         base = "<msup><mrow>" + base + "</mrow><mrow>" + power + "</mrow></msup>";
       } else {
         break;
       }
     }
     *out += base;
+    group_ = group;
     return true;
   }
 
   // "sum over i and j of x", "sum of x".
   bool large_sum(std::string* out) {
+    const std::string sign = is("sum") ? "<mo>∑</mo>" : "<mo>∏</mo>";
     ++at_;
     std::string below, body;
     if (take("over")) {
       while (!is("of")) {
         if (next().kind == Token::Kind::end) return false;
-        if (take("and")) {
+        if (take("and") || take(",")) {
           below += "<mo>,</mo>";
         } else if (!factor(&below)) {
           return false;
@@ -217,12 +242,13 @@ class MathParser {
       }
     }
     if (!take("of") || !product(&body)) return false;
-    *out += below.empty() ? "<mo>∑</mo>" : "<munder><mo>∑</mo><mrow>" + below + "</mrow></munder>";
+    *out += below.empty() ? sign : "<munder>" + sign + "<mrow>" + below + "</mrow></munder>";
     *out += body;
+    group_.clear();
     return true;
   }
 
-  bool primary(std::string* out) {
+  bool primary(std::string* out, std::string* group) {
     if (next().kind == Token::Kind::number) {
       *out += "<mn>" + tokens_[at_++].text + "</mn>";
       return true;
@@ -232,6 +258,7 @@ class MathParser {
       if (!take(open)) continue;
       std::string inside;
       if (!list(close, &inside)) return false;
+      if (*open == '(') *group = inside;
       *out += cat("<mrow><mo>", open, "</mo>", inside, "<mo>", close, "</mo></mrow>");
       return true;
     }
@@ -271,22 +298,66 @@ class MathParser {
 
   std::vector<Token> tokens_;
   size_t at_ = 0;
+  std::string group_;
 };
+
+std::string words_of(std::string_view text) { return "<mtext>" + html_of(text) + "</mtext>"; }
+
+// The row of an expression. "y = x / 2, rounded down": what follows a comma or a semicolon may be
+// words.
+std::optional<std::string> row_of(std::string_view text) {
+  auto row = MathParser(text).row();
+  for (size_t at = text.find_last_of(",;"); !row && at != std::string_view::npos && at > 0;
+       at = text.find_last_of(",;", at - 1)) {
+    if (text.substr(at + 1, 1) != " ") continue;
+    if (text.find('=', at) != std::string_view::npos) break;
+    row = MathParser(text.substr(0, at)).row();
+    if (row) *row += words_of(text.substr(at));
+  }
+  return row;
+}
+
+// Parts of a line that wide gaps divide; a gap before a sign of equality only aligns it.
+std::vector<std::string_view> cells_of(std::string_view line) {
+  constexpr std::string_view kGap = "   ";
+  std::vector<std::string_view> cells;
+  for (size_t at = line.find(kGap); at != std::string_view::npos; at = line.find(kGap, at)) {
+    const size_t next = std::min(line.find_first_not_of(' ', at), line.size());
+    if (next < line.size() && line[next] == '=') {
+      at = next;
+      continue;
+    }
+    cells.push_back(line.substr(0, at));
+    line.remove_prefix(next);
+    at = 0;
+  }
+  cells.push_back(line);
+  return cells;
+}
+
+// "SUM: y = a + b": a label before an expression.
+std::optional<std::string> labelled_row(std::string_view cell) {
+  if (auto row = row_of(cell)) return row;
+  const size_t colon = cell.find(": ");
+  if (colon == std::string_view::npos) return {};
+  auto row = row_of(trim(cell.substr(colon + 1)));
+  if (row) *row = words_of(cell.substr(0, colon + 1)) + "<mspace width=\"1em\"/>" + *row;
+  return row;
+}
 
 }  // namespace
 
 std::optional<std::string> math_of(std::string_view line) {
-  line = trim(line);
-  auto row = MathParser(line).row();
-  // "y = x / 2, rounded down": what follows a comma may be words.
-  for (size_t at = line.rfind(", "); !row && at != std::string_view::npos && at > 0;
-       at = line.rfind(", ", at - 1)) {
-    if (line.find('=', at) != std::string_view::npos) break;
-    row = MathParser(line.substr(0, at)).row();
-    if (row) *row += "<mtext>" + html_of(line.substr(at)) + "</mtext>";
+  std::string all;
+  bool has_math = false;
+  for (const std::string_view cell : cells_of(trim(line))) {
+    const auto row = labelled_row(cell);
+    has_math |= row.has_value();
+    if (!all.empty()) all += "<mspace width=\"2em\"/>";
+    all += row ? *row : words_of(cell);
   }
-  if (!row) return {};
-  return "<math display=\"block\"><mrow>" + *row + "</mrow></math>";
+  if (!has_math) return {};
+  return "<math display=\"block\"><mrow>" + all + "</mrow></math>";
 }
 
 }  // namespace crema
