@@ -15,6 +15,6 @@ if [ ! -x $venv/bin/mkdocs ]; then
   $venv/bin/pip install --quiet --disable-pip-version-check "mkdocs==1.6.*" "mkdocs-material==9.*"
 fi
 "$program" docs -output "$folder"
-# Fails for a link that leads nowhere.
-NO_MKDOCS_2_WARNING=1 $venv/bin/mkdocs build --quiet --strict --config-file "$folder/mkdocs.yml"
+# Fails for a link that leads nowhere; with --quiet it would count no warnings.
+NO_MKDOCS_2_WARNING=1 $venv/bin/mkdocs build --strict --config-file "$folder/mkdocs.yml"
 echo "Open $folder/site/index.html"
