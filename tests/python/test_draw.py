@@ -7,6 +7,7 @@ import sys
 import pytest
 from google.protobuf import text_format
 
+import crema
 from crema import draw
 from crema.proto import caffe_pb2
 
@@ -145,3 +146,70 @@ def test_script(tmp_path):
     assert found.returncode == 1 and 'bad.prototxt:1:' in found.stderr and 'Traceback' not in found.stderr
     found = run_script(tmp_path / 'none.prototxt', tmp_path / 'bad.png')
     assert found.returncode == 1 and 'none.prototxt' in found.stderr and 'Traceback' not in found.stderr
+
+
+SMALL = '''
+layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 8 dim: 1 dim: 28 dim: 28 } } }
+layer { name: "conv" type: "Convolution" bottom: "data" top: "conv" convolution_param { num_output: 4 kernel_size: 5 } }
+layer { name: "a" type: "ReLU" bottom: "conv" top: "a" }
+layer { name: "b" type: "Sigmoid" bottom: "conv" top: "b" }
+'''
+
+
+def small():
+    return text_format.Parse(SMALL, caffe_pb2.NetParameter())
+
+
+def test_notebooks_show_drawings(tmp_path, monkeypatch):
+    """A tooltip has the shapes of a box; a Net is drawn as it was reshaped, with the table of its layers."""
+    path = tmp_path / 'net.prototxt'
+    path.write_text(SMALL)
+    net = crema.Net(str(path), crema.TEST)
+    net.blobs['data'].reshape(2, 1, 28, 28)
+    net.reshape()
+    shown = net._repr_html_()
+    assert '<title>net, phase TEST</title>' in shown and str(tmp_path) not in shown
+    assert '<title>conv: Convolution (4 outputs, 5x5)\n→ 2x4x24x24\n' in shown
+    assert 'plit' not in shown.split('</svg>')[0] and '<details><summary>layers</summary><table>' in shown
+    message = small()
+    assert '→ 8x4x24x24\n' in message._repr_html_() and message == small()
+    spec = crema.NetSpec()
+    spec.data = crema.layers.Input(shape=dict(dim=[3, 5]))
+    assert '→ 3x5\n' in spec._repr_html_()
+    # Without the program a table and a text are left.
+    monkeypatch.setattr('crema.programs.find_program', lambda: str(tmp_path / 'none'))
+    assert net._repr_html_().startswith('<table>') and '<svg' not in net._repr_html_()
+    assert message._repr_html_().startswith('<pre>layer {')
+
+
+def test_wrong_nets_are_shown_as_text():
+    message = small()
+    message.layer[1].convolution_param.kernel_size[0] = 99
+    assert message._repr_html_().startswith('<pre>')
+    with pytest.raises(ValueError, match='kernel does not fit'):
+        draw.net_svg(message)
+
+
+def test_edit():
+    message = small()
+    edited = crema.edit(message, 'layer[conv].convolution_param.num_output=20', {
+        'layer[conv].param[0].lr_mult': 0,
+        'layer[conv].convolution_param.bias_term': False,
+        'layer[conv].convolution_param.stride': [2, 1]
+    })
+    layer = edited.layer[1]
+    assert (layer.convolution_param.num_output, layer.param[0].lr_mult, layer.convolution_param.bias_term) == (20, 0, False)
+    assert list(layer.convolution_param.stride) == [2, 1]
+    assert message == small()
+    solver = crema.edit(caffe_pb2.SolverParameter(base_lr=0.1), 'base_lr=0.5')
+    assert solver.base_lr == 0.5
+    spec = crema.NetSpec()
+    spec.data = crema.layers.Input(shape=dict(dim=[3, 5]))
+    assert crema.edit(spec, 'name=small').name == 'small'
+    for wrong, says in [('layer[conv].convolution_param.num_outptu=1', 'did you mean "num_output"'),
+                        ('layer[cnov].name=a', 'did you mean "conv"'),
+                        ('layer[conv].convolution_param.num_output=x', 'expects a whole number'), ('layer', 'PATH=VALUE')]:
+        with pytest.raises(crema.Error, match=says.replace('[', r'\[')):
+            crema.edit(message, wrong)
+    with pytest.raises(TypeError, match='not str'):
+        crema.edit('net.prototxt', 'name=a')

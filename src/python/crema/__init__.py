@@ -44,6 +44,7 @@ _MODULE_OF = {
     'layers': 'net_spec',
     'params': 'net_spec',
     'create_layer': 'lone_layer',
+    'edit': 'editing',
     'to_proto': 'net_spec',
 }
 
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
 
     from . import classifier, coord_map, detector, display, draw, io, learn, model_libs, net_spec, plot, proto
     from .detector import Detector
+    from .editing import edit
     from .learn import Regressor
     from .lone_layer import create_layer
     from .net_spec import NetSpec, layers, params, to_proto
@@ -70,7 +72,7 @@ __all__ = [
     'NCCL', 'set_mode_cpu', 'set_mode_gpu', 'set_device', 'set_random_seed', 'set_threads', 'get_threads', 'init_log',
     'log', 'layer_type_list', 'has_nccl', 'set_phase_test', 'set_phase_train', 'solver_count', 'set_solver_count',
     'solver_rank', 'set_solver_rank', 'set_multiprocess', 'Classifier', 'Detector', 'Regressor', 'LivePlot', 'NetSpec',
-    'create_layer', 'net_text', 'compile_net', 'get_solver_from_file', 'set_devices', 'select_device', 'layers',
+    'create_layer', 'edit', 'net_text', 'compile_net', 'get_solver_from_file', 'set_devices', 'select_device', 'layers',
     'params', 'to_proto', 'classifier', 'coord_map', 'detector', 'display', 'draw', 'io', 'learn',
     'model_libs', 'net_spec', 'plot', 'proto'
 ]

@@ -66,7 +66,29 @@ def table(columns, rows, foot=None):
     return "<table><thead><tr>%s</tr></thead><tbody>%s</tbody>%s</table>" % (head, body, end)
 
 
+def drawing_html(net):
+    """A Net, NetSpec or NetParameter as a drawing in HTML; "" where it cannot be drawn."""
+    from . import draw
+
+    try:
+        svg = draw.net_svg(net)
+    except (OSError, ValueError):
+        return ""
+    return '<div style="max-height:40em;overflow:auto">%s</div>' % svg
+
+
+def message_html(message):
+    """A NetSpec or NetParameter as a drawing, else as text."""
+    return drawing_html(message) or "<pre>%s</pre>" % html.escape(str(message))
+
+
 def net_html(net):
+    """A net as HTML: its drawing, and below it the table of its layers."""
+    drawing = drawing_html(net)
+    return drawing + "<details><summary>layers</summary>%s</details>" % net_table(net) if drawing else net_table(net)
+
+
+def net_table(net):
     """A net as an HTML table: its layers with types, bottoms, tops, shapes and parameter counts."""
     columns = [(title, False) for title in ("layer", "type", "bottoms", "tops", "shape")] + [("parameters", True)]
     rows = [

@@ -11,7 +11,7 @@ from .proto import caffe_pb2
 
 __all__ = [
     'choose_color_by_layertype', 'draw_net', 'draw_net_to_file', 'get_edge_label', 'get_layer_label',
-    'get_layer_lr_mult', 'get_pooling_types_dict', 'get_pydot_graph'
+    'get_layer_lr_mult', 'get_pooling_types_dict', 'get_pydot_graph', 'net_svg'
 ]
 
 LAYER_STYLE_DEFAULT = {'shape': 'record', 'fillcolor': '#6495ED', 'style': 'filled'}
@@ -183,20 +183,41 @@ def _run_dot(text, ext):
     return found.stdout
 
 
-def _draw_with_crema(caffe_net, phase):
-    """The SVG that `crema draw` makes of the net; it needs the shapes of the inputs."""
+def _message_of(net):
+    """The NetParameter of a Net, a NetSpec or of itself, and what -assume says of its inputs: the shapes of a Net."""
+    if hasattr(net, 'to_proto'):
+        net = net.to_proto()
+    if not hasattr(net, '_message'):
+        return net, 'default'
+    message = caffe_pb2.NetParameter.FromString(net._message)
+    tops = [top for layer in message.layer if not layer.bottom for top in layer.top]
+    shapes = [f'{top}={"x".join(map(str, net.blobs[top].shape))}' for top in tops if len(net.blobs[top].shape)]
+    return message, ','.join(shapes) or 'default'
+
+
+def net_svg(net, phase=None):
+    """The SVG text that `crema draw` makes of a Net, a NetSpec or a NetParameter: layers with the shapes of their blobs,
+    parameters and operations; the pointer shows each in full. Raises ValueError for a wrong net, FileNotFoundError without
+    the program crema.
+    """
     from google.protobuf import text_format
 
     from .programs import run_verb
+    given, assumed = _message_of(net)
+    message = caffe_pb2.NetParameter()
+    message.CopyFrom(given)
+    message.name = message.name or 'net'  # else the drawing has the name of the temporary file
+    if phase is None:
+        phase = getattr(net, 'phase', caffe_pb2.TRAIN)
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, 'net.prototxt')
         with open(path, 'w') as file:
-            file.write(text_format.MessageToString(caffe_net))
+            file.write(text_format.MessageToString(message))
         name = 'TEST' if phase == caffe_pb2.TEST else 'TRAIN'
-        found = run_verb('draw', path, '-assume', 'default', '-phase', name, capture_output=True)
+        found = run_verb('draw', path, '-assume', assumed, '-phase', name, capture_output=True)
     if found.returncode != 0:
         raise ValueError(f'crema draw failed: {found.stderr.decode(errors="replace").strip()}')
-    return found.stdout
+    return found.stdout.decode()
 
 
 def draw_net(caffe_net, rankdir, ext='png', phase=None, display_lrm=False):
@@ -215,7 +236,7 @@ def draw_net(caffe_net, rankdir, ext='png', phase=None, display_lrm=False):
     if shutil.which('dot'):
         return _run_dot(text, ext)
     if ext == 'svg':
-        return _draw_with_crema(caffe_net, phase)
+        return net_svg(caffe_net, phase).encode()
     raise FileNotFoundError(f'Drawing as {ext} needs Graphviz (its program dot): install graphviz, or draw as svg')
 
 

@@ -308,6 +308,10 @@ class NetSpec:
             writer.write(top.fn)
         return writer.net()
 
+    def _repr_html_(self):
+        from .display import message_html
+        return message_html(self)
+
 
 class _LayerMaker:
     """layers.TYPE: makes a layer of this type with the given bottoms."""

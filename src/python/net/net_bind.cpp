@@ -200,6 +200,9 @@ void add_lists(py::class_<NetObject, std::shared_ptr<NetObject>>& net) {
           "phase", [](NetObject& object) { return object.net().training() ? 0 : 1; },
           "crema.TRAIN or crema.TEST.")
       .def_property_readonly("planned", &NetObject::planned, "Opened with planned=True.")
+      .def_property_readonly(
+          "_message",
+          [](NetObject& object) { return py::bytes(object.net().graph().net.SerializeAsString()); })
       .def_property_readonly("_keeps_blobs", &NetObject::keeps)
       .def_property_readonly("_blob_list", &net_blobs)
       .def_property_readonly("_layer_list", &net_layers)
