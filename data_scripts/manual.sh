@@ -16,5 +16,5 @@ if [ ! -x $venv/bin/mkdocs ]; then
 fi
 "$program" docs -output "$folder"
 # Fails for a link that leads nowhere; with --quiet it would count no warnings.
-NO_MKDOCS_2_WARNING=1 $venv/bin/mkdocs build --strict --config-file "$folder/mkdocs.yml"
+NO_MKDOCS_2_WARNING=1 $venv/bin/python -m mkdocs build --strict --config-file "$folder/mkdocs.yml"
 echo "Open $folder/site/index.html"

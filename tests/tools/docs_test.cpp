@@ -74,7 +74,11 @@ TEST(Docs, SetsFormulas) {
   expect_part(page("Eltwise"),
               "<mtext>PROD:</mtext><mspace width=\"1em\"/><mi>y</mi><mo>=</mo><mo>∏</mo>");
   expect_part(page("Convolution"), "<mo>+</mo><mn>1</mn><mtext>, rounded down.</mtext>");
+  expect_part(page("Softmax"),
+              "**Gradient:** \n\n<div class=\"formula\">\n<math display=\"block\"><mrow>"
+              "<mi>dx</mi><mo>=</mo><mi>y</mi>");
   // Sentences stay as they are.
+  expect_part(page("Convolution"), "**Gradient:** dw correlates dy with x");
   expect_part(page("Proposal"), "<pre>anchors: at each position of the map");
   for (const std::string& name : list_folder(folder.file("manual/docs/layers"))) {
     const std::string text = folder.read("manual/docs/layers/" + name);

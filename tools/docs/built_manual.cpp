@@ -35,7 +35,9 @@ std::vector<std::string> folders_of_manual() {
   std::error_code problem;
   const fs::path program = fs::read_symlink("/proc/self/exe", problem).parent_path();
   if (problem) return {};
-  return {program / "../share/doc/crema/manual", program / "../manual/site"};
+  // A build may be in build/ or in build/release/.
+  return {program / "../share/doc/crema/manual", program / "../manual/site",
+          program / "../../manual/site"};
 }
 
 }  // namespace

@@ -145,6 +145,7 @@ class MathParser {
     if (sign == "!=") return "<mo>≠</mo>";
     if (sign == "->") return "<mo>→</mo>";
     if (sign == "...") return "<mo>…</mo>";
+    if (sign == ",") return "<mo>,</mo><mspace width=\"0.2em\"/>";
     if (sign == ";") return "<mo>;</mo><mspace width=\"1em\"/>";
     return "<mo>" + html_of(sign) + "</mo>";
   }

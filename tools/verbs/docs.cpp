@@ -21,7 +21,8 @@ using DocsFlags = FlagsOf<"output">;
 std::string folder_of_pages() {
   std::error_code problem;
   const fs::path program = fs::read_symlink("/proc/self/exe", problem).parent_path();
-  for (const char* place : {"../share/crema", "../.."}) {
+  // A build may be in build/ or in build/release/.
+  for (const char* place : {"../share/crema", "../..", "../../.."}) {
     const std::string folder = (program / place).lexically_normal().string();
     if (!problem && file_exists(folder + "/README.md") && folder_exists(folder + "/models"))
       return folder;

@@ -8,7 +8,7 @@ namespace crema {
 
 void add_error_page(Site* site) {
   std::string page =
-      searched_first(true) +
+      boosted(5) +
       "# Error messages\n\nA message names the file, the line and the layer, what was found and "
       "what was expected. This page adds why it comes. Search finds a message by its words.\n\n";
   std::string topic;

@@ -125,7 +125,7 @@ void add_field_pages(const std::string& source, Site* site) {
     const std::string page = field_page(message.file);
     std::string& text = texts[page];
     if (text.empty()) {
-      text = cat(page.find('/') == std::string::npos ? searched_first(true) : "",
+      text = cat(page.find('/') == std::string::npos ? boosted(3) : "",
                  "# Fields: ", title_of(page), "\n\n");
     }
     text += section_of(message, origins, pages, page);

@@ -62,12 +62,24 @@ std::string block_html(const std::vector<std::string>& lines) {
   return html + "</div>\n\n";
 }
 
+// A short formula, such as "dx = dy * y."; "" for sentences.
+std::string formula_of(std::string text) {
+  constexpr size_t kLongest = 110;
+  if (ends_with(text, ".")) text.pop_back();
+  if (text.size() > kLongest || text.find(". ") != std::string::npos) return "";
+  const auto math = math_of(text);
+  return math ? "<div class=\"formula\">\n" + *math + "\n</div>\n\n" : "";
+}
+
 // A paragraph; the words before a colon at its beginning are a label.
 std::string paragraph_of(const std::string& text, const std::string& type) {
   const size_t colon = text.find(": ");
   const std::string label = colon == std::string::npos ? "" : text.substr(0, colon);
-  if (begins_part(text))
-    return "**" + label + ":** " + markdown_of(text.substr(colon + 2)) + "\n\n";
+  if (begins_part(text)) {
+    const std::string body = text.substr(colon + 2), formula = formula_of(body);
+    const std::string head = "**" + label + ":** ";
+    return formula.empty() ? head + markdown_of(body) + "\n\n" : head + "\n\n" + formula;
+  }
   // "Convolution: a filter slides ..." repeats the title.
   if (label == type) return markdown_of(capital(text.substr(colon + 2))) + "\n\n";
   return markdown_of(text) + "\n\n";
@@ -98,8 +110,8 @@ std::string documentation_page(const std::string& type) {
 std::string page_of(const std::string& type, const Origins& origins) {
   // Search finds a type before its other names, whose pages have the same text.
   const bool named_first = starts_with(documentation_of(type), type + ":");
-  std::string page =
-      cat(searched_first(named_first), "# ", markdown_of(type), "\n\n", documentation_page(type));
+  std::string page = cat(boosted(named_first ? 3 : 0.5), "# ", markdown_of(type), "\n\n",
+                         documentation_page(type));
   if (const std::string from = origins.of_type(type); !from.empty())
     page += cat("**From:** ", markdown_of(from), "\n\n");
   for (const MessageHelp& message :

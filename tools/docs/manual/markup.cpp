@@ -58,8 +58,6 @@ std::string fenced(std::string_view text, const std::string& language) {
   return cat("```", language, "\n", text, ends_with(text, "\n") ? "" : "\n", "```\n");
 }
 
-std::string searched_first(bool first) {
-  return cat("---\nsearch:\n  boost: ", first ? 3 : 0.5, "\n---\n\n");
-}
+std::string boosted(double factor) { return cat("---\nsearch:\n  boost: ", factor, "\n---\n\n"); }
 
 }  // namespace crema

@@ -17,7 +17,7 @@ std::string code_of_text(std::string_view text);
 
 std::string fenced(std::string_view text, const std::string& language);
 
-// Begins a page that search lists before others, or after them.
-std::string searched_first(bool first);
+// Begins a page whose rank in searches is multiplied by `factor`.
+std::string boosted(double factor);
 
 }  // namespace crema
