@@ -35,13 +35,14 @@ struct BoxedPicture {
 
 class BoxTask : public Task {
  public:
-  BoxTask(const NewOptions& options, BoxFiles files);
+  BoxTask(const NewOptions& options, BoxFiles files, Log& log);
 
   std::vector<std::string> survey() const override { return survey_; }
   ModelChoice choose() const override;
   std::vector<std::string> fit(const NetText&) override {
     return {"pictures: stored as they are; the net resizes them"};
   }
+  bool takes_any_net() const override { return false; }
   void connect(NetText*, int64_t) const override {}
   void convert(const std::string& folder, Log& log) const override;
   int64_t training() const override { return static_cast<int64_t>(parts_[0].size()); }
@@ -52,7 +53,7 @@ class BoxTask : public Task {
   }
 
  private:
-  void look_at_pictures();
+  void look_at_pictures(Log& log);
   void count_boxes(const std::vector<BoxedPicture>& pictures);
   void divide(std::vector<BoxedPicture> pictures);
 
@@ -64,7 +65,7 @@ class BoxTask : public Task {
   std::vector<std::string> survey_;
 };
 
-BoxTask::BoxTask(const NewOptions& options, BoxFiles files)
+BoxTask::BoxTask(const NewOptions& options, BoxFiles files, Log& log)
     : options_(options), files_(std::move(files)), numbers_(files_.classes) {
   require(!files_.classes.empty(), options.data, ": has no boxes, or no names of their classes");
   for (const BoxSet& set : files_.sets) {
@@ -74,10 +75,10 @@ BoxTask::BoxTask(const NewOptions& options, BoxFiles files)
                                ? voc_annotations(set.root, set.images, numbers_)
                                : yolo_annotations(set.root, set.images, numbers_));
   }
-  look_at_pictures();
+  look_at_pictures(log);
 }
 
-void BoxTask::look_at_pictures() {
+void BoxTask::look_at_pictures(Log& log) {
   std::vector<PictureFacts> facts, all;
   std::vector<BoxedPicture> kept;
   std::set<Sha256::Digest> known;
@@ -86,7 +87,7 @@ void BoxTask::look_at_pictures() {
     const std::vector<ListedImage>& images = annotations_[set]->images();
     facts.assign(images.size(), {});
     for (size_t i = 0; i < images.size(); ++i) facts[i].path = images[i].path;
-    read_pictures_facts(files_.sets[set].root, &facts);
+    read_pictures_facts(files_.sets[set].root, &facts, log);
     for (size_t i = 0; i < images.size(); ++i) {
       if (facts[i].problem.empty() && !known.insert(facts[i].pixels).second) {
         ++copies;
@@ -206,7 +207,7 @@ void BoxTask::convert(const std::string& folder, Log& log) const {
 std::unique_ptr<Task> box_task(const NewOptions& options, Log& log) {
   BoxFiles files = find_boxes(options.data, log);
   if (files.sets.empty()) return nullptr;
-  return std::make_unique<BoxTask>(options, std::move(files));
+  return std::make_unique<BoxTask>(options, std::move(files), log);
 }
 
 }  // namespace crema

@@ -67,7 +67,7 @@ ClassTask::ClassTask(const NewOptions& options, Log& log)
   require(classes_.size() > 1, options.data, ": has one class only, \"",
           classes_.empty() ? "" : classes_[0],
           "\"; a net needs pictures of at least two, each class in a folder of its own");
-  read_pictures_facts(options.data + "/", &pictures_);
+  read_pictures_facts(options.data + "/", &pictures_, log);
   sizes_ = sizes_of(pictures_);
   drop_copies();
   divide();
@@ -179,6 +179,9 @@ void ClassTask::describe() {
               ? cat("as the folders ", folders_.training, " and ", folders_.testing, " divide them")
               : cat("divided by chance with the same share of each class (-split ", options_.split,
                     ")")));
+  if (!folders_.unused.empty())
+    survey_.push_back(cat("the folder ", folders_.unused,
+                          " is not used; `crema test` can show its pictures to the net"));
 }
 
 ModelChoice ClassTask::choose() const {

@@ -1,12 +1,9 @@
-#include <unistd.h>
-
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <filesystem>
 
 #include "base/error.h"
 #include "base/files.h"
+#include "tools/pages_folder.h"
 #include "tools/project/tasks.h"
 
 namespace crema {
@@ -50,22 +47,7 @@ int64_t training_part(const NewOptions& options, int64_t count) {
 }
 
 std::string models_folder() {
-  std::array<char, 4096> path{};
-  const ssize_t length = readlink("/proc/self/exe", path.data(), path.size());
-  require(length > 0 && static_cast<size_t>(length) < path.size(),
-          "this program's own path is not known");
-  // PREFIX/bin/crema has PREFIX/share/crema/models, and build/tools/crema the models above build/.
-  std::filesystem::path folder(std::string(path.data(), static_cast<size_t>(length)));
-  while (folder.has_relative_path()) {
-    folder = folder.parent_path();
-    for (const char* below : {"share/crema/models", "models"}) {
-      const std::string models = folder / below;
-      if (file_exists(models + "/pictures/train_val.prototxt")) return models;
-    }
-  }
-  fail(
-      "the folder models/ of Crema is neither installed with this program nor above it; give a net "
-      "with -model");
+  return without_slash(pages_folder("name a net of your own: -model NET.prototxt")) + "/models";
 }
 
 }  // namespace crema

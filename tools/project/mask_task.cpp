@@ -84,7 +84,7 @@ uint32_t colour_at(const Image& image, int64_t i) {
 
 class MaskTask : public Task {
  public:
-  MaskTask(const NewOptions& options, std::vector<MaskedPicture> pairs);
+  MaskTask(const NewOptions& options, std::vector<MaskedPicture> pairs, Log& log);
 
   std::vector<std::string> survey() const override { return survey_; }
   ModelChoice choose() const override;
@@ -92,6 +92,7 @@ class MaskTask : public Task {
     return {cat("pictures: stored as ", side_, " x ", side_,
                 " pixels, a multiple of 16 as U-Net needs, and the masks likewise")};
   }
+  bool takes_any_net() const override { return false; }
   void connect(NetText*, int64_t) const override {}
   void convert(const std::string& folder, Log& log) const override;
   int64_t training() const override { return static_cast<int64_t>(parts_[0].size()); }
@@ -105,7 +106,7 @@ class MaskTask : public Task {
   }
 
  private:
-  void look();
+  void look(Log& log);
   void number_classes(const std::set<uint32_t>& colours);
   void divide(std::vector<MaskedPicture> usable);
   void write_pair(const MaskedPicture& pair, const std::string& picture,
@@ -120,15 +121,15 @@ class MaskTask : public Task {
   std::vector<std::string> survey_;
 };
 
-MaskTask::MaskTask(const NewOptions& options, std::vector<MaskedPicture> pairs)
+MaskTask::MaskTask(const NewOptions& options, std::vector<MaskedPicture> pairs, Log& log)
     : options_(options), pairs_(std::move(pairs)) {
-  look();
+  look(log);
 }
 
-void MaskTask::look() {
+void MaskTask::look(Log& log) {
   std::vector<PictureFacts> facts(pairs_.size());
   for (size_t i = 0; i < pairs_.size(); ++i) facts[i].path = pairs_[i].picture;
-  read_pictures_facts("", &facts);
+  read_pictures_facts("", &facts, log);
   std::set<uint32_t> colours;
   std::mutex mutex;
   on_threads(static_cast<int64_t>(pairs_.size()), 8, [&](int64_t i) {
@@ -271,10 +272,10 @@ void MaskTask::convert(const std::string& folder, Log& log) const {
 
 }  // namespace
 
-std::unique_ptr<Task> mask_task(const NewOptions& options, Log&) {
+std::unique_ptr<Task> mask_task(const NewOptions& options, Log& log) {
   std::vector<MaskedPicture> pairs = find_pairs(options.data);
   if (pairs.empty()) return nullptr;
-  return std::make_unique<MaskTask>(options, std::move(pairs));
+  return std::make_unique<MaskTask>(options, std::move(pairs), log);
 }
 
 }  // namespace crema

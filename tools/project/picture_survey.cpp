@@ -1,9 +1,12 @@
 #include "tools/project/picture_survey.h"
 
 #include <algorithm>
+#include <chrono>
+#include <mutex>
 
 #include "base/error.h"
 #include "base/files.h"
+#include "data/convert/progress.h"
 #include "data/images/image.h"
 #include "data/loader/on_threads.h"
 
@@ -43,9 +46,21 @@ std::string size_of(int64_t width, int64_t height) { return cat(width, " x ", he
 
 }  // namespace
 
-void read_pictures_facts(const std::string& root, std::vector<PictureFacts>* pictures) {
-  on_threads(static_cast<int64_t>(pictures->size()), at_a_time,
-             [&](int64_t i) { read_facts(root, (*pictures)[static_cast<size_t>(i)]); });
+void read_pictures_facts(const std::string& root, std::vector<PictureFacts>* pictures, Log& log) {
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point begin = Clock::now();
+  const auto count = static_cast<int64_t>(pictures->size());
+  int64_t done = 0;
+  std::mutex mutex;
+  Progress progress(count);
+  on_threads(count, at_a_time, [&](int64_t i) {
+    read_facts(root, (*pictures)[static_cast<size_t>(i)]);
+    const std::lock_guard<std::mutex> lock(mutex);
+    const std::chrono::duration<double> seconds = Clock::now() - begin;
+    ++done;
+    const std::string line = progress.line(seconds.count(), done, done);
+    if (!line.empty()) log.info("Looking: " + line);
+  });
 }
 
 PictureSizes sizes_of(const std::vector<PictureFacts>& pictures) {

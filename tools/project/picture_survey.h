@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/log.h"
 #include "base/sha256.h"
 
 namespace crema {
@@ -19,8 +20,8 @@ struct PictureFacts {
 };
 
 // Reads the pictures on several threads; those that cannot be read get a problem. Each begins with `path`
-// and `label`.
-void read_pictures_facts(const std::string& root, std::vector<PictureFacts>* pictures);
+// and `label`. Of many, log lines say how far it is.
+void read_pictures_facts(const std::string& root, std::vector<PictureFacts>* pictures, Log& log);
 
 struct PictureSizes {
   int64_t least_height = 0, least_width = 0, most_height = 0, most_width = 0;

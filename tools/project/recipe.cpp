@@ -71,6 +71,25 @@ void shorten(SolverParameter* solver, int64_t iterations, bool keeps_recipe) {
   solver->set_display(std::clamp(tenth / 2, 1, 100));
 }
 
+ModelChoice choice_of(const Task& task, const NewOptions& options) {
+  const ModelChoice chosen = task.choose();
+  if (options.model.empty())
+    return options.weights.empty() || !task.takes_any_net()
+               ? chosen
+               : model_for_weights(split(options.weights, ',')[0]);
+  ModelChoice named = named_model(options.model);
+  if (task.takes_any_net()) return named;
+  // Nets for boxes and masks have their data and classes as variables.
+  named.keeps_recipe = chosen.keeps_recipe;
+  named.batch = chosen.batch;
+  for (const std::string& setting : chosen.settings) {
+    for (const char* name : {"data=", "classes=", "crop="}) {
+      if (starts_with(setting, name)) named.settings.push_back(setting);
+    }
+  }
+  return named;
+}
+
 }  // namespace
 
 // Each sample is seen less often, the more there are: 300 samples 53 times, 5000 about 20 times, 50000 about ten.
@@ -82,10 +101,7 @@ int64_t Task::length(int64_t batch) const {
 }
 
 Recipe recipe_of(Task& task, const NewOptions& options, int64_t batch, int64_t iterations) {
-  ModelChoice choice = !options.model.empty() ? named_model(options.model)
-                       : !options.weights.empty()
-                           ? model_for_weights(split(options.weights, ',')[0])
-                           : task.choose();
+  ModelChoice choice = choice_of(task, options);
   // What the user sets replaces what was chosen.
   std::vector<std::string> all = options.settings;
   for (const std::string& chosen : choice.settings) {

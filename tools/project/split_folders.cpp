@@ -18,8 +18,10 @@ SplitFolders split_folders(const std::string& folder) {
     for (const char* known : training) {
       if (plain == known) found.training = name;
     }
-    for (size_t i = 0; i < best; ++i) {
-      if (plain == testing[i]) found.testing = name, best = i;
+    for (size_t i = 0; i < testing.size(); ++i) {
+      if (plain != testing[i]) continue;
+      found.unused = i < best ? found.testing : name;
+      if (i < best) found.testing = name, best = i;
     }
   }
   if (found.training.empty() || found.testing.empty()) return {};

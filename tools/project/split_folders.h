@@ -8,6 +8,7 @@ namespace crema {
 // Names of folders in the one that was given; both "" if it is not divided.
 struct SplitFolders {
   std::string training, testing;
+  std::string unused{};  // a further test set
 };
 
 // train with one of val, valid, validation and test, in whatever case. With both a validation and a test set

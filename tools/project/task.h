@@ -43,6 +43,8 @@ class Task {
   virtual std::vector<std::string> survey() const = 0;
   // The model for these data unless options.model names one.
   virtual ModelChoice choose() const = 0;
+  // Whether every net with Data layers will do, because connect() gives them their data.
+  virtual bool takes_any_net() const { return true; }
   // Decides what depends on the model, such as the pictures' size, and says so in lines.
   virtual std::vector<std::string> fit(const NetText& net) = 0;
   // Points the net at the data that convert() writes, and gives it the number of classes.

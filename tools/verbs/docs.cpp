@@ -6,6 +6,7 @@
 #include "base/visible.h"
 #include "tools/docs/man_pages.h"
 #include "tools/docs/manual/site.h"
+#include "tools/pages_folder.h"
 #include "tools/verb.h"
 
 namespace crema {
@@ -15,22 +16,6 @@ namespace {
 namespace fs = std::filesystem;
 
 using DocsFlags = FlagsOf<"output">;
-
-// Where README.md and the other pages are: in the tree that the program was built in, or in what
-// `cmake --install` made.
-std::string folder_of_pages() {
-  std::error_code problem;
-  const fs::path program = fs::read_symlink("/proc/self/exe", problem).parent_path();
-  // A build may be in build/ or in build/release/.
-  for (const char* place : {"../share/crema", "../..", "../../.."}) {
-    const std::string folder = (program / place).lexically_normal().string();
-    if (!problem && file_exists(folder + "/README.md") && folder_exists(folder + "/models"))
-      return folder;
-  }
-  fail(
-      "Crema's pages are not next to the program; name their folder: crema docs -output DIR "
-      "FOLDER");
-}
 
 // An earlier manual is replaced, any other content refused.
 bool has_manual(const std::string& folder) {
@@ -54,7 +39,9 @@ void prepare_folder(const std::string& folder) {
 int run_docs(const VerbCall& call, const DocsFlags& flags) {
   require(!flags.output.empty(), "give a folder for the manual: -output DIR");
   require_free(flags.output);
-  const std::string source = call.arguments.empty() ? folder_of_pages() : call.arguments[0];
+  const std::string source = call.arguments.empty()
+                                 ? pages_folder("name their folder: crema docs -output DIR FOLDER")
+                                 : call.arguments[0];
   Site site;
   add_verb_pages(&site);
   add_layer_pages(source, &site);
