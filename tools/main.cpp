@@ -88,8 +88,8 @@ int main(int argc, char** argv) {
     message = lost.what();
   } catch (const crema::LayerError& error) {
     message = error.what();
-    layer = crema::visible(error.layer());
-    type = error.type();
+    layer = crema::visible(error.name);
+    type = error.type;
   } catch (const std::exception& error) {
     message = crema::error_text(error);
   }

@@ -279,5 +279,25 @@ TEST_F(ExpandFiles, LayersAreWhereTheyWereWritten) {
                 ":4:3, $i = 1)");
 }
 
+// An editor's text takes the place of a file, and it learns the values of expressions.
+TEST(Expand, Hooks) {
+  std::vector<std::string> computed;
+  ExpandHooks hooks;
+  hooks.unsaved = [](const std::string& path) -> std::optional<std::string> {
+    if (path == "block.prototxt") return "size: $width + 1\n";
+    return std::nullopt;
+  };
+  hooks.computed = [&](const WrittenFile& file, size_t begin, size_t end, const Literal& value) {
+    computed.push_back(
+        cat(file.where(begin), " ", file.text.substr(begin, end - begin), " = ", written(value)));
+  };
+  const std::string text = "$two = 2\ninclude: \"block.prototxt\" { width: 3 * $two }\n";
+  EXPECT_EQ(expand("net.prototxt", text, {}, nullptr, hooks).text(), "size: 7\n");
+  EXPECT_EQ(computed, (std::vector<std::string>{
+                          "net.prototxt:1:8 2 = 2",
+                          "net.prototxt:2:10 \"block.prototxt\" = \"block.prototxt\"",
+                          "net.prototxt:2:36 3 * $two = 6", "block.prototxt:1:7 $width + 1 = 7"}));
+}
+
 }  // namespace expand_test
 }  // namespace crema

@@ -17,7 +17,7 @@ NetParameter net_of(const std::string& text) {
 
 NetParameter split(const std::string& text, std::vector<int>* origin) {
   return insert_splits(net_of(text), origin,
-                       [](int layer, const std::string& why) { fail(layer, ": ", why); });
+                       [](const SplitFault& fault) { fail(fault.layer, ": ", fault.text); });
 }
 
 TEST(Splits, NamesAreCaffes) {

@@ -4,15 +4,14 @@
 #include <filesystem>
 
 #include "base/error.h"
-#include "base/files.h"
 #include "net/expand/expression.h"
+#include "net/expand/included_files.h"
 #include "net/expand/output.h"
 
 namespace crema {
 
 namespace {
 
-constexpr size_t kMaxText = size_t{64} << 20;      // of a file that is included
 constexpr size_t kMaxExpanded = size_t{8} << 20;   // ResNet-152 has 170 KiB
 constexpr int64_t kInclude = 32, kRepetition = 8;  // what they cost, in simple statements
 constexpr int kMaxBlocks = 200;                    // of blocks in each other
@@ -26,7 +25,8 @@ struct Level {
 
 class Expander {
  public:
-  Expander(const std::string& path, const Variables& given) : output_(path), scopes_(given) {}
+  Expander(const std::string& path, const Variables& given, const ExpandHooks& hooks)
+      : output_(path), scopes_(given), hooks_(hooks), files_(hooks) {}
 
   SourceText run(Cursor cursor) {
     levels_.push_back({cursor.file->path, "", {}});
@@ -114,7 +114,7 @@ class Expander {
     // Anything that is not a value is left to protobuf's parser.
     const Token& first = cursor.token();
     if (first.kind == Token::Kind::end || first.is("}") || first.is(">")) return;
-    const Literal value = evaluate(cursor, scopes_, angle);
+    const Literal value = computed(cursor, angle);
     const size_t end = cursor.at;
     const bool plain =
         std::none_of(cursor.tokens.begin() + static_cast<int64_t>(begin),
@@ -134,6 +134,17 @@ class Expander {
     output_.write(written(value), cursor, token);
   }
 
+  Literal computed(Cursor& cursor, bool angle = false) {
+    const Token first = cursor.token();
+    Literal value = evaluate(cursor, scopes_, angle);
+    if (hooks_.computed) {
+      const Token& last = cursor.tokens[cursor.at - 1];
+      hooks_.computed(*cursor.file, cursor.base + first.begin,
+                      cursor.base + last.begin + last.text.size(), value);
+    }
+    return value;
+  }
+
   // --- statements of the expansion ----------------------------------------------------------------
 
   void begin_statement(const Cursor& cursor, bool comments) {
@@ -147,7 +158,7 @@ class Expander {
     ++cursor.at;
     const bool is_default = cursor.consume("?=");
     if (!is_default) cursor.expect("=", cat("= or ?= and a value after $", name));
-    Literal value = evaluate(cursor, scopes_);
+    Literal value = computed(cursor);
     cursor.consume(";");
     output_.omit();
     if (!is_default || !scopes_.find(name)) scopes_.set(name, std::move(value));
@@ -159,14 +170,14 @@ class Expander {
     ++cursor.at;
     cursor.consume(":");
     const Place at = cursor.here();
-    const Literal name = evaluate(cursor, scopes_);
+    const Literal name = computed(cursor);
     const auto* text = name.as<Text>();
     require(text, at, ": include expects the name of a file in quotes, found ", described(name));
     Variables arguments;
     if (cursor.token().is("{")) arguments = arguments_of(cursor);
 
     Cursor inside;
-    inside.file = included_file(text->escaped, *cursor.file, at);
+    inside.file = files_.find(text->escaped, *cursor.file, at);
     for (const Level& level : levels_) {
       std::error_code unknown;  // of a text from a pipe
       if (std::filesystem::equivalent(level.file, inside.file->path, unknown))
@@ -199,27 +210,11 @@ class Expander {
       const Place at = cursor.here();
       ++cursor.at;
       cursor.expect(":", cat("\":\" and a value after ", name));
-      const bool is_new = arguments.emplace(name, evaluate(cursor, scopes_)).second;
+      const bool is_new = arguments.emplace(name, computed(cursor)).second;
       require(is_new, at, ": ", name, " is given twice");
       if (!cursor.consume(",")) cursor.consume(";");
     }
     return arguments;
-  }
-
-  std::shared_ptr<const WrittenFile> included_file(const std::string& name,
-                                                   const WrittenFile& includer, const Place& at) {
-    const bool absolute = starts_with(name, "/");
-    std::string path = absolute ? name : folder_of(includer.path) + "/" + name;
-    if (starts_with(path, "./")) path = path.substr(2);
-    if (!file_exists(path)) {
-      if (absolute || !file_exists(name))
-        fail(at, ": there is no file ", path, " to include", absolute ? "" : cat(", nor ", name));
-      path = name;
-    }
-    auto& file = files_[path];
-    if (!file)
-      file = std::make_shared<const WrittenFile>(WrittenFile{path, read_text(path, kMaxText)});
-    return file;
   }
 
   void repeat(Cursor& cursor) {
@@ -378,7 +373,8 @@ class Expander {
 
   Output output_;
   Scopes scopes_;
-  std::map<std::string, std::shared_ptr<const WrittenFile>> files_;
+  const ExpandHooks& hooks_;
+  IncludedFiles files_;
   std::vector<Level> levels_;
   int depth_ = 0, copies_ = 0;
 };
@@ -386,12 +382,12 @@ class Expander {
 }  // namespace
 
 SourceText expand(const std::string& path, const std::string& text, const Variables& given,
-                  std::vector<std::string>* used) {
+                  std::vector<std::string>* used, const ExpandHooks& hooks) {
   Cursor cursor;
   cursor.file = std::make_shared<const WrittenFile>(WrittenFile{path, text});
   cursor.tokens = tokens_of(cursor.file->text);
   if (!has_expansions(cursor.tokens)) return SourceText(path, text);
-  Expander expander(path, given);
+  Expander expander(path, given, hooks);
   SourceText expanded = expander.run(cursor);
   if (used) used->insert(used->end(), expander.used().begin(), expander.used().end());
   return expanded;

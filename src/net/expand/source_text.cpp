@@ -7,29 +7,38 @@
 
 namespace crema {
 
-Position position_of(std::string_view text, size_t offset) {
-  const std::string_view before = text.substr(0, offset);
-  const size_t newline = before.rfind('\n');
-  const size_t begin = newline == std::string_view::npos ? 0 : newline + 1;
-  return {static_cast<int>(std::count(before.begin(), before.end(), '\n')) + 1,
-          static_cast<int>(before.size() - begin) + 1};
+namespace {
+
+// Adds the offsets of the lines that begin in `part`, which begins at `offset`.
+void add_lines(std::string_view part, size_t offset, std::vector<size_t>* lines) {
+  for (size_t at = 0; (at = part.find('\n', at)) != std::string_view::npos;)
+    lines->push_back(offset + ++at);
+}
+
+}  // namespace
+
+WrittenFile::WrittenFile(std::string path_of_it, std::string its_text)
+    : path(std::move(path_of_it)), text(std::move(its_text)), lines{0} {
+  add_lines(text, 0, &lines);
 }
 
 std::string WrittenFile::where(size_t offset) const {
-  const Position place = position_of(text, offset);
-  return cat(path, ":", place.line, ":", place.column);
+  const auto next = std::upper_bound(lines.begin(), lines.end(), offset);
+  return cat(path, ":", next - lines.begin(), ":", offset - *(next - 1) + 1);
 }
 
 SourceText::SourceText(std::string path, std::string text)
     : path_(std::move(path)), text_(std::move(text)) {
   const auto file = std::make_shared<const WrittenFile>(WrittenFile{path_, text_});
   parts_.push_back({0, file, 0, nullptr});
+  add_lines(text_, 0, &lines_);
 }
 
 void SourceText::append(std::string_view part, const std::shared_ptr<const WrittenFile>& file,
                         size_t offset, const std::shared_ptr<const std::string>& context) {
   expanded_ = true;
   parts_.push_back({text_.size(), file, offset, context});
+  add_lines(part, text_.size(), &lines_);
   text_ += part;
 }
 
@@ -47,12 +56,8 @@ std::string SourceText::where(int line, int display_column) const {
 }
 
 size_t SourceText::offset_of(int line, int display_column) const {
-  size_t begin = 0;
-  for (int i = 0; i < line; ++i) {
-    const size_t newline = text_.find('\n', begin);
-    if (newline == std::string::npos) return text_.size();
-    begin = newline + 1;
-  }
+  if (line >= std::ssize(lines_)) return text_.size();
+  size_t begin = lines_[static_cast<size_t>(std::max(line, 0))];
   constexpr int kTab = 8;
   int display = 0;
   while (display < display_column && begin < text_.size()) {

@@ -8,19 +8,14 @@
 
 namespace crema {
 
-// Both count from 1, as editors do; a tab counts as one column.
-struct Position {
-  int line = 0;
-  int column = 0;
-};
-
-Position position_of(std::string_view text, size_t offset);
-
 // One file, as a person wrote it.
 struct WrittenFile {
-  std::string path, text;
+  WrittenFile(std::string path, std::string text);
 
-  // "lenet.prototxt:34:3".
+  std::string path, text;
+  std::vector<size_t> lines;  // the offsets of their beginnings
+
+  // "lenet.prototxt:34:3": both count from 1, as editors do; a tab counts as one column.
   std::string where(size_t offset) const;
 };
 
@@ -59,7 +54,8 @@ class SourceText {
 
   std::string path_, text_;
   bool expanded_ = false;
-  std::vector<Part> parts_;  // sorted by begin
+  std::vector<Part> parts_;          // sorted by begin
+  std::vector<size_t> lines_ = {0};  // the offsets of their beginnings
 };
 
 }  // namespace crema

@@ -28,8 +28,6 @@ void at_layer(const LayerPlace& place, const std::function<void()>& body) {
     body();
   } catch (const DeviceLost&) {
     throw;  // detected here, but possibly caused by an earlier layer
-  } catch (const LayerError& error) {
-    throw LayerError(prefix() + error.what(), error.layer(), error.type());
   } catch (const Error& error) {
     throw Error(prefix() + error.what());
   } catch (const std::bad_alloc&) {
@@ -47,10 +45,16 @@ class Builder {
       : context_(context), options_(options), parameters_(context.log(), graph_) {}
 
   Graph build(const NetParameter& filtered) {
-    const auto fail_at = [&](int layer, const std::string& message) {
-      at_layer(place_of(layer, filtered.layer(layer).name()), [&] { fail(message); });
+    const auto refuse = [&](const SplitFault& fault) {
+      try {
+        attempt(fault.layer, filtered.layer(fault.layer), [&] { fail(fault.text); });
+      } catch (LayerError& error) {
+        error.missing = fault.missing;
+        error.has_data = fault.has_data;
+        throw;
+      }
     };
-    graph_.net = insert_splits(filtered, &origin_, fail_at, options_.why_missing);
+    graph_.net = insert_splits(filtered, &origin_, refuse, options_.why_missing);
     if (graph_.net.has_bn_stats_batch_size()) {
       for (LayerParameter& layer : *graph_.net.mutable_layer()) {
         if (layer.type() == "BatchNorm" && !layer.batch_norm_param().has_stats_batch_size())
@@ -61,7 +65,7 @@ class Builder {
     for (const Companions& pair : find_companions(graph_.net))
       leader_.emplace(pair.second, pair.first);
     for (int i = 0; i < graph_.net.layer_size(); ++i) {
-      at_layer(place_of(origin_[i], graph_.net.layer(i).name()), [&] { add_typed(i); });
+      attempt(origin_[i], graph_.net.layer(i), [&] { add_layer(i); });
     }
     for (auto& [blob, value] : available_) {
       graph_.values[value].output = true;
@@ -76,19 +80,20 @@ class Builder {
   }
 
  private:
-  LayerPlace place_of(int filtered_layer, const std::string& name) const {
-    return {name, options_.where ? options_.where(filtered_layer) : std::string()};
-  }
-
-  // As add_layer(); errors know the layer's type.
-  void add_typed(int i) {
+  void attempt(int filtered_layer, const LayerParameter& layer, const std::function<void()>& body) {
     try {
-      add_layer(i);
+      at_layer({layer.name(), ""}, body);
     } catch (const DeviceLost&) {
       throw;
     } catch (const Error& error) {
-      throw LayerError(error.what(), graph_.net.layer(i).name(), graph_.net.layer(i).type());
+      const std::string where = place_of(filtered_layer, layer.name()).where;
+      throw LayerError(cat(where, where.empty() ? "" : ": ", error.what()), filtered_layer,
+                       layer.name(), layer.type());
     }
+  }
+
+  LayerPlace place_of(int filtered_layer, const std::string& name) const {
+    return {name, options_.where ? options_.where(filtered_layer) : std::string()};
   }
 
   void add_layer(int i) {

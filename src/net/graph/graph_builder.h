@@ -7,6 +7,7 @@
 #include <string>
 
 #include "net/graph/graph.h"
+#include "net/graph/layer_error.h"
 
 namespace crema {
 
@@ -21,6 +22,7 @@ struct GraphOptions {
       why_missing;  // why no layer makes it; or empty
 };
 
+// Error for what is wrong with the net as a whole, LayerError for the first layer that is wrong.
 Graph build_graph(Context& context, const NetParameter& filtered, const GraphOptions& options);
 
 // Runs body; an Error is prefixed with the layer's position and name.

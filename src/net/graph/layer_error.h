@@ -1,4 +1,4 @@
-// LayerError: an error in a layer of a net, for programs that show more about the layer's type.
+// LayerError: a layer of a net that cannot be made, for programs that show more than the message.
 #pragma once
 
 #include <string>
@@ -10,14 +10,14 @@ namespace crema {
 
 class LayerError : public Error {
  public:
-  LayerError(const std::string& message, std::string layer, std::string type)
-      : Error(message), layer_(std::move(layer)), type_(std::move(type)) {}
+  LayerError(const std::string& text, int layer, std::string name, std::string type)
+      : Error(text), layer(layer), name(std::move(name)), type(std::move(type)) {}
 
-  const std::string& layer() const { return layer_; }  // its name, which the message has
-  const std::string& type() const { return type_; }
-
- private:
-  std::string layer_, type_;
+  int layer;             // of the NetParameter that the graph is built of
+  std::string name;      // of the layer, which the message has
+  std::string type;      // of the layer
+  std::string missing;   // a bottom that no layer above makes; "": something else is wrong
+  bool has_data = true;  // some layer above makes a blob
 };
 
 }  // namespace crema

@@ -43,7 +43,7 @@ std::string about_missing(const NetParameter& net, const std::string& blob,
                            : did_you_mean(blob, names_of(producers));
 }
 
-Uses find_uses(const NetParameter& net, const std::function<void(int, const std::string&)>& fail_at,
+Uses find_uses(const NetParameter& net, const std::function<void(const SplitFault&)>& refuse,
                const std::function<std::string(const std::string&)>& why_missing) {
   Uses uses;
   std::map<std::string, Top> producer;
@@ -53,9 +53,11 @@ Uses find_uses(const NetParameter& net, const std::function<void(int, const std:
     for (int j = 0; j < layer.bottom_size(); ++j) {
       const auto at = producer.find(layer.bottom(j));
       if (at == producer.end()) {
-        fail_at(
-            i, cat("bottom ", j, " is \"", layer.bottom(j), "\", but no layer above has such a top",
-                   about_missing(net, layer.bottom(j), producer, why_missing)));
+        const std::string& blob = layer.bottom(j);
+        refuse({i,
+                cat("bottom ", j, " is \"", blob, "\", but no layer above has such a top",
+                    about_missing(net, blob, producer, why_missing)),
+                blob, !producer.empty()});
       }
       uses.sources[i].push_back(at->second);
       ++uses.readers[at->second];
@@ -64,11 +66,12 @@ Uses find_uses(const NetParameter& net, const std::function<void(int, const std:
       const bool in_place = j < layer.bottom_size() && layer.bottom(j) == layer.top(j);
       const auto at = producer.find(layer.top(j));
       if (!in_place && at != producer.end()) {
-        fail_at(
-            i,
-            cat("top \"", layer.top(j), "\" is made by layer \"",
-                net.layer(at->second.first).name(),
-                "\" already: give this one another name, or name it as a bottom too (in place)"));
+        refuse(
+            {i,
+             cat("top \"", layer.top(j), "\" is made by layer \"",
+                 net.layer(at->second.first).name(),
+                 "\" already: give this one another name, or name it as a bottom too (in place)"),
+             "", true});
       }
       producer[layer.top(j)] = {i, j};
     }
@@ -83,11 +86,10 @@ Uses find_uses(const NetParameter& net, const std::function<void(int, const std:
 
 }  // namespace
 
-NetParameter insert_splits(
-    const NetParameter& net, std::vector<int>* origin,
-    const std::function<void(int layer, const std::string& message)>& fail_at,
-    const std::function<std::string(const std::string& blob)>& why_missing) {
-  const Uses uses = find_uses(net, fail_at, why_missing);
+NetParameter insert_splits(const NetParameter& net, std::vector<int>* origin,
+                           const std::function<void(const SplitFault& fault)>& refuse,
+                           const std::function<std::string(const std::string& blob)>& why_missing) {
+  const Uses uses = find_uses(net, refuse, why_missing);
   const auto readers = [&](Top top) {
     const auto at = uses.readers.find(top);
     return at == uses.readers.end() ? 0 : at->second;

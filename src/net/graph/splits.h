@@ -10,13 +10,20 @@
 
 namespace crema {
 
+// Why Split layers cannot be added.
+struct SplitFault {
+  int layer = 0;         // of the given net
+  std::string text;      // the message
+  std::string missing;   // a bottom that no layer makes; "": something else is wrong
+  bool has_data = true;  // some layer above makes a blob
+};
+
 // Adds Split layers. `origin` receives, for each layer of the result, the index in `net` of the
-// layer it comes from. `fail_at` is called with a layer of `net` and a message when a bottom has no
-// producer, or a top has two; it must throw. why_missing: why a blob without a producer has none;
+// layer it comes from. `refuse` is called when a bottom has no producer, or a top has two; it must throw. why_missing: why a blob without a producer has none;
 // "" or no function if unknown.
 NetParameter insert_splits(
     const NetParameter& net, std::vector<int>* origin,
-    const std::function<void(int layer, const std::string& message)>& fail_at,
+    const std::function<void(const SplitFault& fault)>& refuse,
     const std::function<std::string(const std::string& blob)>& why_missing = {});
 
 }  // namespace crema

@@ -10,10 +10,8 @@
 
 namespace crema {
 
-namespace {
-
-NetInput input_of(NetFile read, Phase phase, const NetState& outer, Log& log) {
-  const auto file = std::make_shared<const NetFile>(std::move(read));
+NetInput net_input_of(std::shared_ptr<const NetFile> file, Phase phase, const NetState& outer,
+                      Log& log) {
   write_notes(log, file->upgrade.notes);
   NetInput input;
   input.options.state = net_state(phase, file->net, outer);
@@ -28,6 +26,12 @@ NetInput input_of(NetFile read, Phase phase, const NetState& outer, Log& log) {
   return input;
 }
 
+namespace {
+
+NetInput input_of(NetFile read, Phase phase, const NetState& outer, Log& log) {
+  return net_input_of(std::make_shared<const NetFile>(std::move(read)), phase, outer, log);
+}
+
 }  // namespace
 
 NetInput read_net_input(const std::string& path, Phase phase, const NetState& outer, Log& log,
@@ -38,9 +42,9 @@ NetInput read_net_input(const std::string& path, Phase phase, const NetState& ou
 }
 
 NetInput parse_net_input(const std::string& text, const std::string& name, Phase phase,
-                         const NetState& outer, Log& log) {
+                         const NetState& outer, Log& log, Settings* settings) {
   require(!trim(text).empty(), name, ": is empty");
-  return input_of(parse_net_text(text, name), phase, outer, log);
+  return input_of(parse_net_text(text, name, settings), phase, outer, log);
 }
 
 Precision precision_for(const Context& context, const std::string& name) {

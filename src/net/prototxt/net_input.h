@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "net/net.h"
@@ -18,6 +19,11 @@ struct NetInput {
   NetPreparation preparation;  // of the inputs of a net for use, as its file says
 };
 
+struct NetFile;
+
+// The layers of a net that has been read in one phase. `outer` is as below.
+NetInput net_input_of(std::shared_ptr<const NetFile> file, Phase phase, const NetState& outer,
+                      Log& log);
 // Reads and upgrades a net and applies its rules. `outer` is the level and the stages that the
 // caller adds to those of the file; `settings` override the file. Logs the same as Caffe.
 NetInput read_net_input(const std::string& path, Phase phase, const NetState& outer, Log& log,
@@ -25,7 +31,7 @@ NetInput read_net_input(const std::string& path, Phase phase, const NetState& ou
 // The same for text in memory; `name` replaces the path in messages. Files that it names are looked
 // up in the working directory.
 NetInput parse_net_input(const std::string& text, const std::string& name, Phase phase,
-                         const NetState& outer, Log& log);
+                         const NetState& outer, Log& log, Settings* settings = nullptr);
 
 // The precision of this name; for "" the device's default: tf32 on a GPU, otherwise fp32.
 Precision precision_for(const Context& context, const std::string& name);

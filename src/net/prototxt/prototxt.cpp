@@ -45,12 +45,15 @@ std::shared_ptr<const SourceMap> parse(const std::string& text, const std::strin
                                        google::protobuf::Message* message, Settings* settings) {
   if (!settings) return parse_text(text, name, message);
   std::vector<std::string> used;
-  auto positions = parse_text(text, name, message, settings->variables(), &used);
+  auto positions = parse_text(text, name, message, settings->variables(), &used, settings->hooks());
   settings->note_used(used);
   return positions;
 }
 
-std::string read_prototxt(const std::string& path) {
+std::string read_prototxt(const std::string& path, const Settings* settings) {
+  if (settings && settings->hooks().unsaved) {
+    if (std::optional<std::string> text = settings->hooks().unsaved(path)) return *text;
+  }
   constexpr size_t kMax = size_t{64} << 20;  // the parsed message takes many times the memory
   const std::string text = read_text(path, kMax);
   require(!trim(text).empty(), path, ": is empty");
@@ -95,7 +98,7 @@ NetFile parse_net_text(const std::string& text, const std::string& name, Setting
 
 NetFile read_net_file(const std::string& path, Settings* settings) {
   return of_kind(path, kNetKind,
-                 [&] { return parse_net_text(read_prototxt(path), path, settings); });
+                 [&] { return parse_net_text(read_prototxt(path, settings), path, settings); });
 }
 
 SolverFile parse_solver_text(const std::string& text, const std::string& name,
@@ -119,8 +122,10 @@ SolverFile parse_solver_text(const std::string& text, const std::string& name,
 }
 
 SolverFile read_solver_file(const std::string& path, std::shared_ptr<Settings> settings) {
-  return of_kind(path, kSolverKind,
-                 [&] { return parse_solver_text(read_prototxt(path), path, std::move(settings)); });
+  return of_kind(path, kSolverKind, [&] {
+    const std::string text = read_prototxt(path, settings.get());
+    return parse_solver_text(text, path, std::move(settings));
+  });
 }
 
 NetFile inner_net(const SolverFile& file, const std::string& field) {

@@ -143,8 +143,9 @@ std::shared_ptr<const SourceMap> parse(const SourceText& source, pb::Message* me
 
 std::shared_ptr<const SourceMap> parse_text(const std::string& text, const std::string& file,
                                             pb::Message* message, const Variables& given,
-                                            std::vector<std::string>* used) {
-  return parse(expand(file, std::string(without_mark(text, file)), given, used), message);
+                                            std::vector<std::string>* used,
+                                            const ExpandHooks& hooks) {
+  return parse(expand(file, std::string(without_mark(text, file)), given, used, hooks), message);
 }
 
 void parse_value(const std::string& text, const std::string& name, pb::Message* message) {

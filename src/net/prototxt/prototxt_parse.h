@@ -17,7 +17,8 @@ namespace crema {
 std::shared_ptr<const SourceMap> parse_text(const std::string& text, const std::string& file,
                                             google::protobuf::Message* message,
                                             const Variables& given = {},
-                                            std::vector<std::string>* used = nullptr);
+                                            std::vector<std::string>* used = nullptr,
+                                            const ExpandHooks& hooks = {});
 
 // Parses a text that is not in a file, such as a flag's value. Error: "name: what".
 void parse_value(const std::string& text, const std::string& name,

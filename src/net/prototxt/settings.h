@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "net/expand/literal.h"
+#include "net/expand/expand.h"
 #include "net/prototxt/upgrade.h"
 
 namespace crema {
@@ -25,6 +25,10 @@ class Settings {
   // For expand(), which gives the names of those that it used to note_used().
   const Variables& variables() const { return variables_; }
   void note_used(const std::vector<std::string>& variables);
+
+  // Of an editor, in which files may be changed.
+  void set_hooks(ExpandHooks hooks) { hooks_ = std::move(hooks); }
+  const ExpandHooks& hooks() const { return hooks_; }
 
   // Set the fields of an upgraded message. Return log lines: "Set base_lr: 0.02 (was 0.01)". Error,
   // "-set base_lr=fast: ...", for a field that does not exist or a value of another type. A layer
@@ -48,6 +52,7 @@ class Settings {
 
   std::vector<Setting> settings_;
   Variables variables_;
+  ExpandHooks hooks_;
 };
 
 }  // namespace crema

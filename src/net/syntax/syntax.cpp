@@ -44,6 +44,12 @@ class SyntaxReader {
     mistake_at(marked, parts...);
   }
   template <typename... Parts>
+  void mistake_of(SyntaxMistake::Kind kind, const Parts&... parts) {
+    const size_t before = tree_.mistakes.size();
+    mistake(parts...);
+    if (tree_.mistakes.size() > before) tree_.mistakes.back().kind = kind;
+  }
+  template <typename... Parts>
   void mistake_at(const Token& marked, const Parts&... parts) {
     const size_t end = marked.begin + marked.text.size();
     if (!tree_.mistakes.empty() && tree_.mistakes.back().end >= end) return;  // one for a place
@@ -174,7 +180,7 @@ class SyntaxReader {
   void junk(Statement* s) {
     if (token().is("}") || token().is(">")) {
       braces_match_ = false;
-      mistake("\"", token().text, "\" closes no block");
+      mistake_of(SyntaxMistake::Kind::stray_brace, "\"", token().text, "\" closes no block");
     } else {
       mistake("expected the name of a field, found ", found());
     }
@@ -265,7 +271,7 @@ class SyntaxReader {
       while (token().kind == Kind::text) {
         const std::string_view text = token().text;
         if (text.size() < 2 || text.back() != text.front())
-          mistake("this text has no closing ", text.front());
+          mistake_of(SyntaxMistake::Kind::open_text, "this text has no closing ", text.front());
         ++at_;
       }
       return true;

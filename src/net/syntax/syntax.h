@@ -45,8 +45,14 @@ struct Statement {
 };
 
 struct SyntaxMistake {
+  enum class Kind {
+    other,
+    open_text,    // a text without its closing quote
+    stray_brace,  // a brace that closes no block
+  };
   size_t begin = 0, end = 0;  // offsets in the text
   std::string text;           // what was found, what was expected
+  Kind kind = Kind::other;
 };
 
 struct SyntaxTree {

@@ -21,7 +21,8 @@ namespace crema {
 namespace {
 
 // What the solver refuses when it is made. `counted`: the same with epochs in iterations.
-void check_refused(const SolverFile& file, const SolverFile& counted, Findings* findings) {
+void check_refused(const SolverFile& file, const SolverFile& counted, bool finds_weights,
+                   Findings* findings) {
   const auto note = [&](const char* field, const auto& work) {
     try {
       work();
@@ -35,7 +36,7 @@ void check_refused(const SolverFile& file, const SolverFile& counted, Findings* 
   note("max_epoch", [&] { check_epoch_fields(file); });
   note("lr_policy", [&] { check_learning_rate(counted.solver); });
   note("on_divergence", [&] { check_divergence(file); });
-  note("solver", [&] { check_compression(file); });
+  note("solver", [&] { check_compression(file, finds_weights); });
   note("type", [&] { check_schedules(counted.solver, update_rule(file.solver.type())); });
 }
 
@@ -196,11 +197,12 @@ Findings check_training(const SolverFile& file, const CheckOptions& options) {
   const NetFile train = open_net(file, source);
   const CheckedNet net(train, net_state(TRAIN, train.net, source.state));
   const bool by_epochs = !first_epoch_field(file.solver).empty();
-  const EpochLength length = by_epochs ? known_length(file, net) : EpochLength();
+  const EpochLength length =
+      by_epochs && options.reads_data ? known_length(file, net) : EpochLength();
   // Any length says whether fields are there and positive.
   const SolverFile counted =
       counted_in_iterations(file, length.records > 0 ? length : EpochLength{1000, 1});
-  check_refused(file, counted, &findings);
+  check_refused(file, counted, options.reads_weights, &findings);
   const bool refused = !findings.empty();
   std::vector<std::string> weights = options.weights;
   if (weights.empty()) weights.assign(file.solver.weights().begin(), file.solver.weights().end());
@@ -220,7 +222,7 @@ Findings check_training(const SolverFile& file, const CheckOptions& options) {
   if (options.reads_weights && !options.resumes) check_all_weights(file, net, weights, &findings);
 
   const Sources sources{file, &findings};
-  sources.check(net, -1, 0);
+  if (options.reads_data) sources.check(net, -1, 0);
   const std::vector<NetSource> tests = test_sources(file);
   for (size_t i = 0; i < tests.size(); ++i) {
     if (!tests[i].tested()) continue;
@@ -228,7 +230,7 @@ Findings check_training(const SolverFile& file, const CheckOptions& options) {
     const CheckedNet checked(test, net_state(TEST, test.net, tests[i].state));
     check_learning(checked, has_weights, &findings);
     check_against_training(net, checked, &findings);
-    sources.check(checked, static_cast<int>(i), tests[i].test_iter);
+    if (options.reads_data) sources.check(checked, static_cast<int>(i), tests[i].test_iter);
     if (tests[i].whole_epoch) check_test_epoch(file, checked, &findings);
   }
   tidy(&findings);

@@ -15,7 +15,9 @@ struct CheckOptions {
   std::vector<std::string> weights;  // replace the solver's own; each may be a list with commas
   NetState state;                    // level and stages added to the training net's
   bool resumes = false;              // from a snapshot, which has its weights
-  bool reads_weights = true;         // compare the names of their layers; else the loader does
+  bool reads_data = true;            // compare the nets with their data
+  bool reads_weights =
+      true;  // compare the names of their layers; else the loader does, or none are there
 };
 
 // All findings, sorted by file and line. Error when a net cannot be read at all.

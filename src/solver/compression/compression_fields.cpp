@@ -39,7 +39,7 @@ void check_prune(const SolverFile& file) {
   ChosenLayers(file, "prune");
 }
 
-void check_teacher(const SolverFile& file) {
+void check_teacher(const SolverFile& file, bool finds_weights) {
   const Teacher& p = file.solver.teacher();
   const auto at = [&](const char* field) { return file.where(cat("teacher.", field)); };
   require(p.has_net(), at("net"), ": teacher has no net: name its file, net: \"teacher.prototxt\"");
@@ -51,16 +51,17 @@ void check_teacher(const SolverFile& file) {
                 "0 to 1");
   require(file_exists(find_file(p.net(), folder_of(file.path))), at("net"), ": net \"", p.net(),
           "\" does not exist");
-  require(file_exists(find_file(p.weights(), folder_of(file.path))), at("weights"), ": weights \"",
-          p.weights(), "\" does not exist");
+  const bool has_weights =
+      !finds_weights || file_exists(find_file(p.weights(), folder_of(file.path)));
+  require(has_weights, at("weights"), ": weights \"", p.weights(), "\" does not exist");
 }
 
 }  // namespace
 
-void check_compression(const SolverFile& file) {
+void check_compression(const SolverFile& file, bool finds_weights) {
   if (file.solver.has_quantize()) check_quantize(file);
   if (file.solver.has_prune()) check_prune(file);
-  if (file.solver.has_teacher()) check_teacher(file);
+  if (file.solver.has_teacher()) check_teacher(file, finds_weights);
 }
 
 }  // namespace crema

@@ -6,7 +6,7 @@
 namespace crema {
 
 // Error, with the position, for a value out of range, a pattern that is no regular expression, and a file of the
-// teacher that does not exist.
-void check_compression(const SolverFile& file);
+// teacher that does not exist; without finds_weights its weights need not be there yet.
+void check_compression(const SolverFile& file, bool finds_weights = true);
 
 }  // namespace crema
