@@ -1,12 +1,17 @@
 #include <algorithm>
+#include <filesystem>
 #include <set>
 
+#include "base/files.h"
 #include "base/strings.h"
 #include "kernels/optim/update_rule.h"
 #include "layers/layer_types.h"
+#include "proto/net.pb.h"
+#include "proto/solver.pb.h"
 #include "solver/rates/learning_rate.h"
 #include "tools/lsp/features.h"
 #include "tools/lsp/names.h"
+#include "tools/lsp/snippets.h"
 
 namespace crema {
 namespace {
@@ -20,9 +25,22 @@ enum CompletionKind {
   kCompletesVariable = 6,
   kCompletesType = 7,
   kCompletesValue = 12,
+  kCompletesSnippet = 15,
+  kCompletesFile = 17,
+  kCompletesFolder = 19,
   kCompletesEnum = 20
 };
 constexpr int kSnippet = 2;
+constexpr size_t kMostOffered = 500;
+
+// Fields whose text is a path of a file or folder that is there before a run.
+bool names_file(const FieldDescriptor& field) {
+  static constexpr std::string_view kEnds[] = {"source", "_file",    "file", "net",      "weights",
+                                               "folder", "filename", "_dir", "directory"};
+  return field.type() == FieldDescriptor::TYPE_STRING &&
+         std::any_of(std::begin(kEnds), std::end(kEnds),
+                     [&](std::string_view end) { return ends_with(field.name(), end); });
+}
 
 class Completion {
  public:
@@ -35,9 +53,18 @@ class Completion {
   Json items() {
     if (is_in_comment()) return items_;
     const Token* const token = token_at(tree_, offset_);
-    if (token && token->kind == Token::Kind::variable) return variables();
+    if (is_in_variable()) return variables();
+    if (place_.statement && is_include()) return files(".prototxt");
     if (place_.statement && is_value()) return values();
-    if (place_.type()) fields();
+    if (token && token->kind == Token::Kind::text) return items_;
+    if (place_.type()) {
+      fields(*place_.type());
+    } else if (place_.block == &tree_.file) {
+      for (const Descriptor* const type :
+           {NetParameter::descriptor(), SolverParameter::descriptor()})
+        fields(*type);
+    }
+    if (place_.block == &tree_.file) add_snippets();
     return items_;
   }
 
@@ -53,11 +80,32 @@ class Completion {
     }
     return false;
   }
+  // Behind the $ of a variable, also in a text.
+  bool is_in_variable() const {
+    const std::string& text = tree_.text;
+    size_t at = std::min(offset_, text.size());
+    const auto is_letter = [](char c) {
+      return std::isalnum(static_cast<unsigned char>(c)) || c == '_';
+    };
+    while (at > 0 && is_letter(text[at - 1])) --at;
+    if (at > 0 && text[at - 1] == '{') --at;
+    return at > 0 && text[at - 1] == '$';
+  }
+  bool is_include() const {
+    const Statement& s = *place_.statement;
+    return s.kind == Statement::Kind::include && s.blocks.empty() &&
+           offset_ > tree_.token(s.all.begin).begin + std::string_view("include").size();
+  }
+  // Behind a field that is complete, where another one may begin.
+  bool is_behind(const Statement& s) const {
+    return !s.value.empty() && offset_ > end_of(tree_.token(s.value.end - 1));
+  }
   // Behind the colon of a field.
   bool is_value() const {
     const Statement& s = *place_.statement;
     return s.kind == Statement::Kind::field && s.blocks.empty() &&
-           tree_.token(s.name.end).is(":") && offset_ > tree_.token(s.name.end).begin;
+           tree_.token(s.name.end).is(":") && offset_ > tree_.token(s.name.end).begin &&
+           !is_behind(s);
   }
 
   Json variables() {
@@ -100,12 +148,21 @@ class Completion {
       for (const std::string& type : layer_types()) add_text(type, kCompletesType);
     } else if (field->full_name() == "crema.LayerParameter.bottom") {
       for (const std::string& blob : blobs_above()) add_text(blob, kCompletesValue);
+    } else if (field->full_name() == "crema.LayerParameter.top" && place_.layer) {
+      // The layer's name, or in place its bottoms.
+      const Block& layer = place_.layer->blocks[0];
+      for (const char* const name : {"name", "bottom"}) {
+        const std::string text = text_of_field(tree_, layer, name);
+        if (!text.empty()) add_text(text, kCompletesValue);
+      }
     } else if (field->full_name() == "crema.FillerParameter.type") {
       for (const std::string& filler : filler_types()) add_text(filler, kCompletesValue);
     } else if (field->full_name() == "crema.SolverParameter.lr_policy") {
       for (const std::string& policy : rate_policies()) add_text(policy, kCompletesValue);
     } else if (field->full_name() == "crema.SolverParameter.type") {
       for (const RuleTraits& rule : update_rules()) add_text(rule.name, kCompletesValue);
+    } else if (names_file(*field)) {
+      return files(ends_with(field->name(), "net") ? ".prototxt" : "");
     }
     return items_;
   }
@@ -121,14 +178,59 @@ class Completion {
     return blobs;
   }
 
-  void fields() {
+  // The files beside this one and in the working directory, from where paths are looked up.
+  Json files(std::string_view ending) {
+    namespace fs = std::filesystem;
+    const Token* const token = token_at(tree_, offset_);
+    std::string typed;
+    if (token && token->kind == Token::Kind::text && offset_ > token->begin)
+      typed = tree_.text.substr(token->begin + 1, offset_ - token->begin - 1);
+    const size_t slash = typed.rfind('/');
+    const std::string folder = slash == std::string::npos ? "" : typed.substr(0, slash + 1);
+    std::set<std::string> found;
+    for (const std::string& root : {folder_of(document_.path()), std::string(".")}) {
+      std::error_code unknown;
+      const std::string path = starts_with(folder, "/") ? folder : cat(root, "/", folder);
+      for (fs::directory_iterator at(path, unknown);
+           !unknown && at != fs::directory_iterator() && found.size() < kMostOffered;
+           at.increment(unknown)) {
+        std::error_code gone;
+        const std::string name = at->path().filename().string();
+        const bool is_folder = at->is_directory(gone);
+        if (starts_with(name, ".") || (!is_folder && !ends_with(name, ending))) continue;
+        found.insert(cat(folder, name, is_folder ? "/" : ""));
+      }
+    }
+    for (const std::string& path : found)
+      add_text(path, ends_with(path, "/") ? kCompletesFolder : kCompletesFile);
+    return items_;
+  }
+
+  void add_snippets() {
     const Descriptor* const type = place_.type();
+    const std::vector<std::string> above = blobs_above();
+    for (const Snippet& snippet : snippets()) {
+      const Descriptor* const of =
+          snippet.is_solver ? SolverParameter::descriptor() : NetParameter::descriptor();
+      if (type && type != of) continue;
+      std::string text(snippet.text);
+      const size_t blob = text.find("BLOB");
+      if (blob != std::string::npos) text.replace(blob, 4, above.empty() ? "data" : above[0]);
+      items_.push_back({{"label", snippet.label},
+                        {"kind", kCompletesSnippet},
+                        {"detail", snippet.detail},
+                        {"insertTextFormat", kSnippet},
+                        {"insertText", text}});
+    }
+  }
+
+  void fields(const Descriptor& type) {
     std::set<std::string> set;
     for (const Statement& s : place_.block->statements) {
-      if (&s != place_.statement) set.insert(word_of(tree_, s));
+      if (&s != place_.statement || is_behind(s)) set.insert(word_of(tree_, s));
     }
-    for (int i = 0; i < type->field_count(); ++i) {
-      const FieldDescriptor& field = *type->field(i);
+    for (int i = 0; i < type.field_count(); ++i) {
+      const FieldDescriptor& field = *type.field(i);
       if (!field.is_repeated() && set.count(field.name()) > 0) continue;
       Json item = {
           {"label", field.name()}, {"kind", kCompletesField}, {"insertTextFormat", kSnippet}};

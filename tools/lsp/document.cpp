@@ -60,13 +60,20 @@ void Document::set_text(std::string text) {
   tree_ = std::make_unique<const SyntaxTree>(std::move(text));
 }
 
-void Document::change(const Json& change) {
+Document::Edit Document::change(const Json& change) {
   std::string inserted = change.at("text");
-  if (!change.contains("range")) return set_text(std::move(inserted));
+  Edit edit{0, text().size(), inserted.size()};
+  if (!change.contains("range")) {
+    set_text(std::move(inserted));
+    return edit;
+  }
   const Json& range = change["range"];
   const size_t begin = offset_of(range.at("start")), end = offset_of(range.at("end"));
   require(begin <= end, "a change ends before it begins");
   set_text(text().substr(0, begin) + inserted + text().substr(end));
+  edit.begin = begin;
+  edit.end = end;
+  return edit;
 }
 
 Json Document::position(size_t offset) const {

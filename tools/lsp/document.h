@@ -20,8 +20,12 @@ class Document {
   const SyntaxTree& tree() const { return *tree_; }
   const std::string& text() const { return tree_->text; }
 
+  struct Edit {
+    size_t begin = 0, end = 0;  // offsets in the text before
+    size_t inserted = 0;        // bytes
+  };
   // A change of the protocol: a range and its new text, or the whole text. Error for what is neither.
-  void change(const Json& change);
+  Edit change(const Json& change);
 
   // Lines count from 0, and columns in units of UTF-16, as in the protocol. Beyond its end a line or a text ends.
   Json position(size_t offset) const;

@@ -1,7 +1,7 @@
 // What an editor shows of a file besides its mistakes, as the protocol's JSON.
 #pragma once
 
-#include "tools/lsp/document.h"
+#include "tools/lsp/open_files.h"
 
 namespace crema {
 
@@ -9,15 +9,20 @@ namespace crema {
 Json symbols_of(const Document& document);
 // Blocks of several lines: FoldingRange[].
 Json folds_of(const Document& document);
+// The kinds of words, by which they are coloured: SemanticTokens, whose numbers are explained by SemanticTokensLegend.
+Json semantic_legend();
+Json semantic_tokens_of(const Document& document);
 // What may be written at this offset: CompletionItem[].
 Json completions_at(const Document& document, size_t offset);
 // What is at this offset: Hover, or null.
-Json hover_at(const Document& document, size_t offset);
-// Where the blob or the variable at this offset is written first: Location, or null; where it stands at all: Location[].
-Json definition_at(const Document& document, size_t offset);
-Json references_at(const Document& document, size_t offset);
-// The edits that give the blob or the variable another name: WorkspaceEdit. Error if there is none, or for a name that is
-// none.
-Json renamed_at(const Document& document, size_t offset, const std::string& name);
+Json hover_at(const Document& document, size_t offset, const OpenFiles& files);
+// Where the name at this offset is written first: Location, or null; where it stands at all, also in files that are
+// included: Location[].
+Json definition_at(const Document& document, size_t offset, const OpenFiles& files);
+Json references_at(const Document& document, size_t offset, const OpenFiles& files);
+// The edits that give what is at this offset another name in all files: WorkspaceEdit. Error if it has no name, or for
+// a name that is none or taken.
+Json renamed_at(const Document& document, size_t offset, const std::string& name,
+                const OpenFiles& files);
 
 }  // namespace crema

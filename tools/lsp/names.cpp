@@ -1,11 +1,43 @@
 #include "tools/lsp/names.h"
 
+#include <algorithm>
 #include <cctype>
 
 namespace crema {
 namespace {
 
 bool is_blob_field(std::string_view name) { return name == "top" || name == "bottom"; }
+
+// The names of layers and of parameters that layers share.
+void each_label(const SyntaxTree& tree,
+                const std::function<void(const Token& token, Name::Kind kind)>& visit) {
+  each_statement(tree, type_of(tree), [&](const TypedPlace& place) {
+    const auto* const field = field_of(tree, place);
+    const Statement& s = *place.statement;
+    if (!field || s.value.end - s.value.begin != 1) return;
+    const bool is_parameter = field->full_name() == "crema.ParamSpec.name";
+    if (!is_parameter && field->full_name() != "crema.LayerParameter.name") return;
+    const Token& token = tree.token(s.value.begin);
+    if (token.kind == Token::Kind::text)
+      visit(token, is_parameter ? Name::Kind::parameter : Name::Kind::layer);
+  });
+}
+
+// The names in the arguments of includes, which are variables of the file that is included.
+void each_argument(const SyntaxTree& tree, const Block& block,
+                   const std::function<void(const Token& token)>& visit) {
+  for (const Statement& s : block.statements) {
+    for (const Block& inside : s.blocks) {
+      if (s.kind != Statement::Kind::include) {
+        each_argument(tree, inside, visit);
+        continue;
+      }
+      for (const Statement& argument : inside.statements) {
+        if (argument.kind == Statement::Kind::field) visit(tree.token(argument.name.begin));
+      }
+    }
+  }
+}
 
 }  // namespace
 
@@ -63,9 +95,15 @@ Name name_at(const SyntaxTree& tree, size_t offset) {
     if (begin <= offset + 1 && offset <= end)
       name = {Name::Kind::variable, tree.text.substr(begin, end - begin)};
   });
+  each_argument(tree, tree.file, [&](const Token& argument) {
+    if (&argument == token) name = {Name::Kind::variable, std::string(argument.text)};
+  });
   if (name.kind != Name::Kind::none || token->kind != Token::Kind::text) return name;
   each_blob(tree, [&](const Token& blob, bool, const TypedPlace&) {
     if (&blob == token) name = {Name::Kind::blob, unquoted(blob.text)};
+  });
+  each_label(tree, [&](const Token& label, Name::Kind kind) {
+    if (&label == token) name = {kind, unquoted(label.text)};
   });
   if (name.kind != Name::Kind::none) return name;
   const auto index = static_cast<size_t>(token - tree.tokens.data());
@@ -82,7 +120,15 @@ std::vector<NamePlace> places_of(const SyntaxTree& tree, const Name& name) {
       if (unquoted(token.text) == name.text)
         places.push_back({token.begin + 1, token.begin + 1 + name.text.size(), writes});
     });
+  } else if (name.kind == Name::Kind::layer || name.kind == Name::Kind::parameter) {
+    each_label(tree, [&](const Token& token, Name::Kind kind) {
+      if (kind == name.kind && unquoted(token.text) == name.text)
+        places.push_back({token.begin + 1, token.begin + 1 + name.text.size(), true});
+    });
   } else if (name.kind == Name::Kind::variable) {
+    each_argument(tree, tree.file, [&](const Token& argument) {
+      if (argument.text == name.text) places.push_back({argument.begin, end_of(argument), true});
+    });
     for (size_t i = 0; i < tree.tokens.size(); ++i) {
       const bool is_set =
           i + 1 < tree.tokens.size() && (tree.tokens[i + 1].is("=") || tree.tokens[i + 1].is("?="));
@@ -93,6 +139,8 @@ std::vector<NamePlace> places_of(const SyntaxTree& tree, const Name& name) {
       });
     }
   }
+  std::sort(places.begin(), places.end(),
+            [](const NamePlace& a, const NamePlace& b) { return a.begin < b.begin; });
   return places;
 }
 

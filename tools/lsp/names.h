@@ -1,4 +1,4 @@
-// Names that several places of a file have: blobs and variables.
+// Names that several places of a file have: blobs, layers, parameters that layers share, and variables.
 #pragma once
 
 #include <functional>
@@ -6,23 +6,24 @@
 #include <string_view>
 #include <vector>
 
+#include "tools/lsp/document.h"
 #include "tools/lsp/typed_tree.h"
 
 namespace crema {
 
 struct Name {
-  enum class Kind { none, blob, variable, file } kind = Kind::none;
+  enum class Kind { none, blob, layer, parameter, variable, file } kind = Kind::none;
   std::string text;
 };
 
 struct NamePlace {
   size_t begin = 0, end = 0;  // of the name alone
-  bool writes = false;        // a top, or an assignment
+  bool writes = false;  // a top, an assignment or an argument of an include, a layer's own name
 };
 
 // At an offset; a file is one to include.
 Name name_at(const SyntaxTree& tree, size_t offset);
-// All places of a blob or a variable, in the order of the file.
+// All places of a name, in the order of the file.
 std::vector<NamePlace> places_of(const SyntaxTree& tree, const Name& name);
 
 // The word, number or text at an offset, or that ends there; null: none.

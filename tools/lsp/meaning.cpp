@@ -1,0 +1,369 @@
+#include "tools/lsp/meaning.h"
+
+#include <algorithm>
+#include <charconv>
+#include <functional>
+#include <set>
+
+#include "base/error.h"
+#include "net/check/checks.h"
+#include "net/graph/filter.h"
+#include "solver/check/check.h"
+#include "tools/lsp/net_reading.h"
+#include "tools/measure/net_size.h"
+
+namespace crema {
+namespace {
+
+// Whether a file takes variables from those that include it. One that has nearly the name of another is a slip.
+bool takes_variables(const SyntaxTree& tree) {
+  std::set<std::string> set, used;
+  for (size_t i = 0; i + 1 < tree.tokens.size(); ++i) {
+    const Token& token = tree.tokens[i];
+    if (token.kind == Token::Kind::variable) {
+      const Token& next = tree.tokens[i + 1];
+      size_t first = i;  // repeat $a, $b = ...
+      while (first > 1 && tree.tokens[first - 1].is(",")) first -= 2;
+      const bool in_repeat = first > 0 && tree.tokens[first - 1].is_word("repeat");
+      (next.is("=") || next.is("?=") || in_repeat ? set : used).emplace(token.text.substr(1));
+    } else {
+      each_variable(token, [&](size_t begin, size_t end) {
+        used.insert(tree.text.substr(begin, end - begin));
+      });
+    }
+  }
+  const std::vector<std::string> known(set.begin(), set.end());
+  return std::any_of(used.begin(), used.end(), [&](const std::string& name) {
+    return set.count(name) == 0 && did_you_mean(name, known).empty();
+  });
+}
+
+constexpr int kMostMistakesRead = 20;  // each one costs another reading
+
+// Collects the library's warnings.
+class Warnings : public Log {
+ public:
+  void write(Severity severity, const std::source_location&, std::string_view line) override {
+    if (severity != Severity::info) lines.emplace_back(line);
+  }
+  std::vector<std::string> lines;
+};
+
+size_t number_at(const std::string& text, size_t begin, size_t* value) {
+  const auto result = std::from_chars(text.data() + begin, text.data() + text.size(), *value);
+  return static_cast<size_t>(result.ptr - text.data());
+}
+
+class MeaningDiagnosis {
+ public:
+  MeaningDiagnosis(const Document& document, const OpenFiles& files)
+      : document_(document), tree_(document.tree()), files_(files), name_(name_of(document)) {}
+
+  void read_solver() {
+    attempt([&] {
+      const auto settings = std::make_shared<Settings>(settings_of(name_, files_, &read_));
+      const SolverFile file = parse_solver_text(document_.text(), name_, settings);
+      CheckOptions options;
+      options.reads_data = options.reads_weights = false;
+      for (const Finding& finding : check_training(file, options)) {
+        // What is wrong with its net is shown there.
+        if (starts_with(finding.where, name_ + ":"))
+          add(finding.severity, cat(finding.where, ": ", finding.text));
+      }
+    });
+    add_values();
+  }
+
+  // Layers with a mistake in their words are taken out of the text, so that the others are understood all the same.
+  // wrong: places of such mistakes.
+  void read_net(const std::vector<size_t>& wrong) {
+    std::string text = tree_.text;
+    for (const size_t place : wrong) {
+      if (!take_out_layer(place, &text)) return;
+    }
+    int mistakes = 0;
+    while (true) {
+      try {
+        read_.values.clear();
+        NetReading reading(name_, text, files_, &read_);
+        reading.set_lost(lost_);
+        for (const Phase phase : {TRAIN, TEST}) read_net_in(phase, reading);
+        add_unread_data(reading.file().net);
+        break;
+      } catch (const Error& error) {
+        add(Severity::error, error.what());
+        size_t end = 0;
+        const std::optional<size_t> place = place_in(error.what(), &end);
+        const std::string before = text;
+        if (!place || !take_out_layer(*place, &text) || text == before) break;
+        if (++mistakes == kMostMistakesRead) break;
+      }
+    }
+    add_values();
+  }
+
+  Meaning take() {
+    meaning_.files = std::move(read_.files);
+    std::stable_sort(meaning_.hints.begin(), meaning_.hints.end(),
+                     [](const Hint& a, const Hint& b) { return a.offset < b.offset; });
+    return std::move(meaning_);
+  }
+
+ private:
+  void read_net_in(Phase phase, const NetReading& reading) {
+    Warnings log;
+    const MadeNet made = reading.made_in(phase, log);
+    for (const LayerMistake& mistake : made.mistakes)
+      add(Severity::error, mistake.text, mistake.missing);
+    for (const std::string& line : log.lines) add(Severity::warning, line);
+    if (made.graph) add_hints(made);
+    if (!made.mistakes.empty() || !made.graph) return;
+    Findings findings;
+    const CheckedNet net(reading.file(), made.input.options.state);
+    check_unread(net, &findings);
+    check_batch_norm(net, &findings);
+    check_learning(net, true, &findings);
+    for (const Finding& finding : findings)
+      add(finding.severity, cat(finding.where, ": ", finding.text));
+  }
+
+  // The layer at a place becomes blank. False if there is none.
+  bool take_out_layer(size_t place, std::string* text) {
+    const Statement* layer = nullptr;
+    each_statement(tree_, type_of(tree_), [&](const TypedPlace& at) {
+      const Statement& s = *at.statement;
+      const auto* const field = field_of(tree_, at);
+      const bool is_layer = field && field->message_type() && !at.layer &&
+                            ends_with(field->message_type()->name(), "LayerParameter");
+      if (is_layer && begin_of(s) <= place && place < end_of(s)) layer = &s;
+    });
+    if (!layer) return false;
+    each_blob(tree_, [&](const Token& token, bool writes, const TypedPlace& of) {
+      if (writes && of.layer == layer) lost_.insert(unquoted(token.text));
+    });
+    for (size_t at = begin_of(*layer); at < end_of(*layer); ++at) {
+      if ((*text)[at] != '\n') (*text)[at] = ' ';
+    }
+    return true;
+  }
+  size_t begin_of(const Statement& s) const { return tree_.token(s.all.begin).begin; }
+  size_t end_of(const Statement& s) const { return crema::end_of(tree_.token(s.all.end - 1)); }
+  static size_t end_of(const Token& token) { return crema::end_of(token); }
+
+  void attempt(const std::function<void()>& body) {
+    try {
+      body();
+    } catch (const Error& error) {
+      add(Severity::error, error.what());
+    }
+  }
+
+  // What a text says of a place in this file, "net.prototxt:12:3"; `end`: where that ends.
+  std::optional<size_t> place_in(const std::string& text, size_t* end) const {
+    const std::string prefix = name_ + ":";
+    const size_t at = text.find(prefix);
+    if (at == std::string::npos) return std::nullopt;
+    size_t row = 0, column = 0;
+    *end = number_at(text, at + prefix.size(), &row);
+    if (*end >= text.size() || text[*end] != ':') return std::nullopt;
+    *end = number_at(text, *end + 1, &column);
+    if (row == 0 || column == 0) return std::nullopt;
+    return document_.offset_at(row, column);
+  }
+
+  size_t token_index(size_t offset) const {
+    const auto token = std::partition_point(tree_.tokens.begin(), tree_.tokens.end() - 1,
+                                            [&](const Token& t) { return end_of(t) <= offset; });
+    return static_cast<size_t>(token - tree_.tokens.begin());
+  }
+
+  // The file that a mistake in another one came from: that of a solver's net.
+  size_t place_of_other_file() const {
+    for (const Statement& s : tree_.file.statements) {
+      const std::string word = word_of(tree_, s);
+      if (s.kind == Statement::Kind::field && (word == "net" || ends_with(word, "_net")))
+        return tree_.token(s.all.begin).begin;
+    }
+    return 0;
+  }
+
+  // A line of a message, "net.prototxt:12:3: what", or "block.prototxt:1:2 (included at net.prototxt:12:3): what".
+  void add(Severity severity, const std::string& line, const std::string& missing = "") {
+    Diagnostic one{0, 0, severity, line, std::nullopt};
+    size_t end = 0;
+    const std::optional<size_t> place = place_in(line, &end);
+    one.begin = place ? *place : place_of_other_file();
+    if (place && starts_with(line, name_) && line.substr(end, 2) == ": ")
+      one.text = line.substr(end + 2);
+    else if (starts_with(line, name_ + ": "))
+      one.text = line.substr(name_.size() + 2);
+    const Token& token = tree_.tokens[token_index(one.begin)];
+    one.end = std::max(one.begin, end_of(token));
+    point_at_word(&one, missing);
+    if (!one.fix) rewrite_field(&one);
+    const std::vector<Diagnostic>& all = meaning_.diagnostics;
+    const bool is_known = std::any_of(all.begin(), all.end(), [&](const Diagnostic& other) {
+      return other.begin == one.begin && other.text == one.text;
+    });
+    if (!is_known) meaning_.diagnostics.push_back(one);
+  }
+
+  // From a layer or field to the word in it that is unknown: the missing bottom, or X of `no filler "X" (did you mean
+  // "Y"?)`.
+  void point_at_word(Diagnostic* one, std::string word) const {
+    const std::string meant = suggested(one->text);
+    const size_t question = one->text.find(" (did you mean");
+    if (word.empty() && !meant.empty()) {
+      const size_t close = one->text.rfind('"', question);
+      const size_t open =
+          close == std::string::npos || close == 0 ? close : one->text.rfind('"', close - 1);
+      if (open == std::string::npos) return;
+      word = one->text.substr(open + 1, close - open - 1);
+    }
+    if (word.empty()) return;
+    const TypedPlace place = place_at(tree_, type_of(tree_), one->begin);
+    if (!place.statement) return;
+    const Statement& around = place.layer ? *place.layer : *place.statement;
+    for (int at = around.all.begin; at < around.all.end; ++at) {
+      const Token& token = tree_.token(at);
+      const bool is_text = token.kind == Token::Kind::text;
+      if ((is_text ? unquoted(token.text) : std::string(token.text)) != word) continue;
+      one->begin = token.begin;
+      one->end = end_of(token);
+      const std::string text = is_text ? cat('"', meant, '"') : meant;
+      if (!meant.empty()) one->fix = Fix{token.begin, end_of(token), text, "Change to " + text};
+      return;
+    }
+  }
+
+  // The field with which a message ends: `; write base_lr: 0.01`.
+  void rewrite_field(Diagnostic* one) const {
+    constexpr std::string_view kWrite = "write ";
+    const size_t write = one->text.rfind(kWrite);
+    const TypedPlace place = place_at(tree_, type_of(tree_), one->begin);
+    if (write == std::string::npos || !place.statement) return;
+    const std::string text = one->text.substr(write + kWrite.size());
+    const Statement& s = *place.statement;
+    if (!starts_with(text, word_of(tree_, s) + ": ") || s.value.empty()) return;
+    one->fix = Fix{begin_of(s), end_of(tree_.token(s.value.end - 1)), text, "Write " + text};
+  }
+
+  // Data that no layer of any phase reads.
+  void add_unread_data(const NetParameter& net) {
+    std::set<std::string> read;
+    for (const LayerParameter& layer : net.layer())
+      read.insert(layer.bottom().begin(), layer.bottom().end());
+    each_blob(tree_, [&](const Token& token, bool writes, const TypedPlace& place) {
+      const std::string blob = unquoted(token.text);
+      if (!writes || !place.layer || read.count(blob) > 0 || blob.find('$') != std::string::npos)
+        return;
+      const Block& block = place.layer->blocks[0];
+      if (!text_of_field(tree_, block, "bottom").empty() || read.empty()) return;
+      meaning_.diagnostics.push_back({token.begin, end_of(token), Severity::info,
+                                      cat("no layer reads \"", blob, '"'), std::nullopt,
+                                      Diagnostic::Tag::unnecessary});
+    });
+  }
+
+  // --- hints --------------------------------------------------------------------------------------
+
+  // The tops and layers that are in this file, once each: in a repeat, those of its first time.
+  void add_hints(const MadeNet& made) {
+    const Graph& graph = *made.graph;
+    const std::vector<int64_t> multiply_adds = multiply_adds_of(graph);
+    for (int i = 0; i < graph.net.layer_size(); ++i) {
+      const int from = made.input_layer(i);
+      if (from < 0) continue;
+      for (size_t k = 0; k < graph.views[i].tops.size(); ++k) {
+        const std::string field = cat("top[", k, "]");
+        const std::optional<size_t> token = token_of(made.input.where_field(from, field));
+        // A list has one place for all.
+        if (!token || !noted_.insert(*token).second) continue;
+        const Value& value = graph.values[graph.views[i].tops[k]];
+        meaning_.hints.push_back({end_of_field(*token), value.shape.brief()});
+      }
+      int64_t parameters = 0;
+      for (const int index : graph.views[i].parameters) {
+        const Parameter& parameter = graph.parameters[index];
+        if (parameter.layer == graph.net.layer(i).name()) parameters += parameter.shape.count();
+      }
+      const std::optional<size_t> token = token_of(made.input.options.where(from));
+      if (parameters + multiply_adds[i] == 0 || !token || !noted_.insert(*token).second) continue;
+      std::string text = parameters > 0 ? cat(grouped(parameters), " parameters") : "";
+      if (multiply_adds[i] > 0)
+        text += cat(text.empty() ? "" : ", ", grouped(multiply_adds[i]), " multiply-adds");
+      meaning_.hints.push_back({behind_layer(*token), text});
+    }
+  }
+
+  // The token at a place of this file.
+  std::optional<size_t> token_of(const std::string& where) const {
+    size_t end = 0;
+    const std::optional<size_t> place =
+        starts_with(where, name_ + ":") ? place_in(where, &end) : std::nullopt;
+    return place ? std::optional(token_index(*place)) : std::nullopt;
+  }
+
+  // Behind the value of the field whose name is this token.
+  size_t end_of_field(size_t at) const {
+    const bool is_field = at + 2 < tree_.tokens.size() && tree_.tokens[at + 1].is(":");
+    return end_of(tree_.tokens[is_field ? at + 2 : at]);
+  }
+
+  // Behind the opening brace, or behind the layer if it is in one line.
+  size_t behind_layer(size_t at) const {
+    for (size_t open = at; open < std::min(at + 3, tree_.tokens.size()); ++open) {
+      const Token& token = tree_.tokens[open];
+      if (!token.is("{") && !token.is("<")) continue;
+      const size_t line = tree_.line_of(token.begin) + 1;
+      const size_t line_end = line < tree_.lines.size() ? tree_.lines[line] - 1 : tree_.text.size();
+      const Token& last = tree_.tokens[token_index(line_end) == 0 ? 0 : token_index(line_end) - 1];
+      return std::max(end_of(token), end_of(last));
+    }
+    return end_of(tree_.tokens[at]);
+  }
+
+  // Where the text does not say it itself.
+  void add_values() {
+    constexpr size_t kLongest = 40;
+    for (const ComputedValue& one : read_.values) {
+      if (one.end > tree_.text.size() || one.begin >= one.end) continue;
+      const std::string text = tree_.text.substr(one.begin, one.end - one.begin);
+      const bool is_computed = text.find('$') != std::string::npos || one.values.size() > 1;
+      if (!is_computed) continue;
+      std::string values =
+          join({one.values.begin(), one.values.end() - (one.values.size() > 4 ? 1 : 0)}, ", ");
+      if (one.values.size() > 4) values += ", ...";
+      if (values.size() > kLongest) continue;
+      meaning_.hints.push_back({one.end, "= " + values});
+    }
+  }
+
+  const Document& document_;
+  const SyntaxTree& tree_;
+  const OpenFiles& files_;
+  const std::string name_;
+  ReadingLog read_;
+  std::set<std::string> lost_;  // blobs of layers that were taken out
+  Meaning meaning_;
+  std::set<size_t> noted_;  // tokens of tops and layers
+};
+
+}  // namespace
+
+Meaning meaning_of(const Document& document, const OpenFiles& files,
+                   const std::vector<Diagnostic>& words) {
+  const SyntaxTree& tree = document.tree();
+  const google::protobuf::Descriptor* const type = type_of(tree);
+  if (!type || takes_variables(tree)) return {};
+  MeaningDiagnosis diagnosis(document, files);
+  std::vector<size_t> wrong;
+  for (const Diagnostic& one : words) {
+    if (one.severity == Severity::error) wrong.push_back(one.begin);
+  }
+  if (type->name() == "SolverParameter" && wrong.empty()) diagnosis.read_solver();
+  if (type->name() == "NetParameter") diagnosis.read_net(wrong);
+  return diagnosis.take();
+}
+
+}  // namespace crema

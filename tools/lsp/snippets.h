@@ -1,0 +1,17 @@
+// Blocks of layers and whole solvers that an editor offers to write, with fields to fill in ("${1:conv1}").
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+namespace crema {
+
+struct Snippet {
+  std::string_view label, detail, text;
+  bool is_solver = false;
+};
+
+// BLOB stands for the nearest blob above.
+const std::vector<Snippet>& snippets();
+
+}  // namespace crema
