@@ -118,6 +118,7 @@ TypedPlace place_at(const SyntaxTree& tree, const Descriptor* root, size_t offse
     place.statement = nullptr;
     for (const Statement& s : place.block->statements) {
       if (tree.token(s.all.begin).begin > offset) break;
+      inside = nullptr;  // a block that is not closed ends where the next statement begins
       const Token& last = tree.token(s.all.end - 1);
       const size_t end = last.begin + last.text.size();
       const bool same_line =
