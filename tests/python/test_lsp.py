@@ -1,5 +1,6 @@
 """crema lsp, driven as an editor drives it."""
 import pathlib
+import random
 import re
 
 import pytest
@@ -127,6 +128,9 @@ def test_hints_behind_tops_layers_and_variables(editor):
     assert editor.hints() == [
         ("5:14", "2x1x28x28"), ("8:8", "520 parameters, 576,000 multiply-adds"), ("12:15", "2x20x24x24"),
         ("19:64", "2x20x24x24"), ("20:8", "115,210 parameters, 230,400 multiply-adds"), ("24:12", "2x10")]
+    editor.change(len(LENET), len(LENET), "lay")
+    assert ("24:12", "2x10") in editor.hints() and [place for place, _ in editor.look()] == ["27:1"]
+    editor.open(LENET)
     begin = LENET.index("name: \"relu1")
     editor.change(begin, begin, "nme: ")  # those of other layers stay
     assert ("12:15", "2x20x24x24") in editor.hints()
@@ -297,6 +301,32 @@ def test_models_have_no_mistakes(editor):
                   if "corpus" not in str(path) or not re.search("has no effect here|says the same|belong into", found[1])]
         editor.tell("textDocument/didClose", {"textDocument": {"uri": editor.uri}})
     assert wrong == []
+
+
+def test_random_edits(editor, tmp_path):
+    """What a server says of files that are edited, one of which the other includes, is what a fresh one says."""
+    dice = random.Random(1)
+    texts = {"net": LENET + 'include: "block.prototxt" { name: "b" }\n',
+             "block": 'layer { name: "$name" type: "ReLU" bottom: "ip" top: "$name" }\n'}
+    uris = {name: (tmp_path / f"{name}.prototxt").as_uri() for name in texts}
+    fresh = Editor(str(tmp_path))
+    for name, text in texts.items():
+        editor.open(text, uris[name])
+    pieces = ["layer {", "}", '"', "\n", " ", "#", "$name", 'top: "x"', "-1", ": ", "num_output: 4", "Conv", "ip", "5"]
+    for _ in range(60):
+        name = dice.choice(["net", "net", "block"])
+        editor.uri, editor.text = uris[name], texts[name]
+        begin = dice.randrange(len(texts[name]) + 1)
+        end = min(len(texts[name]), begin + dice.choice([0, 0, 1, 9]))
+        editor.change(begin, end, dice.choice(pieces))
+        texts[name] = editor.text
+        for other, text in texts.items():
+            fresh.open(text, uris[other])
+        for other, uri in uris.items():
+            editor.uri = fresh.uri = uri
+            assert editor.look() == fresh.look(), texts
+            assert editor.hints() == fresh.hints() or editor.look(), texts
+    assert fresh.close() == 0
 
 
 def test_survives_nonsense(editor):

@@ -53,6 +53,10 @@ class StatementDiagnosis {
 
  private:
   void add_unknown(const Token& word, const std::string& text, const char* quote) {
+    // A word that is still being typed.
+    if (std::any_of(found_.begin(), found_.end(),
+                    [&](const Diagnostic& other) { return other.begin == word.begin; }))
+      return;
     Diagnostic unknown{word.begin, end_of(word), Severity::error, text, std::nullopt};
     const std::string meant = suggested(text);
     if (!meant.empty()) unknown.fix = replace(word.begin, end_of(word), cat(quote, meant, quote));

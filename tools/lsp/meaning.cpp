@@ -127,7 +127,7 @@ class MeaningDiagnosis {
       add(finding.severity, cat(finding.where, ": ", finding.text));
   }
 
-  // The layer at a place becomes blank. False if there is none.
+  // The layer at a place becomes blank, or a word that begins one. False if there is neither.
   bool take_out_layer(size_t place, std::string* text) {
     const Statement* layer = nullptr;
     each_statement(tree_, type_of(tree_), [&](const TypedPlace& at) {
@@ -137,9 +137,14 @@ class MeaningDiagnosis {
                             ends_with(field->message_type()->name(), "LayerParameter");
       if (is_layer && begin_of(s) <= place && place < end_of(s)) layer = &s;
     });
+    for (const Statement& s : tree_.file.statements) {
+      const bool is_simple = s.kind == Statement::Kind::field || s.kind == Statement::Kind::junk;
+      if (!layer && is_simple && begin_of(s) <= place && place < end_of(s)) layer = &s;
+    }
     if (!layer) return false;
-    each_blob(tree_, [&](const Token& token, bool writes, const TypedPlace& of) {
-      if (writes && of.layer == layer) lost_.insert(unquoted(token.text));
+    each_blob(tree_, [&](const Token& token, bool writes, const TypedPlace&) {
+      if (writes && begin_of(*layer) <= token.begin && token.begin < end_of(*layer))
+        lost_.insert(unquoted(token.text));
     });
     for (size_t at = begin_of(*layer); at < end_of(*layer); ++at) {
       if ((*text)[at] != '\n') (*text)[at] = ' ';

@@ -222,7 +222,11 @@ void LanguageServer::look_at(Open* open) {
 
 void LanguageServer::understand(Open* open) {
   open->is_understood = true;
-  open->meaning = meaning_of(*open->document, files_, open->diagnostics);
+  Meaning meaning = meaning_of(*open->document, files_, open->diagnostics);
+  // What was understood before a mistake that hides everything stays visible.
+  if (meaning.hints.empty() && !(open->diagnostics.empty() && meaning.diagnostics.empty()))
+    meaning.hints = std::move(open->meaning.hints);
+  open->meaning = std::move(meaning);
 }
 
 Json LanguageServer::diagnostics(const Open& open) {
