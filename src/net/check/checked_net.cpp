@@ -16,16 +16,16 @@ bool has(const Names& names, const std::string& name) {
 
 }  // namespace
 
-CheckedNet::CheckedNet(const NetFile& file, const NetState& state)
-    : file_(file), training_(state.phase() == TRAIN) {
-  net_ = filter_net(file_.net, state, silent_log(), &kept_,
-                    [this](int layer) { return file_.where(layer); });
+CheckedNet::CheckedNet(std::shared_ptr<const NetFile> file, const NetState& state)
+    : file_(std::move(file)), training_(state.phase() == TRAIN) {
+  net_ = filter_net(file_->net, state, silent_log(), &kept_,
+                    [this](int layer) { return file_->where(layer); });
 }
 
-std::string CheckedNet::folder() const { return folder_of(file_.path); }
+std::string CheckedNet::folder() const { return folder_of(file_->path); }
 
 std::string CheckedNet::where(int layer, const std::string& field) const {
-  return file_.where(kept_[layer], field);
+  return file_->where(kept_[layer], field);
 }
 
 std::vector<int> CheckedNet::readers_of(int layer, const std::string& top) const {

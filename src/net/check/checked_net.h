@@ -1,6 +1,7 @@
 // CheckedNet: a net in one phase, as its layers say it, and who writes and reads its blobs.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -11,7 +12,9 @@ namespace crema {
 class CheckedNet {
  public:
   // Error for rules that contradict each other.
-  CheckedNet(const NetFile& file, const NetState& state);
+  CheckedNet(const NetFile& file, const NetState& state)
+      : CheckedNet(std::make_shared<const NetFile>(file), state) {}
+  CheckedNet(std::shared_ptr<const NetFile> file, const NetState& state);
 
   const NetParameter& net() const { return net_; }  // without the layers of other phases
   const LayerParameter& layer(int i) const { return net_.layer(i); }
@@ -34,7 +37,7 @@ class CheckedNet {
   std::string weight_params(int layer) const;
 
  private:
-  NetFile file_;
+  std::shared_ptr<const NetFile> file_;
   bool training_;
   NetParameter net_;
   std::vector<int> kept_;

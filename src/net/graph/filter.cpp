@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "net/graph/taken_layers.h"
 
 namespace crema {
 
@@ -99,7 +100,7 @@ std::string why_left_out(const NetParameter& net, const NetState& state, const s
 NetParameter filter_net(const NetParameter& net, const NetState& state, Log& log,
                         std::vector<int>* kept, const std::function<std::string(int)>& where) {
   NetParameter result = net;
-  result.clear_layer();
+  std::vector<std::unique_ptr<LayerParameter>> layers = take_layers(&result);
   if (kept) kept->clear();
   for (int i = 0; i < net.layer_size(); ++i) {
     const LayerParameter& layer = net.layer(i);
@@ -108,7 +109,7 @@ NetParameter filter_net(const NetParameter& net, const NetState& state, Log& log
            "\": give include rules or exclude rules, not both");
     }
     if (!takes_part(layer, state, log)) continue;
-    *result.add_layer() = layer;
+    result.mutable_layer()->AddAllocated(layers[static_cast<size_t>(i)].release());
     if (kept) kept->push_back(i);
   }
   return result;

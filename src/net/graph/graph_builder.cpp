@@ -64,6 +64,8 @@ class Builder {
     divided_batch_ = divided_batch(graph_.net);
     for (const Companions& pair : find_companions(graph_.net))
       leader_.emplace(pair.second, pair.first);
+    // No node is moved: that would swap its message field by field.
+    graph_.nodes.reserve(static_cast<size_t>(graph_.net.layer_size()));
     for (int i = 0; i < graph_.net.layer_size(); ++i) {
       attempt(origin_[i], graph_.net.layer(i), [&] { add_layer(i); });
     }
@@ -119,7 +121,7 @@ class Builder {
     if (source) source->open(context_);
     log.info(cat("Creating Layer ", message.name()));
     layers_.back() = layer.get();
-    Node node;
+    Node& node = graph_.nodes.emplace_back();
     node.layer = layer;
     node.message = message;
     node.members = {i};
@@ -166,8 +168,7 @@ class Builder {
     graph_.views[i].bottoms = node.bottoms;
     graph_.views[i].tops = node.tops;
     graph_.views[i].parameters = node.parameters;
-    node_of_.push_back(static_cast<int>(graph_.nodes.size()));
-    graph_.nodes.push_back(std::move(node));
+    node_of_.push_back(static_cast<int>(graph_.nodes.size()) - 1);
   }
 
   void freeze(int i, const Layer& layer) {
@@ -255,7 +256,7 @@ class Builder {
       Value value;
       value.blob = names[j];
       value.shape = shapes[j];
-      value.producer = static_cast<int>(graph_.nodes.size());
+      value.producer = static_cast<int>(graph_.nodes.size()) - 1;
       value.top = static_cast<int>(j);
       if (message.loss_weight_size() > 0) {
         value.loss_weight = message.loss_weight(static_cast<int>(j));

@@ -94,7 +94,7 @@ void refuse_swapped_losses(const Graph& graph, const std::vector<const Layer*>& 
 void warn_of_namesake(Context& context, const Graph& graph, const Node& node) {
   const std::string& name = node.message.name();
   for (const Node& other : graph.nodes) {
-    if (other.message.name() != name || other.parameters.empty()) continue;
+    if (&other == &node || other.message.name() != name || other.parameters.empty()) continue;
     const bool known = !node.place.where.empty();
     context.log().warning(
         cat(node.place.where, known ? ": " : "", "layer \"", name,

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/strings.h"
+#include "net/graph/taken_layers.h"
 #include "proto/layer.pb.h"
 
 namespace crema {
@@ -96,12 +97,12 @@ NetParameter insert_splits(const NetParameter& net, std::vector<int>* origin,
   };
   std::map<Top, int> next;  // which branch of a split is used next
   NetParameter result = net;
-  result.clear_layer();
+  std::vector<std::unique_ptr<LayerParameter>> layers = take_layers(&result);
   origin->clear();
   for (int i = 0; i < net.layer_size(); ++i) {
     const int position = result.layer_size();
-    LayerParameter* layer = result.add_layer();
-    *layer = net.layer(i);
+    LayerParameter* const layer = layers[static_cast<size_t>(i)].release();
+    result.mutable_layer()->AddAllocated(layer);
     origin->push_back(i);
     for (int j = 0; j < layer->bottom_size(); ++j) {
       const Top source = uses.sources[i][j];
