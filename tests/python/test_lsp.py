@@ -109,6 +109,9 @@ layer { name: "f" type: "ReLU" bottom: "data" top: "f" }
 """)
     assert sorted(place for place, _ in editor.look()) == ["15:18", "29:32", "31:1", "32:40"]
     assert ("33:55", "2x1x28x28") in editor.hints()
+    editor.open(TRAINED.replace("Convolution", "Convolutoin", 1))  # which reads the data
+    items = editor.ask("textDocument/diagnostic", {"textDocument": {"uri": editor.uri}})["items"]
+    assert [found["message"][:22] for found in items] == ["there is no layer type"]
 
 
 def test_never_blanks_the_rest(editor):

@@ -88,7 +88,7 @@ class MeaningDiagnosis {
         NetReading reading(name_, text, files_, &read_);
         reading.set_lost(lost_);
         for (const Phase phase : {TRAIN, TEST}) read_net_in(phase, reading);
-        add_unread_data(reading.file().net);
+        if (text == tree_.text) add_unread_data(reading.file()->net);
         break;
       } catch (const Error& error) {
         add(Severity::error, error.what());

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "layers/layer_facts.h"
+#include "net/graph/taken_layers.h"
 #include "tools/inputs/assume.h"
 
 namespace crema {
@@ -32,28 +33,26 @@ bool can_be_made(const NetParameter& net) {
 // Drops a layer and those that read what only it makes. kept: the layers' indices before any was dropped.
 void drop(int dropped, NetParameter* net, std::vector<int>* kept) {
   std::set<std::string> made, lost;
-  NetParameter left = *net;
-  left.clear_layer();
   std::vector<int> indices;
-  for (int i = 0; i < net->layer_size(); ++i) {
-    const LayerParameter& layer = net->layer(i);
+  std::vector<std::unique_ptr<LayerParameter>> layers = take_layers(net);
+  for (size_t i = 0; i < layers.size(); ++i) {
+    const LayerParameter& layer = *layers[i];
     const bool reads_lost =
         std::any_of(layer.bottom().begin(), layer.bottom().end(),
                     [&](const std::string& bottom) { return lost.count(bottom) > 0; });
-    if (i == dropped || reads_lost) {
-      for (const std::string& top : layer.top()) {
-        if (made.count(top) == 0) lost.insert(top);
-      }
-      continue;
-    }
+    const bool stays = static_cast<int>(i) != dropped && !reads_lost;
     for (const std::string& top : layer.top()) {
-      made.insert(top);
-      lost.erase(top);
+      if (stays) {
+        made.insert(top);
+        lost.erase(top);
+      } else if (made.count(top) == 0) {
+        lost.insert(top);
+      }
     }
-    left.add_layer()->Swap(net->mutable_layer(i));
-    indices.push_back((*kept)[static_cast<size_t>(i)]);
+    if (!stays) continue;
+    net->mutable_layer()->AddAllocated(layers[i].release());
+    indices.push_back((*kept)[i]);
   }
-  net->Swap(&left);
   kept->swap(indices);
 }
 
@@ -157,9 +156,10 @@ void NetReading::make(MadeNet* net, Log& log) const {
   GraphOptions options;
   options.training = net->input.options.state.phase() == TRAIN;
   options.folder = net->input.options.folder;
-  const auto mistakes_of = [&](NetParameter filtered, Log& to, std::optional<Graph>* graph) {
+  const auto mistakes_of = [&](const NetParameter& whole, Log& to, std::optional<Graph>* graph) {
+    std::optional<NetParameter> left;  // without the layers that are wrong
     std::vector<LayerMistake> mistakes;
-    std::vector<int> kept(static_cast<size_t>(filtered.layer_size()));
+    std::vector<int> kept(static_cast<size_t>(whole.layer_size()));
     for (size_t i = 0; i < kept.size(); ++i) kept[i] = static_cast<int>(i);
     options.where = [&](int layer) {
       return net->input.options.where(kept[static_cast<size_t>(layer)]);
@@ -167,17 +167,18 @@ void NetReading::make(MadeNet* net, Log& log) const {
     net->context->set_log(to);
     while (true) {
       try {
-        Graph made = build_graph(*net->context, filtered, options);
+        Graph made = build_graph(*net->context, left ? *left : whole, options);
         if (graph) *graph = std::move(made);
         break;
       } catch (const LayerError& error) {
         if (!is_of_another_state(error)) mistakes.push_back({error.what(), error.missing});
-        drop(error.layer, &filtered, &kept);
+        if (!left) left = whole;
+        drop(error.layer, &*left, &kept);
       } catch (const Error& error) {  // of the net as a whole
         mistakes.push_back({error.what(), ""});
         break;
       }
-      if (mistakes.size() >= kMostMistakes || filtered.layer_size() == 0) break;
+      if (mistakes.size() >= kMostMistakes || left->layer_size() == 0) break;
     }
     net->context->set_log(silent_log());
     return mistakes;

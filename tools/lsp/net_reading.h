@@ -58,7 +58,7 @@ class NetReading {
   void set_lost(std::set<std::string> blobs) { lost_ = std::move(blobs); }
 
   const std::string& name() const { return name_; }  // of the file, as messages have it
-  const NetFile& file() const { return *file_; }
+  const std::shared_ptr<const NetFile>& file() const { return file_; }
   // Error for rules of layers that contradict each other.
   MadeNet made_in(Phase phase, Log& log) const;
 

@@ -1,6 +1,7 @@
 #include "tools/lsp/server.h"
 
 #include <algorithm>
+#include <chrono>
 
 #include "base/error.h"
 #include "base/strings.h"
@@ -13,7 +14,7 @@ namespace {
 // Error codes of JSON-RPC and of the protocol.
 constexpr int kInvalidRequest = -32600, kUnknownMethod = -32601, kInvalidParams = -32602,
               kRequestFailed = -32803, kNotInitialized = -32002;
-constexpr int kStillAfter = 100;  // milliseconds
+constexpr int kMostStill = 100;  // milliseconds
 
 struct RpcError {
   int code;
@@ -196,7 +197,7 @@ void LanguageServer::look_at_changes() {
     publish(open);
   }
   for (auto& [uri, open] : open_) {
-    if (open.is_understood || !open.is_looked_at || stream_.has_more(kStillAfter)) continue;
+    if (open.is_understood || !open.is_looked_at || stream_.has_more(still_after_)) continue;
     understand(&open);
     publish(open);
   }
@@ -222,11 +223,15 @@ void LanguageServer::look_at(Open* open) {
 
 void LanguageServer::understand(Open* open) {
   open->is_understood = true;
+  const auto begin = std::chrono::steady_clock::now();
   Meaning meaning = meaning_of(*open->document, files_, open->diagnostics);
   // What was understood before a mistake that hides everything stays visible.
   if (meaning.hints.empty() && !(open->diagnostics.empty() && meaning.diagnostics.empty()))
     meaning.hints = std::move(open->meaning.hints);
   open->meaning = std::move(meaning);
+  const auto took = std::chrono::steady_clock::now() - begin;
+  still_after_ = static_cast<int>(std::min<int64_t>(
+      kMostStill, std::chrono::duration_cast<std::chrono::milliseconds>(took).count() / 2));
 }
 
 Json LanguageServer::diagnostics(const Open& open) {

@@ -50,6 +50,7 @@ class LanguageServer {
   RpcStream stream_;
   OpenFiles files_;
   std::map<std::string, Open> open_;  // by URI
+  int still_after_ = 0;  // milliseconds: what took long waits for the next keystroke, half as long
   bool is_initialized_ = false, is_shut_down_ = false;
 };
 
