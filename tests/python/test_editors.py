@@ -20,6 +20,7 @@ DRIVES = ROOT / "tests/editors"
 def run(folder, *command):
     environment = dict(os.environ, PATH=f"{os.path.dirname(CREMA)}:{os.environ['PATH']}", HOME=str(folder), CREMA_FLAGS="",
                        XDG_CONFIG_HOME=str(folder))
+    environment.pop("LD_PRELOAD", None)  # of a sanitizer, for Python's module
     done = subprocess.run([str(part) for part in command], cwd=folder, env=environment, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

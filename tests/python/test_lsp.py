@@ -69,7 +69,7 @@ type: "SGD"
 
 
 def rows(name):
-    """The rows of a table beside this file; \\n is a new line."""
+    """The rows of a table in this folder; \\n is a new line."""
     lines = (pathlib.Path(__file__).parent / name).read_text().splitlines()
     return [[column.replace("\\n", "\n") for column in line.split("\t")] for line in lines if not line.startswith("#")]
 
@@ -329,6 +329,13 @@ def test_random_edits(editor, tmp_path):
             editor.uri = fresh.uri = uri
             assert editor.look() == fresh.look(), texts
             assert editor.hints() == fresh.hints() or editor.look(), texts
+            line = dice.randrange(editor.text.count("\n") + 1)
+            for method in ("hover", "definition", "completion"):
+                assert editor.at(method, line, dice.randrange(40)) or True  # it survives
+            try:
+                editor.at("rename", line, dice.randrange(40), newName="z")
+            except RuntimeError:  # no name, or one that is taken
+                pass
     assert fresh.close() == 0
 
 

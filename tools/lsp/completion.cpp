@@ -178,7 +178,7 @@ class Completion {
     return blobs;
   }
 
-  // The files beside this one and in the working directory, from where paths are looked up.
+  // The files next to this one and in the working directory, where paths are looked up.
   Json files(std::string_view ending) {
     namespace fs = std::filesystem;
     const Token* const token = token_at(tree_, offset_);

@@ -16,7 +16,7 @@ Json semantic_tokens_of(const Document& document);
 Json completions_at(const Document& document, size_t offset);
 // What is at this offset: Hover, or null.
 Json hover_at(const Document& document, size_t offset, const OpenFiles& files);
-// Where the name at this offset is written first: Location, or null; where it stands at all, also in files that are
+// Where the name at this offset is written first: Location, or null; where it is used, also in files that are
 // included: Location[].
 Json definition_at(const Document& document, size_t offset, const OpenFiles& files);
 Json references_at(const Document& document, size_t offset, const OpenFiles& files);

@@ -9,6 +9,7 @@
 #include "net/check/checks.h"
 #include "net/graph/filter.h"
 #include "solver/check/check.h"
+#include "solver/rates/schedules.h"
 #include "tools/lsp/net_reading.h"
 #include "tools/measure/net_size.h"
 
@@ -70,6 +71,10 @@ class MeaningDiagnosis {
         if (starts_with(finding.where, name_ + ":"))
           add(finding.severity, cat(finding.where, ": ", finding.text));
       }
+      Warnings log;
+      for (const Note& note : file.notes) log.write(note.severity, {}, note.line);
+      check_momentum(file, log);
+      for (const std::string& line : log.lines) add(Severity::warning, line);
     });
     add_values();
   }

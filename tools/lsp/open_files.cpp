@@ -39,9 +39,9 @@ std::string normal_path(const std::string& path) {
 
 std::string included_path(const Document& document, const std::string& name) {
   if (starts_with(name, "/")) return name;
-  const std::string beside = folder_of(document.path()) + "/" + name;
+  const std::string next_to_it = folder_of(document.path()) + "/" + name;
   std::error_code unknown;
-  return !fs::exists(beside, unknown) && fs::exists(name, unknown) ? name : beside;
+  return !fs::exists(next_to_it, unknown) && fs::exists(name, unknown) ? name : next_to_it;
 }
 
 // Finds the files that share a name, and remembers the ones that it has read.

@@ -38,7 +38,7 @@ class OpenFiles {
 
 // Without "." and ".." in it.
 std::string normal_path(const std::string& path);
-// The file that an include of `document` names: beside it, or else in the working directory.
+// The file that an include of `document` names: next to it, or else in the working directory.
 std::string included_path(const Document& document, const std::string& name);
 
 }  // namespace crema

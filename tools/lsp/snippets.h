@@ -11,7 +11,7 @@ struct Snippet {
   bool is_solver = false;
 };
 
-// BLOB stands for the nearest blob above.
+// BLOB means the nearest blob above.
 const std::vector<Snippet>& snippets();
 
 }  // namespace crema

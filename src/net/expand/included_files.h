@@ -14,7 +14,7 @@ class IncludedFiles {
  public:
   explicit IncludedFiles(const ExpandHooks& hooks) : hooks_(hooks) {}
 
-  // Looks for a file beside the one that includes it, then in the working directory. Error at `at`.
+  // Looks for a file next to the one that includes it, then in the working directory. Error at `at`.
   std::shared_ptr<const WrittenFile> find(const std::string& name, const WrittenFile& includer,
                                           const Place& at);
 
