@@ -3,6 +3,7 @@
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 
+#include "net/graph/graph_builder.h"
 #include "proto/layer.pb.h"
 #include "support.h"
 
@@ -18,6 +19,32 @@ NetParameter net_of(const std::string& text) {
 NetParameter split(const std::string& text, std::vector<int>* origin) {
   return insert_splits(net_of(text), origin,
                        [](const SplitFault& fault) { fail(fault.layer, ": ", fault.text); });
+}
+
+// Programs learn from the error itself which layer is wrong, and what it misses.
+TEST(Splits, ErrorsSayTheLayer) {
+  Context context(Device::cpu);
+  const auto error_of = [&](const std::string& text) {
+    try {
+      build_graph(context, net_of(text), {});
+    } catch (const LayerError& error) {
+      return error;
+    }
+    return LayerError("no error", -1);
+  };
+  const std::string input =
+      "layer { name: 'in' type: 'Input' top: 'x' input_param { shape { dim: 2 dim: 3 } } }";
+  const LayerError missing =
+      error_of(input + "layer { name: 'a' type: 'ReLU' bottom: 'y' top: 'a' }");
+  EXPECT_EQ(missing.layer, 1);
+  EXPECT_EQ(missing.missing, "y");
+  EXPECT_TRUE(missing.has_data);
+  EXPECT_FALSE(error_of("layer { name: 'a' type: 'ReLU' bottom: 'y' top: 'a' }").has_data);
+  const LayerError wrong = error_of(input +
+                                    "layer { name: 'a' type: 'ReLU' bottom: 'x' top: 'a' }"
+                                    "layer { name: 'b' type: 'Convolution' bottom: 'x' top: 'b' }");
+  EXPECT_EQ(wrong.layer, 2);
+  EXPECT_EQ(wrong.missing, "");
 }
 
 TEST(Splits, NamesAreCaffes) {

@@ -142,6 +142,13 @@ def test_hints_behind_tops_layers_and_variables(editor):
     assert editor.hints() == [("2:12", "= 8"), ("3:42", "1x8"), ("3:79", "= 8"), ("4:39", '= "a1", "a2", "a3"'), ("4:73", "1x8")]
 
 
+def test_python_layers_are_left_out(editor):
+    editor.open(LENET + 'layer { name: "p" type: "Python" bottom: "ip" top: "p" python_param { module: "m" layer: "L" } }\n'
+                'layer { name: "r" type: "ReLU" bottom: "p" top: "r" }\n'
+                'layer { name: "s" type: "ReLU" bottom: "ip" top: "s" }\n')
+    assert editor.look() == [] and editor.hints()[-1] == ("29:53", "2x10")
+
+
 def test_completes(editor, tmp_path):
     (tmp_path / "digits_lmdb").mkdir()
     for name in ("block.prototxt", "list.txt", "mean.binaryproto", "weights.caffemodel", "digits_lmdb/data.mdb"):

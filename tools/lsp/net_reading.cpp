@@ -21,13 +21,13 @@ bool has_name(const Names& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// Without a source the file is a part of a net. Code that comes with a file does not run because an editor opens it.
+// Code that comes with a file does not run because an editor opens it.
+bool runs_code(const LayerParameter& layer) { return layer.type() == "Python"; }
+
+// Without a source the file is a part of a net.
 bool can_be_made(const NetParameter& net) {
-  const auto& layers = net.layer();
-  return std::any_of(layers.begin(), layers.end(),
-                     [](const LayerParameter& layer) { return layer.bottom_size() == 0; }) &&
-         std::none_of(layers.begin(), layers.end(),
-                      [](const LayerParameter& layer) { return layer.type() == "Python"; });
+  return std::any_of(net.layer().begin(), net.layer().end(),
+                     [](const LayerParameter& layer) { return layer.bottom_size() == 0; });
 }
 
 // Drops a layer and those that read what only it makes. kept: the layers' indices before any was dropped.
@@ -139,7 +139,8 @@ void NetReading::make(MadeNet* net, Log& log) const {
     for (const int i : assumed) {
       LayerParameter* const layer = net->input.net.mutable_layer(i);
       const LayerKind kind = facts_of(layer->type()).kind;
-      if (kind == LayerKind::source || kind == LayerKind::other) continue;
+      const bool is_source = kind == LayerKind::source || kind == LayerKind::other;
+      if (is_source && !runs_code(*layer)) continue;
       lacking[i] = *layer;
       layer->set_type("Input");
       for (int k = 0; k < layer->top_size(); ++k)
@@ -161,6 +162,17 @@ void NetReading::make(MadeNet* net, Log& log) const {
     std::vector<LayerMistake> mistakes;
     std::vector<int> kept(static_cast<size_t>(whole.layer_size()));
     for (size_t i = 0; i < kept.size(); ++i) kept[i] = static_cast<int>(i);
+    const auto leave_out = [&](int layer) {
+      if (!left) left = whole;
+      drop(layer, &*left, &kept);
+    };
+    for (int i = 0; i < (left ? *left : whole).layer_size();) {
+      if (runs_code((left ? *left : whole).layer(i))) {
+        leave_out(i);
+      } else {
+        ++i;
+      }
+    }
     options.where = [&](int layer) {
       return net->input.options.where(kept[static_cast<size_t>(layer)]);
     };
@@ -172,8 +184,7 @@ void NetReading::make(MadeNet* net, Log& log) const {
         break;
       } catch (const LayerError& error) {
         if (!is_of_another_state(error)) mistakes.push_back({error.what(), error.missing});
-        if (!left) left = whole;
-        drop(error.layer, &*left, &kept);
+        leave_out(error.layer);
       } catch (const Error& error) {  // of the net as a whole
         mistakes.push_back({error.what(), ""});
         break;
