@@ -97,6 +97,7 @@ const vscode = {
     onDidCloseTextDocument: on("close"),
     onDidSaveTextDocument: on("save"),
     onDidChangeConfiguration: on("configuration"),
+    createFileSystemWatcher: () => ({ onDidCreate: on("created"), onDidChange: on("written"), onDidDelete: on("deleted"), dispose() {} }),
   },
   languages: new Proxy({
     createDiagnosticCollection: () => ({
@@ -163,6 +164,13 @@ async function main() {
   result.folds = await asked("FoldingRange", "provideFoldingRanges");
   result.completions = await asked("CompletionItem", "provideCompletionItems", positionOf(document.text.indexOf("ReLU") + 2));
   result.tokens = [...(await asked("DocumentSemanticTokens", "provideDocumentSemanticTokens")).data];
+  const block = path.join(path.dirname(path.resolve(file)), "block.prototxt");
+  replace(document.text.length, document.text.length, 'include: "block.prototxt"\n');
+  await until("a missing file", () => mine().length === 1);
+  result.missing = mine()[0].message;
+  fs.writeFileSync(block, "");
+  events.created(Uri.parse("file://" + block));
+  await until("the file", () => mine().length === 0);
   // After a crash the server starts again, with the text as it is.
   replace(0, 0, "nme: 1\n");
   const children = fs.readFileSync(`/proc/self/task/${process.pid}/children`, "utf8").trim().split(" ");

@@ -50,6 +50,7 @@ def test_vscode(net):
     assert [symbol["name"] for symbol in answer["symbols"]] == ["name", "data", "conv1", "relu1", "ip"]
     assert {"start": 7, "end": 17} in answer["folds"] and answer["tokens"]
     assert "ReLU" in [item["label"] for item in answer["completions"]]
+    assert "block.prototxt to include" in answer["missing"]
     assert answer["again"].startswith('NetParameter has no field "nme"')
     answer = json.loads(run(net.parent, "node", DRIVES / "vscode_drive.js", EDITORS / "vscode", "no-such-program", net))
     assert "no-such-program cannot be started" in answer["warnings"][0] and "crema.path" in answer["warnings"][0]

@@ -170,7 +170,7 @@ void LanguageServer::notify(const std::string& method, const Json& params) {
     files_.close(*closed.document);
     read_again_with(*closed.document);
     open_.erase(std::string(closed.document->uri()));
-  } else if (method == "textDocument/didSave") {
+  } else if (method == "textDocument/didSave" || method == "workspace/didChangeWatchedFiles") {
     // What is not open may have changed, too.
     for (auto& [uri, other] : open_) other.is_understood = false;
   }

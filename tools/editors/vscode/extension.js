@@ -43,6 +43,11 @@ function saved(document) {
   if (server && isOurs(document)) server.tell("textDocument/didSave", { textDocument: { uri: document.uri.toString() } });
 }
 
+// A file that is not open, but that open ones may include.
+function changedOnDisk(uri) {
+  if (server) server.tell("workspace/didChangeWatchedFiles", { changes: [{ uri: uri.toString(), type: 2 }] });
+}
+
 function told(method, params) {
   if (method !== "textDocument/publishDiagnostics") return;
   diagnostics.set(vscode.Uri.parse(params.uri), params.diagnostics.map(diagnostic));
@@ -89,9 +94,14 @@ async function stop() {
 }
 
 async function activate(context) {
+  const watcher = vscode.workspace.createFileSystemWatcher("**/*.{prototxt,pbtxt}");
   diagnostics = vscode.languages.createDiagnosticCollection("crema");
   context.subscriptions.push(
     diagnostics,
+    watcher,
+    watcher.onDidCreate(changedOnDisk),
+    watcher.onDidChange(changedOnDisk),
+    watcher.onDidDelete(changedOnDisk),
     vscode.workspace.onDidOpenTextDocument(opened),
     vscode.workspace.onDidChangeTextDocument(changed),
     vscode.workspace.onDidCloseTextDocument(closed),
