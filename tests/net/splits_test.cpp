@@ -30,7 +30,7 @@ TEST(Splits, ErrorsSayTheLayer) {
     } catch (const LayerError& error) {
       return error;
     }
-    return LayerError("no error", -1);
+    return LayerError("no error", -1, "", "");
   };
   const std::string input =
       "layer { name: 'in' type: 'Input' top: 'x' input_param { shape { dim: 2 dim: 3 } } }";

@@ -151,6 +151,14 @@ TEST(New, LearnsTables) {
         run(folder, cat("crema new -iterations 300 ", row.flags, " ", row.name, " ", project)),
         {row.found, row.result});
     EXPECT_TRUE(folder.has(project + "/data/table_train_lmdb/data.mdb"));
+    EXPECT_EQ(
+        run_shell(
+            folder,
+            "PATH=$TOOLS:$PATH; eval \"$(grep -E '^    (weights=|crema extract)' README.md)\"",
+            project)
+            .code,
+        0);
+    EXPECT_TRUE(folder.has(project + "/scores.npy"));
   }
 }
 

@@ -49,7 +49,11 @@ class BoxTask : public Task {
   int64_t testing() const override { return static_cast<int64_t>(parts_[1].size()); }
   int64_t length(int64_t) const override;
   std::string use() const override {
-    return "crema serve -model net.prototxt -weights $weights -labels labels.txt\n";
+    // Its data layer, which is of type Python, does not say how pictures get into the net.
+    const bool small = !options_.gpu && options_.model.empty();
+    return cat("crema serve -model net.prototxt -weights $weights -labels labels.txt",
+               small ? " -assume data=1x3x128x128,im_info=1x3 -mean 102.98,115.95,122.77" : "",
+               "\n");
   }
 
  private:

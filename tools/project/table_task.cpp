@@ -89,7 +89,10 @@ class TableTask : public Task {
   int64_t training() const override { return training_; }
   int64_t testing() const override { return table_.rows - training_; }
   std::string use() const override {
-    return "crema extract_features -model net.prototxt -weights $weights\n";
+    // In batches of the net's TEST phase; the last one begins again with the first rows.
+    const int64_t batch = std::min<int64_t>(50, testing());
+    return cat("crema extract_features $weights net.prototxt scores scores.npy ",
+               (testing() + batch - 1) / batch, " npy\n");
   }
 
  private:
