@@ -22,7 +22,8 @@ namespace {
   throw FileError(cat(path, ": ", what, ": ", std::strerror(reason)));
 }
 
-bool means_absent(int reason) { return reason == ENOENT || reason == ENOTDIR; }
+// Links in a circle lead to nothing, as those to a missing file do.
+bool means_absent(int reason) { return reason == ENOENT || reason == ENOTDIR || reason == ELOOP; }
 
 // False when nothing is there.
 bool look_at(const std::string& path, struct stat* info) {

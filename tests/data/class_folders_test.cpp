@@ -55,7 +55,8 @@ TEST(ClassFolders, GiveClassesTheirNumbersByName) {
                   .written,
               5);
     ASSERT_EQ(log.warnings.size(), 2u);
-    expect_part(log.warnings[0], "2 files of " + folder.file(root) + " that are no pictures");
+    expect_part(log.warnings[0],
+                "2 files of " + folder.file(root) + " are left out: not a picture");
     expect_part(log.warnings[1], "in the order of their classes: -shuffle mixes them");
   }
 }
@@ -69,7 +70,8 @@ TEST(ClassFolders, SayWhatIsWrong) {
     });
   };
   expect_part(problem("none"), "none: is no folder; it should have a folder for each class");
-  expect_part(problem("in/dog"), "in/dog: has no folder for any class; give a list, or ROOT/CLASS");
+  expect_part(problem("in/dog"),
+              "in/dog: has no folder for any class; put the pictures of each class");
   folder.write("empty/cat/notes.txt", "");
   expect_part(problem("empty"), "empty: its 1 folders have no picture");
   // With one labels.txt all databases have the same numbers.

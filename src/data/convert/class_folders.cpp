@@ -14,7 +14,8 @@ ClassFolders read_class_folders(const std::string& root, Log& log) {
   int64_t others = 0;
   try {
     for (const std::string& name : list_folder(top)) {
-      if (starts_with(name, ".")) continue;
+      // __MACOSX comes with archives from macOS, @eaDir is a cache of Synology's file servers.
+      if (starts_with(name, ".") || name == "__MACOSX" || name == "@eaDir") continue;
       if (folder_exists(top + name)) {
         all.classes.push_back(name);
       } else {
@@ -36,14 +37,16 @@ ClassFolders read_class_folders(const std::string& root, Log& log) {
   } catch (const std::filesystem::filesystem_error& problem) {
     fail(root, ": cannot be read: ", problem.what());
   }
-  require(!all.classes.empty(), root,
-          ": has no folder for any class; give a list, or ROOT/CLASS/PICTURE.jpg");
+  require(
+      !all.classes.empty(), root,
+      ": has no folder for any class; put the pictures of each class into a folder of their own, "
+      "ROOT/CLASS/PICTURE.jpg, or give a list");
   require(!all.images.empty(), root, ": its ", all.classes.size(),
           " folders have no picture, by the endings of their names (.jpg, .png, ...)");
   if (others > 0)
-    log.warning(cat(others, others == 1 ? " file" : " files", " of ", root,
-                    " that are no pictures in a class's folder, by their names, are "
-                    "left out"));
+    log.warning(cat(others, others == 1 ? " file of " : " files of ", root,
+                    others == 1 ? " is" : " are", " left out: not a picture, by its name, in a ",
+                    "class's folder"));
   return all;
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/visible.h"
 #include "data/databases/exact_label.h"
 #include "data/lists/csv.h"
 #include "data/lists/labelled_lines.h"
@@ -26,6 +27,21 @@ void each_line(std::string_view text, const Take& take) {
     if (!trim(line).empty()) take(line, number);
     text.remove_prefix(std::min(end + 1, text.size()));
   }
+}
+
+// A field in a message.
+std::string shown(const std::string& text) {
+  constexpr size_t most = 60;
+  return visible(text.size() > most ? text.substr(0, most) + "..." : text);
+}
+
+// What to do about a field that is no number.
+std::string advice(const std::string& text) {
+  if (text.empty()) return "; fill it, or remove its row";
+  std::string point = text;
+  std::replace(point.begin(), point.end(), ',', '.');
+  if (point != text && number_in(point)) return "; write decimals with a point: " + shown(point);
+  return "; remove the column, or replace its words by numbers";
 }
 
 class TableReader {
@@ -88,11 +104,11 @@ class TableReader {
       if (is_label_[column] && takes_name(column, field, value.has_value(), number)) continue;
       if (!value) {
         fail(place(number, field), column_name(column),
-             field.text.empty() ? " is empty" : cat(" holds `", field.text, "`"),
-             " where a number was expected");
+             field.text.empty() ? " is empty" : cat(" holds `", shown(field.text), "`"),
+             " where a number was expected", advice(field.text));
       }
       if (!std::isfinite(static_cast<float>(*value))) {
-        fail(place(number, field), column_name(column), " holds ", field.text,
+        fail(place(number, field), column_name(column), " holds ", shown(field.text),
              ", which is beyond the numbers of a float32");
       }
       if (is_label_[column]) {
@@ -135,11 +151,12 @@ class TableReader {
     if (!named_ && (number || field.text.empty())) return false;
     require(!field.text.empty(), place(line, field), column_name(column),
             " is empty where the name of a class was expected");
-    require(named_ && !number, place(line, field), column_name(column), " holds `", field.text,
-            "`, a ", number ? "number" : "name", ", but the lines before have ",
+    require(named_ && !number, place(line, field), column_name(column), " holds `",
+            shown(field.text), "`, a ", number ? "number" : "name", ", but the lines before have ",
             named_ ? "names of classes" : "numbers", "; classes are all names or all numbers");
     require(table_.label_columns.size() == 1, place(line, field), column_name(column),
-            " holds the name `", field.text, "`, but there are ", table_.label_columns.size(),
+            " holds the name `", shown(field.text), "`, but there are ",
+            table_.label_columns.size(),
             " labels a row; a record has names of classes for a single label, or numbers");
     const auto [at, added] =
         numbers_.try_emplace(field.text, static_cast<int32_t>(numbers_.size()));
@@ -198,7 +215,8 @@ class TableReader {
       is_label_[static_cast<size_t>(number)] = true;
       table_.label_columns.push_back(static_cast<size_t>(number));
     }
-    require(table_.width() > 0, path_, ": -label leaves no column for the data");
+    require(table_.width() > 0, path_,
+            ": has no column besides its label (-label); a net needs some to learn from");
   }
 
   const std::string path_;

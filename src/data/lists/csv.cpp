@@ -67,10 +67,11 @@ std::vector<CsvField> csv_fields(std::string_view line, char separator, const st
 char csv_separator(std::string_view line) {
   for (const char separator : {',', ';', '\t'}) {
     bool quoted = false;
-    char before = separator;
+    char before = ',';  // a field begins
     for (const char letter : line) {
       // One in the middle of a field is a part of it.
-      if (letter == '"' && (quoted || csv_blank(before) || before == separator)) quoted = !quoted;
+      const bool begins = csv_blank(before) || before == ',' || before == ';';
+      if (letter == '"' && (quoted || begins)) quoted = !quoted;
       if (letter == separator && !quoted) return separator;
       before = letter;
     }
