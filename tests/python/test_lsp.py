@@ -271,8 +271,9 @@ def test_files_that_include_each_other(editor, tmp_path):
                                    "other": other.replace('"x"', '"z"')}
     assert renamed(1, 28, "title") == {"net": net.replace("name: \"a\"", "title: \"a\""), "block": block.replace("$name", "$title"),
                                        "other": other.replace("name: \"b\"", "title: \"b\"")}
-    with pytest.raises(RuntimeError, match="is no name of a blob"):
-        editor.at("rename", 0, net.index('"x"') + 1, newName="$name")
+    for name in ("$name", "", "a\0b", "a\rb", 'a"b'):
+        with pytest.raises(RuntimeError, match="is no name of a blob"):
+            editor.at("rename", 0, net.index('"x"') + 1, newName=name)
     references = editor.at("references", 0, net.index('"x"') + 1, context={})
     assert sorted(r["uri"].split("/")[-1] for r in references) == ["block.prototxt", "net.prototxt", "other.prototxt"]
     # The block is changed in the editor only.

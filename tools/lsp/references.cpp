@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <cctype>
+#include <cstring>
 #include <optional>
 
 #include "base/error.h"
@@ -31,7 +33,9 @@ const char* kind_of(const Name& name) {
 
 bool can_be(const Name& old, const std::string& name) {
   if (old.kind != Name::Kind::variable)
-    return !name.empty() && name.find_first_of("\"'\\\n$") == std::string::npos;
+    return !name.empty() && std::none_of(name.begin(), name.end(), [](char c) {
+      return std::iscntrl(static_cast<unsigned char>(c)) || std::strchr("\"'\\$", c);
+    });
   return !name.empty() && !std::isdigit(static_cast<unsigned char>(name[0])) &&
          std::all_of(name.begin(), name.end(), [](char c) {
            return std::isalnum(static_cast<unsigned char>(c)) || c == '_';
