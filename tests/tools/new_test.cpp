@@ -2,6 +2,8 @@
 // writes trains again.
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "data/images/image.h"
 #include "tools/program.h"
 
@@ -49,10 +51,14 @@ TEST(New, LooksClosely) {
   folder.write("p/left/cut.png", picture(0, 99).substr(0, 60));
   folder.write("p/left/copy.png", picture(0, 3));
   folder.write("p/upper/wrong.png", picture(0, 5));
+  folder.write("p/upper/two\nlines.png", picture(1, 98));
+  folder.write("p/__MACOSX/upper/._1.png", "from an archive");
+  std::filesystem::create_symlink("circle", folder.file("p/circle"));
   const Outcome seen = run(folder, "crema new -dry_run p project");
   expect_parts(
       seen, {"p: 89 pictures in 2 classes: left 19, upper 70", "all of 24 x 24 pixels, in colour",
-             "2 pictures cannot be read and are left out:", "left/broken.png: ", "left/cut.png: ",
+             "3 pictures cannot be read and are left out:", "left/broken.png: ", "left/cut.png: ",
+             "upper/two\\nlines.png: its name has a line break",
              "2 pictures are equal to one in another class", "left/a 5, b.png = upper/wrong.png",
              "1 picture is there twice in one class", "71 for training and 18 for testing",
              "model: pictures", "stored as 24 x 24 pixels",
@@ -99,6 +105,37 @@ TEST(New, WritesAProjectThatTrainsAgain) {
   EXPECT_EQ(folder.read("twin/project/solver.prototxt"),
             folder.read("project/runs/Pictures-1/../../solver.prototxt"));
   EXPECT_EQ(folder.read("twin/project/data/train.txt"), folder.read("project/data/train.txt"));
+}
+
+TEST(New, FillsAnEmptyFolder) {
+  NEEDS_PICTURES();
+  const Folder folder;
+  add_classes(folder, "p", 10);
+  // Through a link, and from within.
+  const Outcome made = run_shell(folder,
+                                 "mkdir here && ln -s here link && cd link && "
+                                 "$TOOLS/crema new -iterations 2 ../p . && ls && "
+                                 "$TOOLS/crema check -solver solver.prototxt");
+  expect_parts(made, {"The project is in .", "README.md"});
+  EXPECT_EQ(folder.read("here/README.md").substr(0, 7), "# here\n");
+}
+
+TEST(New, SaysWhereItStopped) {
+  NEEDS_PICTURES();
+  const Folder folder;
+  add_classes(folder, "p", 10);
+  const Outcome stopped =
+      run_shell(folder,
+                "(until [ -d project/runs/Pictures-1/snapshots ]; do sleep 0.05; done; "
+                "touch project/runs/Pictures-1/stop) & "
+                "$TOOLS/crema new -iterations 200000 p project && cd project && "
+                "eval \"$(grep -E '^    weights=' README.md)\" && ls $weights");
+  expect_parts(stopped, {"Stopped at iteration ", " of 200000; ", "project_iter_"});
+  // What is wrong with a net is known once it is made.
+  const Outcome failed = run(folder, "crema new -set width=0 p no_width");
+  EXPECT_EQ(failed.code, 1);
+  expect_part(failed.errors().back(),
+              "no_width: the search for a learning rate failed: net.prototxt:");
 }
 
 TEST(New, FineTunesWhatFitsTheWeights) {
@@ -266,6 +303,8 @@ TEST(New, RefusesWhatItCannotUse) {
   folder.write("row3.csv", "1,2,0\n1,3,1\n4,5,1\n");
   add_classes(folder, "p", 8);
   folder.write("p_full/file", "x");
+  folder.write("lines/two\nlines/1.png", picture(0, 1));
+  std::filesystem::create_symlink("missing", folder.file("nowhere"));
   const RefusedRow rows[] = {
       {"missing project", "missing: there is no such file or folder"},
       {"empty project", "empty/: has no folder for any class"},
@@ -273,6 +312,13 @@ TEST(New, RefusesWhatItCannotUse) {
       {"broken project", "not one of the 2 pictures can be read"},
       {"row.csv project", "row.csv: has one row only"},
       {"p p_full", "p_full: is there already"},
+      {"p p/project", "p/project: is inside the data, p"},
+      {"p nowhere", "nowhere: is a link to a folder that does not exist"},
+      {"lines project", "two\\nlines: the name of this class has a line break"},
+      {"-iterations 0 p project", "-iterations 0: a training needs one iteration or more"},
+      {"-batch -1 p project", "-batch -1: is negative"},
+      {"-label x p project", "-label x: is for tables, but p is a folder"},
+      {"-task masks row3.csv project", "-task masks: is for folders, but row3.csv is a file"},
       {"-model resnot p project", "-model resnot: is neither a folder of "},
       {"-task boxes p project", "p: no boxes were found in it"},
       {"-task box p project", "-task box: there are classes, boxes and masks"},
@@ -284,7 +330,7 @@ TEST(New, RefusesWhatItCannotUse) {
   };
   for (const RefusedRow& row : rows) {
     SCOPED_TRACE(row.arguments);
-    const Outcome refused = run(folder, cat("crema new -iterations 20 ", row.arguments));
+    const Outcome refused = run(folder, cat("crema new ", row.arguments));
     EXPECT_EQ(refused.code, 1);
     ASSERT_FALSE(refused.errors().empty()) << refused.err;
     expect_part(refused.errors().back(), row.message);

@@ -128,8 +128,8 @@ void BoxTask::count_boxes(const std::vector<BoxedPicture>& pictures) {
     }
   }
   std::vector<std::string> texts;
-  for (const auto& [label, count] : counts)
-    texts.push_back(cat(*numbers_.name_of(label), " ", count));
+  for (size_t i = 0; i < files_.classes.size(); ++i)
+    texts.push_back(cat(files_.classes[i], " ", counts[static_cast<int>(i) + 1]));
   survey_.push_back(
       cat(boxes, " boxes of ", files_.classes.size(), " classes: ", join(texts, ", ")));
   if (empty > 0)

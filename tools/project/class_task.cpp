@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/visible.h"
 #include "data/convert/class_folders.h"
 #include "data/convert/convert.h"
 #include "data/convert/parts.h"
@@ -80,9 +81,15 @@ void ClassTask::read(const std::string& folder, bool tests, Log& log) {
   if (!tests) classes_ = found.classes;
   require(found.classes == classes_, options_.data, "/", folder, ": has the classes ",
           join(found.classes, ", "), ", but ", folders_.training, " has ", join(classes_, ", "));
+  // Lists of pictures and of classes have one in each line.
+  for (const std::string& name : classes_)
+    require(name.find_first_of("\r\n") == name.npos, options_.data, "/", below, visible(name),
+            ": the name of this class has a line break; rename its folder");
   for (const ListedImage& image : found.images) {
     PictureFacts picture;
     picture.path = below + image.path;
+    if (image.path.find_first_of("\r\n") != image.path.npos)
+      picture.problem = "its name has a line break; rename it";
     picture.label = image.class_number;
     pictures_.push_back(picture);
     tests_ += tests ? 1 : 0;

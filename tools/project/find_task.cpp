@@ -12,8 +12,12 @@ std::unique_ptr<Task> task_of(const NewOptions& options, Log& log) {
   if (!folder_exists(options.data)) {
     require(file_exists(options.data), options.data,
             ": there is no such file or folder; give a folder of pictures, or a table (CSV)");
+    require(options.task.empty(), "-task ", options.task, ": is for folders, but ", options.data,
+            " is a file, which is read as a table");
     return table_task(options, log);
   }
+  require(options.label.empty(), "-label ", options.label, ": is for tables, but ", options.data,
+          " is a folder");
   const std::vector<std::string> kinds = {"classes", "boxes", "masks"};
   require(
       options.task.empty() || std::find(kinds.begin(), kinds.end(), options.task) != kinds.end(),

@@ -27,6 +27,7 @@ bool is_gray(const Image& image) {
 }
 
 void read_facts(const std::string& root, PictureFacts& picture) {
+  if (!picture.problem.empty()) return;
   try {
     Image image;
     decode_image(read_file(root + picture.path), Color::color, Decoding(), image);

@@ -21,7 +21,10 @@ ModelChoice named_model(const std::string& model) {
   choice.net = known ? folder + "/train_val.prototxt" : model;
   if (!known && !file_exists(model)) {
     std::vector<std::string> names;
-    for (const std::string& name : list_folder(models_folder())) names.push_back(name);
+    for (const std::string& name : list_folder(models_folder())) {
+      if (file_exists(cat(models_folder(), "/", name, "/train_val.prototxt")))
+        names.push_back(name);
+    }
     fail("-model ", model, ": is neither a folder of ", models_folder(), " nor a file",
          did_you_mean(model, names));
   }
@@ -144,7 +147,8 @@ Recipe recipe_of(Task& task, const NewOptions& options, int64_t batch, int64_t i
       cat("length: ", recipe.iterations, " iterations, which show each sample ",
           std::llround(static_cast<double>(recipe.iterations * recipe.batch) /
                        static_cast<double>(task.training())),
-          " times", iterations > 0 ? ", as you asked" : "; the more there are, the fewer"));
+          recipe.iterations * recipe.batch * 2 < task.training() * 3 ? " time" : " times",
+          iterations > 0 ? ", as you asked" : "; the more there are, the fewer"));
   recipe.keeps_rate = choice.keeps_recipe;
   return recipe;
 }

@@ -114,7 +114,11 @@ void TableTask::describe(const std::map<int32_t, int64_t>& counts) {
                         " values, and the label in column ", name,
                         options_.label.empty() ? " (-label names another)" : ""));
   if (classes_.empty()) {
-    survey_.push_back("the label is a number to predict");
+    survey_.push_back(
+        cat("the label is a number to predict",
+            !counts.empty() && counts.size() <= shown_labels
+                ? "; if its values are classes, number them from 0 on, or write names for them"
+                : ""));
   } else {
     std::vector<std::string> shown;
     for (const auto& [label, count] : counts) {

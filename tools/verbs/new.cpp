@@ -1,5 +1,7 @@
 // `crema new DATA PROJECT`: looks at data, decides how to learn from them, writes a project that a person can
 // edit, and trains it.
+#include <unistd.h>
+
 #include <csignal>
 #include <filesystem>
 #include <iostream>
@@ -10,10 +12,12 @@
 #include "base/visible.h"
 #include "solver/readers/metrics_file.h"
 #include "solver/readers/rate_search.h"
+#include "tools/devices.h"
 #include "tools/flags/convert_flags.h"
 #include "tools/flags/shell_words.h"
 #include "tools/project/project.h"
 #include "tools/runs/run_folder.h"
+#include "tools/signals.h"
 #include "tools/tune/child_process.h"
 #include "tools/tune/sweep_table.h"
 #include "tools/verb.h"
@@ -33,7 +37,18 @@ void print_lines(const std::string& title, const std::vector<std::string>& lines
   std::cout << std::flush;
 }
 
-void require_free(const std::string& project) {
+// `path` without links and dots, also where its end does not exist yet.
+std::string real_path(const std::string& path) {
+  return without_slash(fs::weakly_canonical(fs::absolute(path)).string());
+}
+
+void require_free(const std::string& project, const std::string& data) {
+  require(!project.empty(), "the name of the project is empty; name a new folder for it");
+  require(!fs::is_symlink(project) || folder_exists(project), project,
+          ": is a link to a folder that does not exist; name a new folder for the project");
+  // The next look at the data would take the project for a part of them.
+  require(!starts_with(real_path(project) + "/", real_path(data) + "/") || !folder_exists(data),
+          project, ": is inside the data, ", data, "; name a folder outside of them");
   if (!folder_exists(project)) {
     require(!file_exists(project), project, ": is a file; name a new folder for the project");
     return;
@@ -65,7 +80,10 @@ double proposed_rate(const std::string& project, const std::vector<std::string>&
                                     cat("-iterations=", std::clamp<int64_t>(iterations, 20, 100))};
   words.insert(words.end(), flags.begin(), flags.end());
   ChildProcess search(words, {}, {.folder = project});
-  require(search.wait() == 0, "the search for a learning rate failed: ", search.message());
+  const int code = search.wait();  // before the message
+  require(code == 0, project, ": the search for a learning rate failed: ", search.message(),
+          "; the project is complete: correct what this names, or set base_lr in its "
+          "solver.prototxt, and run `crema train -solver solver.prototxt -run auto` there");
   std::vector<RatePoint> points;
   const std::string csv = read_text(project + "/runs/lr_find.csv");
   for (const std::string& line : split(csv, '\n')) {
@@ -117,6 +135,7 @@ class NewProject {
       : call_(call),
         flags_(flags),
         project_(without_slash(call.arguments[1])),
+        place_(project_.empty() ? "" : real_path(project_)),
         train_flags_(training_flags(flags)) {
     options_.data = without_slash(call.arguments[0]);
     options_.label = flags.label;
@@ -130,7 +149,12 @@ class NewProject {
   }
 
   void run() {
-    require_free(project_);
+    require_free(project_, options_.data);
+    require(!flags_.iterations_given || flags_.iterations > 0, "-iterations ", flags_.iterations,
+            ": a training needs one iteration or more; leave it out to have the length chosen");
+    require(flags_.batch >= 0, "-batch ", flags_.batch,
+            ": is negative; give the number of samples, or leave it out to have it chosen");
+    if (!flags_.gpu.empty()) gpus_of(flags_.gpu);
     for (const std::string& file : split(flags_.weights, ','))
       require(file_exists(file), "-weights ", file, ": there is no such file");
     call_.log.info(cat("Looking at ", options_.data));
@@ -150,7 +174,8 @@ class NewProject {
   }
 
  private:
-  std::string name() const { return fs::path(project_).filename(); }
+  std::string name() const { return fs::path(place_).filename(); }
+  std::string run_name() const { return "runs/" + safe_name(recipe_->net.net().name()) + "-1"; }
   std::string command() const {
     std::vector<std::string> words = {"crema"};
     for (size_t i = 1; i < call_.words.size(); ++i) words.push_back(shell_quoted(call_.words[i]));
@@ -158,8 +183,19 @@ class NewProject {
   }
 
   void write() {
-    fs::create_directories(folder_of(project_));
-    const TemporaryEntry folder = make_temporary(project_, TemporaryEntry::Kind::folder);
+    // An empty folder that is there already is filled: it may be a mount point, or a shell's own.
+    const bool fills = folder_exists(place_);
+    const std::string goal = fills ? place_ + "/.project" : place_;
+    fs::create_directories(folder_of(goal));
+    remove_leftovers(folder_of(goal), TemporaryEntry::Kind::folder, fs::path(goal).filename());
+    const TemporaryEntry folder = make_temporary(goal, TemporaryEntry::Kind::folder);
+    // A Ctrl-C leaves nothing behind.
+    const auto leave = [&](int signal, Action) {
+      std::error_code ignored;
+      fs::remove_all(folder.path, ignored);
+      _exit(128 + signal);
+    };
+    const Signals signals({Action::stop, Action::stop, Action::stop}, leave);
     try {
       fs::create_directories(folder.path + "/data");
       fs::create_directories(folder.path + "/runs");
@@ -169,8 +205,13 @@ class NewProject {
       write_file_atomically(folder.path + "/net.prototxt", recipe_->net.text());
       recipe_->solver.set_snapshot_prefix(safe_name(name()).empty() ? "net" : safe_name(name()));
       write_solver(folder.path);
-      if (folder_exists(project_)) fs::remove(project_);  // it is empty
-      fs::rename(folder.path, project_);
+      if (fills) {
+        for (const std::string& entry : list_folder(folder.path))
+          fs::rename(folder.path + "/" + entry, place_ + "/" + entry);
+        fs::remove(folder.path);
+      } else {
+        fs::rename(folder.path, place_);
+      }
     } catch (...) {
       std::error_code ignored;
       fs::remove_all(folder.path, ignored);
@@ -188,7 +229,7 @@ class NewProject {
   void write_page(const std::string& result) const {
     std::string flags;
     for (const std::string& flag : train_flags_) flags += " " + shell_quoted(flag);
-    const std::string run = "runs/" + safe_name(recipe_->net.net().name()) + "-1";
+    const std::string run = run_name();
     write_file_atomically(
         project_ + "/README.md",
         page_text({.name = name(),
@@ -196,10 +237,24 @@ class NewProject {
                    .command = command(),
                    .flags = flags,
                    .weights = cat(run, "/snapshots/", recipe_->solver.snapshot_prefix(), "_iter_",
-                                  recipe_->iterations, ".caffemodel"),
+                                  trained(), ".caffemodel"),
                    .run = run,
                    .result = result},
                   *task_, survey_, recipe_->decisions));
+  }
+
+  // The iteration of the newest weights; fewer than planned after a Ctrl-C.
+  int64_t trained() const {
+    const std::string folder = cat(project_, "/", run_name(), "/snapshots");
+    const std::string begin = recipe_->solver.snapshot_prefix() + "_iter_";
+    int64_t newest = 0;
+    if (folder_exists(folder)) {
+      for (const std::string& file : list_folder(folder)) {
+        if (starts_with(file, begin) && ends_with(file, ".caffemodel"))
+          newest = std::max<int64_t>(newest, std::atoll(file.c_str() + begin.size()));
+      }
+    }
+    return newest > 0 ? newest : recipe_->iterations;
   }
 
   void train() {
@@ -217,20 +272,28 @@ class NewProject {
     // A Ctrl-C is for the training, which writes a snapshot.
     std::signal(SIGINT, SIG_IGN);
     ChildProcess training(words, {}, {.folder = project_, .shown = true});
-    require(training.wait() == 0, project_,
-            ": the training ended with an error, which the lines above tell; the project is "
-            "complete, so that "
+    const int code = training.wait();
+    require(code == 0, project_, ": ",
+            code > 128 ? cat("signal ", code - 128, " ended the training")
+                       : "the training ended with an error, which the lines above tell",
+            "; the project is complete, so that "
             "`crema train -solver solver.prototxt -run auto` there tries again");
-    const std::string run = project_ + "/runs/" + safe_name(recipe_->net.net().name()) + "-1";
-    const std::string result = result_of_run(run);
+    const std::string result = result_of_run(project_ + "/" + run_name());
     write_page(result);
+    const int64_t reached = trained();
+    if (reached < recipe_->iterations)
+      std::cout
+          << "Stopped at iteration " << reached << " of " << recipe_->iterations
+          << "; `crema train -solver solver.prototxt -run auto -snapshot auto` in the project "
+             "goes on.\n";
     std::cout << "Reached: " << result << "\nThe project is in " << visible(project_)
               << "; its README.md says how to go on.\n";
   }
 
   const VerbCall& call_;
   const NewFlags& flags_;
-  const std::string project_;
+  const std::string project_;  // as given, for messages
+  const std::string place_;    // without links and dots
   const std::vector<std::string> train_flags_;
   NewOptions options_;
   std::unique_ptr<Task> task_;
