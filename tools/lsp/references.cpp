@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/visible.h"
 #include "tools/lsp/features.h"
 #include "tools/lsp/names.h"
 
@@ -76,7 +77,7 @@ Json renamed_at(const Document& document, size_t offset, const std::string& name
   const Name old = name_at(document.tree(), offset);
   require(old.kind != Name::Kind::none && old.kind != Name::Kind::file,
           "only blobs, layers, shared parameters and variables can get another name");
-  require(can_be(old, name), "\"", name, "\" is no name of a ", kind_of(old));
+  require(can_be(old, name), "\"", visible(name), "\" is no name of a ", kind_of(old));
   Json changes = Json::object();
   for (const auto& file : files.sharing(document, old)) {
     const std::vector<NamePlace> taken = places_of(file->tree(), {old.kind, name});
