@@ -131,6 +131,11 @@ TEST(New, SaysWhereItStopped) {
                 "$TOOLS/crema new -iterations 200000 p project && cd project && "
                 "eval \"$(grep -E '^    weights=' README.md)\" && ls $weights");
   expect_parts(stopped, {"Stopped at iteration ", " of 200000; ", "project_iter_"});
+  // A mean of pictures is that of these, as the model's own is of others.
+  const Outcome mean =
+      run(folder, "crema new -model cifar10_quick -iterations 2 -batch 4 p with_mean");
+  expect_parts(mean, {"Reached: accuracy"});
+  EXPECT_TRUE(folder.has("with_mean/data/mean.binaryproto"));
   // What is wrong with a net is known once it is made.
   const Outcome failed = run(folder, "crema new -set width=0 p no_width");
   EXPECT_EQ(failed.code, 1);

@@ -7,9 +7,11 @@
 #include "base/files.h"
 #include "base/visible.h"
 #include "data/convert/class_folders.h"
+#include "data/convert/compute_mean.h"
 #include "data/convert/convert.h"
 #include "data/convert/parts.h"
 #include "data/databases/class_names.h"
+#include "data/databases/source.h"
 #include "tools/project/net_edits.h"
 #include "tools/project/picture_size.h"
 #include "tools/project/split_folders.h"
@@ -59,6 +61,7 @@ class ClassTask : public Task {
   std::pair<int64_t, int64_t> range_;  // of these
   PictureSizes sizes_;
   PictureFit fit_;
+  bool needs_mean_ = false;  // the net subtracts a mean file
 };
 
 ClassTask::ClassTask(const NewOptions& options, Log& log)
@@ -214,6 +217,8 @@ ModelChoice ClassTask::choose() const {
 }
 
 std::vector<std::string> ClassTask::fit(const NetText& net) {
+  for (const LayerParameter& layer : net.net().layer())
+    needs_mean_ |= layer.type() == "Data" && layer.transform_param().has_mean_file();
   fit_ = fit_pictures(net, sizes_);
   std::vector<std::string> lines = {cat("pictures: stored as ", fit_.side, " x ", fit_.side,
                                         " pixels, ", fit_.why,
@@ -247,6 +252,9 @@ void ClassTask::convert(const std::string& folder, Log& log) const {
     require(result.skipped == 0, options_.data, ": ", result.skipped,
             " pictures could be read before, but not now; did the folder change?");
   }
+  if (needs_mean_)
+    write_mean(compute_mean(*open_lmdb(folder + "/data/pictures_train_lmdb"), 1, log),
+               cat(folder, "/", mean_file));
   write_file_atomically(folder + "/labels.txt", text_of_class_names(classes_));
 }
 

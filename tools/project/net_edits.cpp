@@ -61,6 +61,9 @@ void connect_databases(const DataSources& sources, NetText* net) {
     net->set(layer, "data_param.backend", "LMDB");
     net->set(layer, "data_param.batch_size", cat(batch));
     if (phase == TRAIN) net->set(layer, "data_param.shuffle", "true");
+    // The model's own mean is that of other pictures.
+    if (net->net().layer(layer).transform_param().has_mean_file())
+      net->set(layer, "transform_param.mean_file", quoted(mean_file));
   }
 }
 

@@ -17,6 +17,8 @@ struct DataSources {
   std::string training, testing;
   int64_t batch = 0, tests = 0;
 };
+// Where a net with a mean file then looks for that of the new data.
+constexpr const char* mean_file = "data/mean.binaryproto";
 void connect_databases(const DataSources& sources, NetText* net);
 
 // Gives the layers that make the scores of losses this many outputs, and removes Accuracy layers that ask for
