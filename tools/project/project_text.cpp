@@ -73,8 +73,9 @@ std::string page_text(const ProjectPage& page, const Task& task,
   if (!page.result.empty())
     text += cat("**Reached: ", page.result, "** (`", page.weights, "`).\n\n");
   text += cat(
-      "Run these in this folder:\n\n    crema train -solver solver.prototxt", page.flags,
-      " -run auto\n    weights=", page.weights,
+      "Run these in this folder, with `crema` in the PATH:\n\n    crema train -solver "
+      "solver.prototxt",
+      page.flags, " -run auto\n    weights=", page.weights,
       "\n    crema test -model net.prototxt -weights $weights -epoch\n    ", task.use(),
       "    crema report ", page.run, "\n\n",
       "Each training gets a folder of its own, `runs/NAME-1`, `runs/NAME-2`, ..., with its log, "
