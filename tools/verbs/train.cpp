@@ -28,6 +28,7 @@
 #include "tools/runs/run_folder.h"
 #include "tools/runs/status_reader.h"
 #include "tools/runs/stop_advice.h"
+#include "tools/runs/track_reader.h"
 #include "tools/runs/train_nets.h"
 #include "tools/signals.h"
 #include "tools/verb.h"
@@ -41,8 +42,8 @@ using TrainFlags =
             "snapshot", "weights", "weights_mode", "teacher", "teacher_weights", "level", "stage",
             "sigint_effect", "sighup_effect", "sigterm_effect", "assume", "batch", "implementation",
             "precision", "gpu_memory", "tune", "deterministic", "off", "recompute", "dump_plan",
-            "set", "metrics", "run", "resume_check", "tensorboard", "tensorboard_histograms", "rgb",
-            "engine", "param_server">;
+            "set", "metrics", "run", "track", "resume_check", "tensorboard",
+            "tensorboard_histograms", "rgb", "engine", "param_server">;
 
 void say_device_as_caffe(ProgramLog& log, const Context& context) {
   if (context.device() == Device::cpu) {
@@ -210,6 +211,7 @@ struct Readers {
         tensorboard_folder(flags, run ? run->path() : folder_of(file.solver.snapshot_prefix()));
     if (!folder.empty()) all.push_back(&board.emplace(log, folder));
     if (run) all.push_back(&pictures.emplace(log, run->file("pictures")));
+    if (run && !flags.track.empty()) all.push_back(&track.emplace(log, run->path(), flags.track));
     if (log.has_terminal()) all.push_back(&status);
   }
   MetricsReader metrics;
@@ -217,6 +219,7 @@ struct Readers {
   StatusReader status;
   std::optional<TensorboardReader> board;
   std::optional<PicturesReader> pictures;
+  std::optional<TrackReader> track;
   std::vector<EventReader*> all;
 };
 
@@ -305,6 +308,8 @@ int run_train(const VerbCall& call, const TrainFlags& flags) {
   require(flags.snapshot.empty() || flags.snapshot == "auto" || flags.weights.empty(),
           "-snapshot resumes training, -weights starts a new run: give one of them");
   check_resume_flags(flags);
+  require(flags.track.empty() || !flags.run.empty(), "-track ", flags.track,
+          " sends the folder of a run: add -run auto");
   const std::optional<Launch> launch = launch_of_environment();
   const Signals::Effects effects = effects_of_flags(flags);
   const auto tell = [&log](int signal, Action effect) {
