@@ -1,4 +1,4 @@
-"""The configurations of tools/editors in the editors that are there, and the extension for VS Code in a stand-in for it."""
+"""Runs the configurations of tools/editors in the installed editors, and the VS Code extension in a stand-in for VS Code."""
 import json
 import os
 import pathlib

@@ -185,7 +185,7 @@ void NetReading::make(MadeNet* net, Log& log) const {
       } catch (const LayerError& error) {
         if (!is_of_another_state(error)) mistakes.push_back({error.what(), error.missing});
         leave_out(error.layer);
-      } catch (const Error& error) {  // of the net as a whole
+      } catch (const Error& error) {  // The net as a whole is wrong.
         mistakes.push_back({error.what(), ""});
         break;
       }

@@ -31,17 +31,6 @@ std::vector<std::string> folders_below(const std::string& folder, int levels = 2
 
 std::string stem_of(const std::string& path) { return fs::path(path).stem(); }
 
-// A folder of one of these names, in whatever case; "": there is none.
-std::string folder_named(const std::string& folder, const std::vector<std::string>& names) {
-  for (const std::string& wanted : names) {
-    for (const std::string& name : list_folder(folder)) {
-      if (lower_case(name) == wanted && folder_exists(folder + "/" + name))
-        return folder + "/" + name;
-    }
-  }
-  return "";
-}
-
 bool has_ending(const std::string& folder, const std::string& ending) {
   for (const std::string& name : list_folder(folder)) {
     if (ends_with(lower_case(name), ending)) return true;

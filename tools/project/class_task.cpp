@@ -210,7 +210,7 @@ ModelChoice ClassTask::choose() const {
   const bool wide = training() >= many_pictures / 2;
   choice.settings = {cat("size=", side), cat("width=", wide ? 32 : 24)};
   if (side <= 40) choice.settings.push_back("stride=1");
-  choice.why = cat("it learns from few pictures of any kind; ",
+  choice.why = cat("it learns pictures of any kind, from few of them or many; ",
                    wide ? "wider, for there are many" : "narrow",
                    side <= 40 ? ", and its first layer keeps the size of such small ones" : "");
   return choice;

@@ -32,16 +32,6 @@ struct MaskedPicture {
   bool tests = false;
 };
 
-std::string first_folder(const std::string& folder, const std::vector<std::string>& names) {
-  for (const std::string& wanted : names) {
-    for (const std::string& name : list_folder(folder)) {
-      if (lower_case(name) == wanted && folder_exists(folder + "/" + name))
-        return folder + "/" + name;
-    }
-  }
-  return "";
-}
-
 std::string without_ending(const std::string& path) {
   return fs::path(path).replace_extension().string();
 }
@@ -63,13 +53,13 @@ std::vector<MaskedPicture> find_pairs(const std::string& top) {
   const std::vector<std::string> of_masks = {"masks",  "mask",        "segmentationclass",
                                              "labels", "annotations", "gt"};
   std::vector<MaskedPicture> pairs;
-  const std::string pictures = first_folder(top, of_pictures), masks = first_folder(top, of_masks);
+  const std::string pictures = folder_named(top, of_pictures), masks = folder_named(top, of_masks);
   const bool outside = !pictures.empty() && !masks.empty();
   const SplitFolders parts = split_folders(outside ? pictures : top);
   for (const std::string& part : {parts.training, parts.testing}) {
     const std::string below = part.empty() ? "" : "/" + part;
-    const std::string from = outside ? pictures + below : first_folder(top + below, of_pictures);
-    const std::string to = outside ? masks + below : first_folder(top + below, of_masks);
+    const std::string from = outside ? pictures + below : folder_named(top + below, of_pictures);
+    const std::string to = outside ? masks + below : folder_named(top + below, of_masks);
     if (!from.empty() && !to.empty() && folder_exists(from) && folder_exists(to))
       add_pairs(from, to, !part.empty() && part == parts.testing, &pairs);
     if (part.empty()) break;

@@ -1,6 +1,6 @@
 #include "tools/project/net_text.h"
 
-#include <google/protobuf/stubs/strutil.h>
+#include <google/protobuf/text_format.h>
 
 #include "base/error.h"
 #include "net/prototxt/prototxt.h"
@@ -43,7 +43,7 @@ const Statement* field_in(const SyntaxTree& tree, const Block& block, const std:
 }  // namespace
 
 std::string quoted(const std::string& text) {
-  return "\"" + google::protobuf::CEscape(text) + "\"";
+  return google::protobuf::TextFormat::FieldValuePrinter().PrintString(text);
 }
 
 NetText::NetText(std::string path, std::string text)

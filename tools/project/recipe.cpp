@@ -40,6 +40,12 @@ int64_t batch_for(int64_t samples, int64_t own) {
   return batch;
 }
 
+// Whether one of the settings begins with "name=".
+bool is_set(const std::vector<std::string>& settings, const std::string& begin) {
+  return std::any_of(settings.begin(), settings.end(),
+                     [&](const std::string& setting) { return starts_with(setting, begin); });
+}
+
 // Rates that follow max_iter by themselves.
 bool scales_with_length(const std::string& policy) {
   return policy == "onecycle" || policy == "poly" || policy == "cosine" || policy == "linear";
@@ -47,9 +53,10 @@ bool scales_with_length(const std::string& policy) {
 
 void shorten(SolverParameter* solver, int64_t iterations, bool keeps_recipe) {
   solver->set_net("net.prototxt");
-  for (const char* name : {"train_net", "test_net", "test_iter", "test_state", "train_state",
-                           "iter_size", "snapshot", "max_epoch", "warmup_iter", "average_loss",
-                           "solver_mode", "device_id", "test_initialization"}) {
+  for (const char* name :
+       {"train_net", "test_net", "net_param", "train_net_param", "test_net_param", "test_iter",
+        "test_state", "train_state", "iter_size", "snapshot", "max_epoch", "warmup_iter",
+        "average_loss", "solver_mode", "device_id", "test_initialization"}) {
     const auto* field = solver->GetDescriptor()->FindFieldByName(name);
     if (field) solver->GetReflection()->ClearField(solver, field);
   }
@@ -109,9 +116,7 @@ Recipe recipe_of(Task& task, const NewOptions& options, int64_t batch, int64_t i
   std::vector<std::string> all = options.settings;
   for (const std::string& chosen : choice.settings) {
     const std::string name = chosen.substr(0, chosen.find('=') + 1);
-    if (std::none_of(all.begin(), all.end(),
-                     [&](const std::string& own) { return starts_with(own, name); }))
-      all.push_back(chosen);
+    if (!is_set(options.settings, name)) all.push_back(chosen);
   }
   auto settings = std::make_shared<Settings>(all);
   std::vector<std::string> used;
@@ -143,13 +148,20 @@ Recipe recipe_of(Task& task, const NewOptions& options, int64_t batch, int64_t i
   task.connect(&recipe.net, recipe.batch);
   recipe.iterations = iterations > 0 ? iterations : task.length(recipe.batch);
   shorten(&recipe.solver, recipe.iterations, choice.keeps_recipe);
-  recipe.decisions.push_back(
-      cat("length: ", recipe.iterations, " iterations, which show each sample ",
-          std::llround(static_cast<double>(recipe.iterations * recipe.batch) /
-                       static_cast<double>(task.training())),
-          recipe.iterations * recipe.batch * 2 < task.training() * 3 ? " time" : " times",
-          iterations > 0 ? ", as you asked" : "; the more there are, the fewer"));
-  recipe.keeps_rate = choice.keeps_recipe;
+  // The user's own fields replace what was decided for the solver, too.
+  Settings(options.settings).apply(&recipe.solver);
+  recipe.iterations = recipe.solver.max_iter();
+  recipe.decisions.push_back(cat(
+      "length: ", recipe.iterations, " iterations, which show each sample ",
+      std::llround(static_cast<double>(recipe.iterations * recipe.batch) /
+                   static_cast<double>(task.training())),
+      recipe.iterations * recipe.batch * 2 < task.training() * 3 ? " time" : " times",
+      iterations > 0 || is_set(options.settings, "max_iter=") ? ", as you asked"
+                                                              : "; the more there are, the fewer"));
+  const bool rate_given = is_set(options.settings, "base_lr=");
+  if (rate_given)
+    recipe.decisions.push_back(cat("learning rate: ", recipe.solver.base_lr(), ", as you asked"));
+  recipe.keeps_rate = choice.keeps_recipe || rate_given;
   return recipe;
 }
 

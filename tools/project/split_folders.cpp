@@ -28,4 +28,14 @@ SplitFolders split_folders(const std::string& folder) {
   return found;
 }
 
+std::string folder_named(const std::string& folder, const std::vector<std::string>& names) {
+  for (const std::string& wanted : names) {
+    for (const std::string& name : list_folder(folder)) {
+      if (lower_case(name) == wanted && folder_exists(folder + "/" + name))
+        return folder + "/" + name;
+    }
+  }
+  return "";
+}
+
 }  // namespace crema

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 namespace crema {
 
@@ -14,5 +15,8 @@ struct SplitFolders {
 // train with one of val, valid, validation and test, in whatever case. With both a validation and a test set
 // the former is taken.
 SplitFolders split_folders(const std::string& folder);
+
+// The path of the folder in `folder` that has the first of these names, in whatever case; "": it has none of them.
+std::string folder_named(const std::string& folder, const std::vector<std::string>& names);
 
 }  // namespace crema

@@ -175,7 +175,11 @@ class NewProject {
 
  private:
   std::string name() const { return fs::path(place_).filename(); }
-  std::string run_name() const { return "runs/" + safe_name(recipe_->net.net().name()) + "-1"; }
+  // As -run auto names it: by the net, or by the solver's file if the net has no name.
+  std::string run_name() const {
+    const std::string net = safe_name(recipe_->net.net().name());
+    return "runs/" + (net.empty() ? "solver" : net) + "-1";
+  }
   std::string command() const {
     std::vector<std::string> words = {"crema"};
     for (size_t i = 1; i < call_.words.size(); ++i) words.push_back(shell_quoted(call_.words[i]));

@@ -26,7 +26,7 @@ class Settings {
   const Variables& variables() const { return variables_; }
   void note_used(const std::vector<std::string>& variables);
 
-  // Of an editor, in which files may be changed.
+  // For an editor, whose files may be changed and not yet saved.
   void set_hooks(ExpandHooks hooks) { hooks_ = std::move(hooks); }
   const ExpandHooks& hooks() const { return hooks_; }
 
