@@ -143,6 +143,32 @@ TEST(New, SaysWhereItStopped) {
               "no_width: the search for a learning rate failed: net.prototxt:");
 }
 
+TEST(New, DoesWhatTheUserSets) {
+  const Folder folder;
+  std::string rows = "a,b,class\n";
+  for (int i = 0; i < 60; ++i) rows += cat(i % 7, ",", i % 11, ",", i % 2, "\n");
+  folder.write("t.csv", rows);
+  folder.write(
+      "own/net.prototxt",
+      "layer { name: 'd' type: 'Data' top: 'd' top: 'l' include { phase: TRAIN } data_param { "
+      "source: 'x' "
+      "batch_size: 8 } } layer { name: 'd' type: 'Data' top: 'd' top: 'l' include { phase: TEST } "
+      "data_param { "
+      "source: 'x' batch_size: 4 } } layer { name: 'ip' type: 'InnerProduct' bottom: 'd' top: 'ip' "
+      "inner_product_param { num_output: 9 weight_filler { type: 'xavier' } } } layer { name: "
+      "'loss' type: "
+      "'SoftmaxWithLoss' bottom: 'ip' bottom: 'l' top: 'loss' }");
+  // A net without a name, whose run has that of the solver; a length that five does not divide.
+  const Outcome made =
+      run(folder,
+          "crema new -model own/net.prototxt -set max_iter=23 -set base_lr=0.004 t.csv project");
+  expect_parts(made,
+               {"length: 23 iterations", "learning rate: 0.004, as you asked", "Reached: loss"});
+  EXPECT_TRUE(folder.has("project/runs/solver-1/snapshots/project_iter_23.caffemodel"));
+  expect_part(folder.read("project/runs/solver-1/train.log"), "Iteration 23, Testing net (#0)");
+  expect_part(folder.read("project/net.prototxt"), "num_output: 2");
+}
+
 TEST(New, FineTunesWhatFitsTheWeights) {
   NEEDS_PICTURES();
   const Folder folder;

@@ -51,6 +51,14 @@ bool scales_with_length(const std::string& policy) {
   return policy == "onecycle" || policy == "poly" || policy == "cosine" || policy == "linear";
 }
 
+// About a fifth, and a divisor, so that the last iteration is tested; the whole length if there is none near.
+int64_t interval_of(int64_t iterations) {
+  for (int64_t interval = iterations / 5; interval > iterations / 20; --interval) {
+    if (iterations % interval == 0) return interval;
+  }
+  return iterations;
+}
+
 void shorten(SolverParameter* solver, int64_t iterations, bool keeps_recipe) {
   solver->set_net("net.prototxt");
   for (const char* name :
@@ -75,10 +83,10 @@ void shorten(SolverParameter* solver, int64_t iterations, bool keeps_recipe) {
     solver->set_stepvalue(i, scaled(solver->stepvalue(i)));
   solver->set_max_iter(static_cast<int>(iterations));
   solver->set_test_epoch(true);
-  const int tenth = std::max(1, static_cast<int>(iterations / 10));
-  solver->set_test_interval(2 * tenth);
-  solver->set_snapshot(2 * tenth);
-  solver->set_display(std::clamp(tenth / 2, 1, 100));
+  const auto interval = static_cast<int>(interval_of(iterations));
+  solver->set_test_interval(interval);
+  solver->set_snapshot(interval);
+  solver->set_display(std::clamp(interval / 4, 1, 100));
 }
 
 ModelChoice choice_of(const Task& task, const NewOptions& options) {
@@ -146,18 +154,20 @@ Recipe recipe_of(Task& task, const NewOptions& options, int64_t batch, int64_t i
                                        ? ", the model's"
                                        : ", so that an epoch has eight updates or more"));
   task.connect(&recipe.net, recipe.batch);
-  recipe.iterations = iterations > 0 ? iterations : task.length(recipe.batch);
+  const bool length_given = iterations > 0 || is_set(options.settings, "max_iter=");
+  recipe.iterations = iterations > 0 ? iterations
+                      : length_given ? recipe.solver.max_iter()
+                                     : task.length(recipe.batch);
   shorten(&recipe.solver, recipe.iterations, choice.keeps_recipe);
   // The user's own fields replace what was decided for the solver, too.
   Settings(options.settings).apply(&recipe.solver);
   recipe.iterations = recipe.solver.max_iter();
-  recipe.decisions.push_back(cat(
-      "length: ", recipe.iterations, " iterations, which show each sample ",
-      std::llround(static_cast<double>(recipe.iterations * recipe.batch) /
-                   static_cast<double>(task.training())),
-      recipe.iterations * recipe.batch * 2 < task.training() * 3 ? " time" : " times",
-      iterations > 0 || is_set(options.settings, "max_iter=") ? ", as you asked"
-                                                              : "; the more there are, the fewer"));
+  recipe.decisions.push_back(
+      cat("length: ", recipe.iterations, " iterations, which show each sample ",
+          std::llround(static_cast<double>(recipe.iterations * recipe.batch) /
+                       static_cast<double>(task.training())),
+          recipe.iterations * recipe.batch * 2 < task.training() * 3 ? " time" : " times",
+          length_given ? ", as you asked" : "; the more there are, the fewer"));
   const bool rate_given = is_set(options.settings, "base_lr=");
   if (rate_given)
     recipe.decisions.push_back(cat("learning rate: ", recipe.solver.base_lr(), ", as you asked"));
