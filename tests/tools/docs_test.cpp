@@ -209,6 +209,11 @@ TEST(Docs, ReplacesAnEarlierManualOnly) {
   EXPECT_EQ(folder.read("mine/notes.txt"), "mine");
   expect_part(run(folder, "crema docs -output new nowhere").err, "nowhere/README.md: no such file");
   EXPECT_FALSE(folder.has("new"));
+  // What the system refuses is told as every other message.
+  const Outcome impossible = run(folder, "crema docs -output mine/notes.txt/new");
+  EXPECT_EQ(impossible.code, 1);
+  EXPECT_EQ(impossible.errors().back(),
+            "mine/notes.txt/new/man/man1: cannot create directories: Not a directory");
 
   const Folder& made = manual();
   made.write("manual/docs/old.md", "of an earlier version");
