@@ -126,7 +126,9 @@ TEST_F(Weights, LayersThatTheNetHasNotAreIgnored) {
 TEST_F(Weights, AreNotFilledIfTheyAreLoadedNext) {
   save_caffemodel(*chain({"a:7", "b:3"}), file("w.caffemodel"));
   const std::vector<std::string> layers{"a:7", "b:3", "c:4"};
-  const auto net = chain(layers), lazy = chain(layers, "chain", {.weights_follow = true});
+  NetOptions options;
+  options.weights_follow = true;
+  const auto net = chain(layers), lazy = chain(layers, "chain", options);
   EXPECT_NE(values(*lazy), values(*net));
   load_weights(*net, file("w.caffemodel"));
   load_weights(*lazy, file("w.caffemodel"));
