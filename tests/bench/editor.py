@@ -6,7 +6,7 @@
 
 CREMA_TOOLS: the folder of the program, such as build/tools. The net is written out first (crema expand), and a blank is typed
 in its middle. Prints medians and the largest times in milliseconds: to the mistakes of the words, to those of the meaning, which
-wait for the next keystroke half as long as they took before, and of the meaning alone. --check opens files, and all prototxt files in folders, as an
+wait for the next keystroke a quarter as long as they took before, and of the meaning alone. --check opens files, and all prototxt files in folders, as an
 editor does, and prints their mistakes instead.
 """
 import argparse

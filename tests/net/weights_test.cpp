@@ -1,5 +1,4 @@
-// Weights: files from Caffe are read, ours match what Caffe would have written, and mismatches are
-// reported.
+// Weights: files from Caffe are read, ours are as Caffe would have written them, and mismatches are told.
 #include "net/weights/weights.h"
 
 #include "data/databases/hdf5/hdf5_file.h"

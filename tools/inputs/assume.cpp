@@ -1,6 +1,7 @@
 #include "tools/inputs/assume.h"
 
 #include <algorithm>
+#include <map>
 
 #include "base/error.h"
 #include "layers/layer_facts.h"
@@ -39,7 +40,18 @@ SourceReplacer::SourceReplacer(Log& log, const std::string& assume, int batch)
 
 void SourceReplacer::replace(NetParameter& net,
                              const std::function<std::string(int layer)>& where) {
-  const NetParameter before = net;
+  std::map<int, LayerParameter> inputs;  // of sources
+  for (int i = 0; i < net.layer_size(); ++i) {
+    const LayerParameter& layer = net.layer(i);
+    if (!is_source(layer) && !is_python(layer)) continue;
+    bool named = false;
+    for (const std::string& top : layer.top()) {
+      tops_.push_back(top);
+      named |= shapes_.of_top.count(top) > 0;
+    }
+    if (!named && (assume_.empty() || !is_source(layer) || needs_no_data(layer))) continue;
+    if (auto input = input_for(net, layer, where(i))) inputs[i] = std::move(*input);
+  }
   std::set<int64_t> batches;  // that sources stated
   for (const LayerParameter& layer : net.layer()) {
     if (batch_ > 0 && is_source(layer)) batches.merge(stated_batches(layer));
@@ -48,14 +60,8 @@ void SourceReplacer::replace(NetParameter& net,
     LayerParameter& layer = *net.mutable_layer(i);
     if (!assume_.empty()) forget_image_files(layer);
     if (!batches.empty() && !is_source(layer)) follow_batch_size(layer, batches, batch_);
-    if (!is_source(layer) && !is_python(layer)) continue;
-    bool named = false;
-    for (const std::string& top : layer.top()) {
-      tops_.push_back(top);
-      named |= shapes_.of_top.count(top) > 0;
-    }
-    if (named || (!assume_.empty() && is_source(layer) && !needs_no_data(layer))) {
-      put_input(before, layer, where(i));
+    if (const auto input = inputs.find(i); input != inputs.end()) {
+      layer = std::move(input->second);
     } else if (batch_ > 0 && is_source(layer)) {
       try {
         set_batch_size(layer, batch_);
@@ -66,8 +72,9 @@ void SourceReplacer::replace(NetParameter& net,
   }
 }
 
-void SourceReplacer::put_input(const NetParameter& net, LayerParameter& layer,
-                               const std::string& where) {
+std::optional<LayerParameter> SourceReplacer::input_for(const NetParameter& net,
+                                                        const LayerParameter& layer,
+                                                        const std::string& where) {
   std::vector<std::string> texts;
   InputParameter input;
   for (int top = 0; top < layer.top_size(); ++top) {
@@ -89,7 +96,7 @@ void SourceReplacer::put_input(const NetParameter& net, LayerParameter& layer,
     BlobShape* stored = input.add_shape();
     for (const int64_t extent : shape->dims()) stored->add_dim(extent);
   }
-  if (input.shape_size() < layer.top_size()) return;  // finish() reports it
+  if (input.shape_size() < layer.top_size()) return std::nullopt;  // finish() reports it
   log_.info(cat("Assuming ", join(texts, ", "), " instead of layer ", layer.name(), " (",
                 layer.type(), ")"));
   LayerParameter replaced;
@@ -100,7 +107,7 @@ void SourceReplacer::put_input(const NetParameter& net, LayerParameter& layer,
   *replaced.mutable_exclude() = layer.exclude();
   if (layer.has_phase()) replaced.set_phase(layer.phase());
   *replaced.mutable_input_param() = input;
-  layer = std::move(replaced);
+  return replaced;
 }
 
 // A data layer that the training and the test net share counts once.

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -42,7 +43,9 @@ class SourceReplacer {
     std::string likely;  // a shape, or "SHAPE"
     bool has_batch = false;
   };
-  void put_input(const NetParameter& net, LayerParameter& layer, const std::string& where);
+  // The Input layer in place of a source; none if a shape is missing.
+  std::optional<LayerParameter> input_for(const NetParameter& net, const LayerParameter& layer,
+                                          const std::string& where);
   void note_missing(const Missing& missing);
   [[noreturn]] void fail_for_missing() const;
 

@@ -1,8 +1,8 @@
 #include "tools/lsp/meaning.h"
 
 #include <algorithm>
-#include <charconv>
 #include <functional>
+#include <future>
 #include <set>
 
 #include "base/error.h"
@@ -11,7 +11,7 @@
 #include "solver/check/check.h"
 #include "solver/rates/schedules.h"
 #include "tools/lsp/net_reading.h"
-#include "tools/measure/net_size.h"
+#include "tools/lsp/places.h"
 
 namespace crema {
 namespace {
@@ -50,11 +50,6 @@ class Warnings : public Log {
   std::vector<std::string> lines;
 };
 
-size_t number_at(const std::string& text, size_t begin, size_t* value) {
-  const auto result = std::from_chars(text.data() + begin, text.data() + text.size(), *value);
-  return static_cast<size_t>(result.ptr - text.data());
-}
-
 class MeaningDiagnosis {
  public:
   MeaningDiagnosis(const Document& document, const OpenFiles& files)
@@ -76,7 +71,7 @@ class MeaningDiagnosis {
       check_momentum(file, log);
       for (const std::string& line : log.lines) add(Severity::warning, line);
     });
-    add_values();
+    add(value_hints(tree_, read_.values));
   }
 
   // Layers with a mistake in their words are taken out of the text, so that the others are understood all the same.
@@ -92,19 +87,19 @@ class MeaningDiagnosis {
         read_.values.clear();
         NetReading reading(name_, text, files_, &read_);
         reading.set_lost(lost_);
-        for (const Phase phase : {TRAIN, TEST}) read_net_in(phase, reading);
+        read_phases(reading);
         if (text == tree_.text) add_unread_data(reading.file()->net);
         break;
       } catch (const Error& error) {
         add(Severity::error, error.what());
         size_t end = 0;
-        const std::optional<size_t> place = place_in(error.what(), &end);
+        const std::optional<size_t> place = place_in(document_, error.what(), &end);
         const std::string before = text;
         if (!place || !take_out_layer(*place, &text) || text == before) break;
         if (++mistakes == kMostMistakesRead) break;
       }
     }
-    add_values();
+    add(value_hints(tree_, read_.values));
   }
 
   Meaning take() {
@@ -115,21 +110,49 @@ class MeaningDiagnosis {
   }
 
  private:
-  void read_net_in(Phase phase, const NetReading& reading) {
+  // What reading the net in one phase gives.
+  struct PhaseReading {
+    std::vector<LayerMistake> mistakes;
     Warnings log;
-    const MadeNet made = reading.made_in(phase, log);
-    for (const LayerMistake& mistake : made.mistakes)
-      add(Severity::error, mistake.text, mistake.missing);
-    for (const std::string& line : log.lines) add(Severity::warning, line);
-    if (made.graph) add_hints(made);
-    if (!made.mistakes.empty() || !made.graph) return;
+    std::vector<TokenHint> hints;
     Findings findings;
+  };
+
+  // Both phases at once where a thread can be had, as an editor waits for them.
+  void read_phases(const NetReading& reading) {
+    std::future<PhaseReading> test = std::async([&] { return read_phase(TEST, reading); });
+    const PhaseReading train = read_phase(TRAIN, reading);
+    add_phase(train);
+    add_phase(test.get());
+  }
+
+  PhaseReading read_phase(Phase phase, const NetReading& reading) const {
+    PhaseReading read;
+    const MadeNet made = reading.made_in(phase, read.log);
+    read.mistakes = made.mistakes;
+    if (!made.graph) return read;
+    read.hints = hints_of(document_, made);
+    if (!made.mistakes.empty()) return read;
     const CheckedNet net(reading.file(), made.input.options.state);
-    check_unread(net, &findings);
-    check_batch_norm(net, &findings);
-    check_learning(net, true, &findings);
-    for (const Finding& finding : findings)
+    check_unread(net, &read.findings);
+    check_batch_norm(net, &read.findings);
+    check_learning(net, true, &read.findings);
+    return read;
+  }
+
+  void add_phase(const PhaseReading& read) {
+    for (const LayerMistake& mistake : read.mistakes)
+      add(Severity::error, mistake.text, mistake.missing);
+    for (const std::string& line : read.log.lines) add(Severity::warning, line);
+    for (const TokenHint& placed : read.hints) {
+      if (noted_.insert(placed.token).second) meaning_.hints.push_back(placed.hint);
+    }
+    for (const Finding& finding : read.findings)
       add(finding.severity, cat(finding.where, ": ", finding.text));
+  }
+
+  void add(std::vector<Hint> hints) {
+    for (Hint& hint : hints) meaning_.hints.push_back(std::move(hint));
   }
 
   // The layer at a place becomes blank, or a word that begins one. False if there is neither.
@@ -168,25 +191,6 @@ class MeaningDiagnosis {
     }
   }
 
-  // What a text says of a place in this file, "net.prototxt:12:3"; `end`: where that ends.
-  std::optional<size_t> place_in(const std::string& text, size_t* end) const {
-    const std::string prefix = name_ + ":";
-    const size_t at = text.find(prefix);
-    if (at == std::string::npos) return std::nullopt;
-    size_t row = 0, column = 0;
-    *end = number_at(text, at + prefix.size(), &row);
-    if (*end >= text.size() || text[*end] != ':') return std::nullopt;
-    *end = number_at(text, *end + 1, &column);
-    if (row == 0 || column == 0) return std::nullopt;
-    return document_.offset_at(row, column);
-  }
-
-  size_t token_index(size_t offset) const {
-    const auto token = std::partition_point(tree_.tokens.begin(), tree_.tokens.end() - 1,
-                                            [&](const Token& t) { return end_of(t) <= offset; });
-    return static_cast<size_t>(token - tree_.tokens.begin());
-  }
-
   // The file that a mistake in another one came from: that of a solver's net.
   size_t place_of_other_file() const {
     for (const Statement& s : tree_.file.statements) {
@@ -201,13 +205,13 @@ class MeaningDiagnosis {
   void add(Severity severity, const std::string& line, const std::string& missing = "") {
     Diagnostic one{0, 0, severity, line, std::nullopt};
     size_t end = 0;
-    const std::optional<size_t> place = place_in(line, &end);
+    const std::optional<size_t> place = place_in(document_, line, &end);
     one.begin = place ? *place : place_of_other_file();
     if (place && starts_with(line, name_) && line.substr(end, 2) == ": ")
       one.text = line.substr(end + 2);
     else if (starts_with(line, name_ + ": "))
       one.text = line.substr(name_.size() + 2);
-    const Token& token = tree_.tokens[token_index(one.begin)];
+    const Token& token = tree_.tokens[token_index(tree_, one.begin)];
     one.end = std::max(one.begin, end_of(token));
     point_at_word(&one, missing);
     if (!one.fix) rewrite_field(&one);
@@ -273,80 +277,6 @@ class MeaningDiagnosis {
                                       cat("no layer reads \"", blob, '"'), std::nullopt,
                                       Diagnostic::Tag::unnecessary});
     });
-  }
-
-  // --- hints --------------------------------------------------------------------------------------
-
-  // The tops and layers that are in this file, once each: in a repeat, those of its first time.
-  void add_hints(const MadeNet& made) {
-    const Graph& graph = *made.graph;
-    const std::vector<int64_t> multiply_adds = multiply_adds_of(graph);
-    for (int i = 0; i < graph.net.layer_size(); ++i) {
-      const int from = made.input_layer(i);
-      if (from < 0) continue;
-      for (size_t k = 0; k < graph.views[i].tops.size(); ++k) {
-        const std::string field = cat("top[", k, "]");
-        const std::optional<size_t> token = token_of(made.input.where_field(from, field));
-        // A list has one place for all.
-        if (!token || !noted_.insert(*token).second) continue;
-        const Value& value = graph.values[graph.views[i].tops[k]];
-        meaning_.hints.push_back({end_of_field(*token), value.shape.brief()});
-      }
-      int64_t parameters = 0;
-      for (const int index : graph.views[i].parameters) {
-        const Parameter& parameter = graph.parameters[index];
-        if (parameter.layer == graph.net.layer(i).name()) parameters += parameter.shape.count();
-      }
-      const std::optional<size_t> token = token_of(made.input.options.where(from));
-      if (parameters + multiply_adds[i] == 0 || !token || !noted_.insert(*token).second) continue;
-      std::string text = parameters > 0 ? cat(grouped(parameters), " parameters") : "";
-      if (multiply_adds[i] > 0)
-        text += cat(text.empty() ? "" : ", ", grouped(multiply_adds[i]), " multiply-adds");
-      meaning_.hints.push_back({behind_layer(*token), text});
-    }
-  }
-
-  // The token at a place of this file.
-  std::optional<size_t> token_of(const std::string& where) const {
-    size_t end = 0;
-    const std::optional<size_t> place =
-        starts_with(where, name_ + ":") ? place_in(where, &end) : std::nullopt;
-    return place ? std::optional(token_index(*place)) : std::nullopt;
-  }
-
-  // Behind the value of the field whose name is this token.
-  size_t end_of_field(size_t at) const {
-    const bool is_field = at + 2 < tree_.tokens.size() && tree_.tokens[at + 1].is(":");
-    return end_of(tree_.tokens[is_field ? at + 2 : at]);
-  }
-
-  // Behind the opening brace, or behind the layer if it is in one line.
-  size_t behind_layer(size_t at) const {
-    for (size_t open = at; open < std::min(at + 3, tree_.tokens.size()); ++open) {
-      const Token& token = tree_.tokens[open];
-      if (!token.is("{") && !token.is("<")) continue;
-      const size_t line = tree_.line_of(token.begin) + 1;
-      const size_t line_end = line < tree_.lines.size() ? tree_.lines[line] - 1 : tree_.text.size();
-      const Token& last = tree_.tokens[token_index(line_end) == 0 ? 0 : token_index(line_end) - 1];
-      return std::max(end_of(token), end_of(last));
-    }
-    return end_of(tree_.tokens[at]);
-  }
-
-  // Where the text does not say it itself.
-  void add_values() {
-    constexpr size_t kLongest = 40;
-    for (const ComputedValue& one : read_.values) {
-      if (one.end > tree_.text.size() || one.begin >= one.end) continue;
-      const std::string text = tree_.text.substr(one.begin, one.end - one.begin);
-      const bool is_computed = text.find('$') != std::string::npos || one.values.size() > 1;
-      if (!is_computed) continue;
-      std::string values =
-          join({one.values.begin(), one.values.end() - (one.values.size() > 4 ? 1 : 0)}, ", ");
-      if (one.values.size() > 4) values += ", ...";
-      if (values.size() > kLongest) continue;
-      meaning_.hints.push_back({one.end, "= " + values});
-    }
   }
 
   const Document& document_;

@@ -5,15 +5,10 @@
 #include <vector>
 
 #include "tools/lsp/diagnostics.h"
+#include "tools/lsp/hints.h"
 #include "tools/lsp/open_files.h"
 
 namespace crema {
-
-// A text behind an offset: the shape of a top, the size of a layer, the value of a variable.
-struct Hint {
-  size_t offset = 0;
-  std::string text;
-};
 
 struct Meaning {
   std::vector<Diagnostic> diagnostics;

@@ -231,7 +231,7 @@ void LanguageServer::understand(Open* open) {
   open->meaning = std::move(meaning);
   const auto took = std::chrono::steady_clock::now() - begin;
   still_after_ = static_cast<int>(std::min<int64_t>(
-      kMostStill, std::chrono::duration_cast<std::chrono::milliseconds>(took).count() / 2));
+      kMostStill, std::chrono::duration_cast<std::chrono::milliseconds>(took).count() / 4));
 }
 
 Json LanguageServer::diagnostics(const Open& open) {

@@ -50,7 +50,8 @@ class LanguageServer {
   RpcStream stream_;
   OpenFiles files_;
   std::map<std::string, Open> open_;  // by URI
-  int still_after_ = 0;  // milliseconds: what took long waits for the next keystroke, half as long
+  // Milliseconds that the meaning waits for the next keystroke: a quarter of what it took before.
+  int still_after_ = 0;
   bool is_initialized_ = false, is_shut_down_ = false;
 };
 

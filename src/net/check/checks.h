@@ -17,10 +17,7 @@ void check_unread(const CheckedNet& net, Findings* findings);
 // use_global_stats: true in a run that starts without weights: the statistics stay 0.
 void check_global_stats(const CheckedNet& net, bool has_weights, Findings* findings);
 
-// Mistakes that keep a net from learning, or make it learn something else: layers in front of
-// losses that change what these expect, weights without a gradient, initial weights that are equal
-// or far too large, an Accuracy of other scores than those of the loss. has_weights: it does not
-// start from its fillers.
+// A BatchNorm without factor and shift in front of an activation, in training.
 void check_batch_norm(const CheckedNet& net, Findings* findings);
 
 // What makes a net learn nothing, or something else than is meant: layers in front of losses that

@@ -106,8 +106,9 @@ void check_numbers(const pb::Message& message, const std::string& path,
   for (const pb::FieldDescriptor* field : fields) {
     const int count = field->is_repeated() ? reflection->FieldSize(message, field) : 1;
     for (int i = 0; i < count; ++i) {
-      const std::string at = cat(path, field->name(), field->is_repeated() ? cat("[", i, "]") : "");
       const double number = real_number(message, field, i);
+      if (std::isfinite(number) && !field->message_type()) continue;
+      const std::string at = cat(path, field->name(), field->is_repeated() ? cat("[", i, "]") : "");
       if (std::isnan(number))
         fail(positions.where(at), ": ", field->name(), " is nan, but must be a number");
       if (std::isinf(number) && finite && !field->options().HasExtension(no_effect))
