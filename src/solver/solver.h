@@ -13,6 +13,7 @@
 #include "net/net.h"
 #include "net/prototxt/prototxt.h"
 #include "net/weights/weights.h"
+#include "solver/divergence/loss_spikes.h"
 #include "solver/events/events.h"
 #include "solver/events/progress.h"
 #include "solver/fields/epoch_fields.h"
@@ -70,6 +71,8 @@ struct SolverOptions {
   bool rgb = false;  // their three planes are red, green and blue; else blue, green and red
   // Every how many iterations to send histograms of parameters and gradients; 0: never.
   int histograms = 0;
+  // Sends the loss of each iteration, hashes of the weights and what is unusual of the losses.
+  bool records = false;
   // How gradients travel between ranks.
   ExchangeOptions exchange;
   // The ranks divide the optimizer's state among them.
@@ -162,6 +165,7 @@ class Solver {
   void train_iteration();
   void update(double rate, bool shown, bool debug);
   bool read_losses(int64_t last);
+  bool records_weights_at(int64_t iteration) const;
   void keep_start();
   void roll_back();
   void send_histograms();
@@ -204,6 +208,7 @@ class Solver {
   LossWindow losses_;
 
   int64_t unread_ = 0;  // the first iteration whose loss has not been checked
+  LossSpikes spikes_;
   Progress progress_;
 };
 

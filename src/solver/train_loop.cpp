@@ -1,8 +1,10 @@
 // The loop: iterations with the tests, displays and snapshots between them.
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 
+#include "base/ceil_div.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/temporary.h"
@@ -169,7 +171,7 @@ bool Solver::uninterrupted(int64_t iterations, int64_t end) const {
   if (iteration_ + iterations > end || !callbacks_.empty()) return false;
   for (int64_t i = iteration_; i < iteration_ + iterations; ++i) {
     if (falls_due(i, file_.solver.display()) || falls_due(i, kWatchEvery) ||
-        falls_due(i, options_.histograms))
+        falls_due(i, options_.histograms) || records_weights_at(i))
       return false;
     if (i > iteration_ &&
         (ranks_->agree_at(i) || test_is_due_after(i) || snapshots_->regular_after(i) ||
@@ -177,6 +179,18 @@ bool Solver::uninterrupted(int64_t iterations, int64_t end) const {
       return false;
   }
   return true;
+}
+
+// With each display, but not more often than every 20 iterations, as it takes time for large nets; and
+// in the first iterations, where most that differs from another run does so.
+bool Solver::records_weights_at(int64_t iteration) const {
+  constexpr int kLeast = 20;
+  constexpr int64_t kFirst = 64;
+  if (!options_.records) return false;
+  const auto number = static_cast<uint64_t>(iteration);
+  const int display = file_.solver.display() > 0 ? file_.solver.display() : kWatchEvery;
+  return (iteration <= kFirst && std::popcount(number) <= 1) ||
+         falls_due(iteration, display * ceil_div(kLeast, display));
 }
 
 void Solver::train_several(int64_t count) {
@@ -198,6 +212,8 @@ void Solver::train_iteration() {
              histograms = falls_due(iteration_, options_.histograms);
   if (debug_) debug_->enable(shown);
   if (shown || watched) guard_->watch_weights(iteration_);
+  if (records_weights_at(iteration_))
+    send_(event::WeightHashes{iteration_, hashes_of_parameters(*net_)});
   const bool debug = debug_ && debug_->enabled();
   const bool called = std::any_of(callbacks_.begin(), callbacks_.end(), [](const auto& callback) {
     return static_cast<bool>(callback.on_gradients_ready);
@@ -238,9 +254,13 @@ void Solver::update(double rate, bool shown, bool debug) {
 bool Solver::read_losses(int64_t last) {
   bool updates = true;
   if (last < unread_) return updates;
-  for (const double loss : iterations_->losses(unread_, last)) {
+  std::vector<double> losses = iterations_->losses(unread_, last);
+  if (options_.records) send_(event::Losses{unread_, losses});
+  for (const double loss : losses) {
     const int64_t iteration = unread_++;
     losses_.add(iteration, loss);
+    if (const auto usual = options_.records ? spikes_.look_at(iteration, loss) : std::nullopt)
+      send_(event::LossSpike{iteration, loss, *usual});
     updates = guard_->judge(iteration, loss);
     if (rates_->follows_losses()) rates_->observe_loss(losses_.mean(iteration), iteration);
   }

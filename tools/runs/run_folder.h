@@ -3,7 +3,7 @@
 //   (tools/runs/run_record.h)
 //   solver.prototxt     the solver, and next to it its nets, with all flags applied
 //   train.log           the log
-//   metrics.jsonl, metrics.csv
+//   metrics.jsonl, metrics.csv, iterations.csv
 //   snapshots/          PREFIX_iter_N, PREFIX_best, PREFIX_confusion.csv
 //   stop                create this file to end the run with a snapshot
 #pragma once

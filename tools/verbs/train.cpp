@@ -10,6 +10,7 @@
 #include "net/records.h"
 #include "solver/check/check.h"
 #include "solver/fields/solver_nets.h"
+#include "solver/readers/iterations_file.h"
 #include "solver/readers/metrics_reader.h"
 #include "solver/readers/pictures_reader.h"
 #include "solver/readers/tensorboard_reader.h"
@@ -26,6 +27,7 @@
 #include "tools/runs/expanded_solver.h"
 #include "tools/runs/resume_check.h"
 #include "tools/runs/run_folder.h"
+#include "tools/runs/spike_advice.h"
 #include "tools/runs/status_reader.h"
 #include "tools/runs/stop_advice.h"
 #include "tools/runs/track_reader.h"
@@ -211,6 +213,8 @@ struct Readers {
         tensorboard_folder(flags, run ? run->path() : folder_of(file.solver.snapshot_prefix()));
     if (!folder.empty()) all.push_back(&board.emplace(log, folder));
     if (run) all.push_back(&pictures.emplace(log, run->file("pictures")));
+    if (run) all.push_back(&iterations.emplace(log, run->file("iterations.csv")));
+    if (run) all.push_back(&spikes.emplace(log, run->path()));
     if (run && !flags.track.empty()) all.push_back(&track.emplace(log, run->path(), flags.track));
     if (log.has_terminal()) all.push_back(&status);
   }
@@ -219,6 +223,8 @@ struct Readers {
   StatusReader status;
   std::optional<TensorboardReader> board;
   std::optional<PicturesReader> pictures;
+  std::optional<IterationsReader> iterations;
+  std::optional<SpikeAdvice> spikes;
   std::optional<TrackReader> track;
   std::vector<EventReader*> all;
 };
@@ -271,6 +277,7 @@ int train(const VerbCall& call, const TrainFlags& flags, FlagValues values, Solv
   }
   // Mistakes in tests are those of all ranks.
   options.pictures = from_rank_0(world, options.pictures ? "yes" : "no") == "yes";
+  options.records = from_rank_0(world, run ? "yes" : "no") == "yes";
   options.rgb = flags.rgb;
   options.histograms = flags.tensorboard_histograms;
 

@@ -3,6 +3,7 @@
 #include <sstream>
 
 #include "base/strings.h"
+#include "kernels/optim/weights_hash.h"
 #include "net/weights/wire_writer.h"
 
 namespace crema {
@@ -36,6 +37,12 @@ uint64_t weights_checksum(Context& context, const WeightsContent& content) {
     }
   }
   return hash.value();
+}
+
+std::vector<uint64_t> hashes_of_parameters(const Net& net) {
+  std::vector<Tensor> tensors;
+  for (const Parameter& parameter : net.graph().parameters) tensors.push_back(parameter.data);
+  return weights_hashes(net.context(), tensors);
 }
 
 }  // namespace crema

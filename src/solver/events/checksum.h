@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstring>
 #include <string>
+#include <vector>
 
 #include "net/net.h"
 #include "net/weights/weights.h"
@@ -39,5 +40,7 @@ std::string fingerprint_of(const Graph& graph);
 // A hash of their values.
 uint64_t weights_checksum(Net& net);
 uint64_t weights_checksum(Context& context, const WeightsContent& content);
+// A hash of each parameter, made where it is; see weights_hashes().
+std::vector<uint64_t> hashes_of_parameters(const Net& net);
 
 }  // namespace crema

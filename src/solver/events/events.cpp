@@ -59,6 +59,10 @@ struct Lines {
                     ", with later data; the learning rate is multiplied by ", e.scale,
                     " from now on (rollback ", e.number, " of ", e.most, ")"));
   }
+  void operator()(const event::LossSpike& e) const {
+    log.warning(cat("The loss of iteration ", e.iteration, " is ", static_cast<float>(e.loss),
+                    ", but those before it are about ", static_cast<float>(e.usual)));
+  }
   void operator()(const event::EarlyStopped& e) const {
     log.info(cat("Early stop in iteration ", e.iteration, ": \"", e.output, "\" of the last ",
                  e.tests, " tests is not better than ", static_cast<float>(e.best)));
@@ -118,6 +122,8 @@ struct Lines {
   void operator()(const event::NetGraph&) const {}
   void operator()(const event::Histogram&) const {}
   void operator()(const event::Pictures&) const {}
+  void operator()(const event::Losses&) const {}
+  void operator()(const event::WeightHashes&) const {}
 
  private:
   void outputs(const char* phase, const std::vector<OutputValue>& values) const {

@@ -192,6 +192,25 @@ struct Pictures {
   std::vector<Picture> pictures;
 };
 
+// The losses of the iterations from `first` on, as they become known. With SolverOptions::records.
+struct Losses {
+  int64_t first = 0;
+  std::vector<double> losses;
+};
+
+// Before an iteration: a hash of each parameter of the training net, as weights_hashes() has them. With
+// SolverOptions::records.
+struct WeightHashes {
+  int64_t iteration = 0;
+  std::vector<uint64_t> parameters;
+};
+
+// The loss of an iteration is far above those before it. With SolverOptions::records.
+struct LossSpike {
+  int64_t iteration = 0;
+  double loss = 0, usual = 0;  // usual: the median of the iterations before
+};
+
 struct TestInterrupted {
   int64_t iteration = 0;
   int net = 0;
@@ -252,9 +271,10 @@ using Event =
                  event::LearningRateStep, event::GradientsClipped, event::NonFiniteLoss,
                  event::UpdateSkipped, event::RolledBack, event::EarlyStopped, event::TestBegin,
                  event::TestBatch, event::TestResult, event::Confusion, event::Epoch,
-                 event::NetGraph, event::Histogram, event::Pictures, event::TestInterrupted,
-                 event::Snapshot, event::SnapshotDone, event::SnapshotFailed, event::Restored,
-                 event::FinalLoss, event::End, event::Debug, event::Warning>;
+                 event::NetGraph, event::Histogram, event::Pictures, event::Losses,
+                 event::WeightHashes, event::LossSpike, event::TestInterrupted, event::Snapshot,
+                 event::SnapshotDone, event::SnapshotFailed, event::Restored, event::FinalLoss,
+                 event::End, event::Debug, event::Warning>;
 
 // A table, or, where there is one, the name of its file: as the log shows it.
 std::vector<std::string> lines_of(const event::Confusion& confusion);

@@ -7,7 +7,6 @@
 #include "base/error.h"
 #include "base/system.h"
 #include "kernels/optim/iteration.h"
-#include "kernels/optim/weights_hash.h"
 #include "net/graph/graph.h"
 #include "solver/events/checksum.h"
 #include "solver/events/run_identity.h"
@@ -26,12 +25,6 @@ std::string data_of(const Net& net) {
                 hex_of(source.hash_of_first()));
   }
   return text;
-}
-
-std::vector<uint64_t> hashes_of_parameters(const Net& net) {
-  std::vector<Tensor> tensors;
-  for (const Parameter& parameter : net.graph().parameters) tensors.push_back(parameter.data);
-  return weights_hashes(net.context(), tensors);
 }
 
 }  // namespace

@@ -6,7 +6,8 @@
 // of the same run are outdated), "train" (at display), "test" (values of test net number `net`),
 // "confusion" (`counts` of test net number `net`: a row is a label, a column the net's answer; with
 // -metrics and many classes only the `file` that has them; without -metrics the last test's, and
-// as many earlier ones as keep the file small), "snapshot" (with `file`, and hashes of the `weights`
+// as many earlier ones as keep the file small), "spike" (in run folders: a `loss` far above the `usual`
+// one of the iterations before it), "snapshot" (with `file`, and hashes of the `weights`
 // and of their `average`), "end". time: seconds since this start. Among the values of "train" are
 // iterations_per_second since the last line, tests included, and data_wait, the share of that time,
 // 0 to 1, that training waited for data. A "start" also says what is trained: net_name,

@@ -19,13 +19,6 @@ namespace {
 constexpr size_t kConfusionBytes = size_t{32} << 10;
 constexpr double kConfusionGrowth = 1.5;
 
-// Removes a last line that was cut off by a kill.
-void drop_cut_line(const std::string& path) {
-  const std::string content = read_file(path);
-  if (content.empty() || content.back() == '\n') return;
-  std::filesystem::resize_file(path, content.rfind('\n') + 1);
-}
-
 // The name of the run in this file that wrote the snapshot being resumed; "" where there is none.
 std::string run_to_go_on(const std::string& path, const event::Start& start) {
   if (start.run.resumed_from.empty()) return "";
@@ -166,6 +159,10 @@ void MetricsReader::read(const Event& event) {
     Metric metric{.iteration = back->to, .kind = "rollback"};
     metric.values = {{"from", static_cast<double>(back->iteration)}, {"rate_scale", back->scale}};
     metric.texts = {{"reason", back->reason}};
+    write(std::move(metric));
+  } else if (const auto* spike = std::get_if<event::LossSpike>(&event)) {
+    Metric metric{.iteration = spike->iteration, .kind = "spike"};
+    metric.values = {{"loss", spike->loss}, {"usual", spike->usual}};
     write(std::move(metric));
   } else if (const auto* early = std::get_if<event::EarlyStopped>(&event)) {
     Metric metric{.iteration = early->iteration, .kind = "early_stop"};

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cstring>
 #include <exception>
+#include <filesystem>
 
+#include "base/files.h"
 #include "base/strings.h"
 
 namespace crema {
@@ -12,6 +14,12 @@ namespace {
 std::string records(size_t count) { return cat(count, count == 1 ? " record is" : " records are"); }
 
 }  // namespace
+
+void drop_cut_line(const std::string& path) {
+  const std::string content = read_file(path);
+  if (content.empty() || content.back() == '\n') return;
+  std::filesystem::resize_file(path, content.rfind('\n') + 1);
+}
 
 void WriteWarnings::failed(const std::string& problem) {
   const auto now = std::chrono::steady_clock::now();

@@ -30,6 +30,9 @@ class WriteWarnings {
   std::chrono::steady_clock::time_point quiet_until_;
 };
 
+// Removes a last line that was cut off by a kill.
+void drop_cut_line(const std::string& path);
+
 class RecordFile {
  public:
   // `find_path`: called with the first record, and again as long as it throws.
