@@ -1,6 +1,7 @@
 """An editor for `crema lsp`, as tests and benchmarks use it."""
 import json
 import os
+import pathlib
 import subprocess
 
 CREMA = os.environ["CREMA_TOOLS"] + "/crema"
@@ -21,6 +22,12 @@ def apply(text, edits):
     for begin, end, new in sorted(spans, reverse=True):
         text = text[:begin] + new + text[end:]
     return text
+
+
+def rows(name):
+    """The rows of a table in this folder; \\n is a new line."""
+    lines = (pathlib.Path(__file__).parent / name).read_text().splitlines()
+    return [[column.replace("\\n", "\n") for column in line.split("\t")] for line in lines if not line.startswith("#")]
 
 
 class Editor:

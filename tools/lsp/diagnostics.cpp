@@ -65,7 +65,7 @@ class StatementDiagnosis {
 
   // Forms of Caffe's first years, which are read as today's.
   void look_at_form(const Token& name, const TypedPlace& place) {
-    if (name.text != "layers" || place.type()->name() != "NetParameter") return;
+    if (!is_old_layer(tree_, place)) return;
     found_.push_back({name.begin, end_of(name), Severity::info,
                       "this is how layers were written until 2014; `crema upgrade_net_proto_text` "
                       "writes them as layer { type: \"...\" }",

@@ -24,5 +24,7 @@ Json references_at(const Document& document, size_t offset, const OpenFiles& fil
 // a name that is none or taken.
 Json renamed_at(const Document& document, size_t offset, const std::string& name,
                 const OpenFiles& files);
+// What rewrites layers of Caffe's first years in this range, and all of the file, as layers of today: CodeAction[].
+Json modern_forms_at(const Document& document, size_t begin, size_t end);
 
 }  // namespace crema

@@ -266,7 +266,7 @@ void LanguageServer::publish(const Open& open) {
 Json LanguageServer::code_actions(const Open& open, const Json& range) const {
   const size_t begin = open.document->offset_of(range.at("start")),
                end = open.document->offset_of(range.at("end"));
-  Json actions = Json::array();
+  Json actions = modern_forms_at(*open.document, begin, end);
   for (const std::vector<Diagnostic>* const list : {&open.diagnostics, &open.meaning.diagnostics}) {
     for (const Diagnostic& one : *list) {
       if (!one.fix || one.begin > end || one.end < begin) continue;

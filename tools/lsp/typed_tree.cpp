@@ -88,9 +88,15 @@ std::string word_of(const SyntaxTree& tree, const Statement& s) {
   return s.name.empty() ? "" : std::string(tree.token(s.name.begin).text);
 }
 
-const Descriptor* type_of(const SyntaxTree& tree) {
+std::vector<std::string> names_in(const SyntaxTree& tree) {
   std::vector<std::string> names;
   add_names(tree, tree.file, &names);
+  return names;
+}
+
+const Descriptor* type_of(const SyntaxTree& tree) { return type_with(names_in(tree)); }
+
+const Descriptor* type_with(const std::vector<std::string>& names) {
   const Descriptor* best = nullptr;
   std::ptrdiff_t most = 0;
   for (const Descriptor* type :
@@ -143,6 +149,10 @@ const FieldDescriptor* field_of(const SyntaxTree& tree, const TypedPlace& place)
   if (!place.type() || !place.statement || place.statement->kind != Statement::Kind::field)
     return nullptr;
   return place.type()->FindFieldByName(word_of(tree, *place.statement));
+}
+
+bool is_old_layer(const SyntaxTree& tree, const TypedPlace& place) {
+  return place.type() == NetParameter::descriptor() && word_of(tree, *place.statement) == "layers";
 }
 
 std::string text_of_field(const SyntaxTree& tree, const Block& block, std::string_view name) {

@@ -15,6 +15,9 @@ namespace crema {
 // The message that a file is: of a net, of a solver, or of a layer, for files that others include; null if its fields
 // belong to none of them.
 const google::protobuf::Descriptor* type_of(const SyntaxTree& tree);
+// The names of the fields outside blocks, and the message that has them.
+std::vector<std::string> names_in(const SyntaxTree& tree);
+const google::protobuf::Descriptor* type_with(const std::vector<std::string>& names);
 
 // A place in a file.
 struct TypedPlace {
@@ -38,6 +41,9 @@ TypedPlace place_at(const SyntaxTree& tree, const google::protobuf::Descriptor* 
 
 // The field that a statement sets; null if it is none or the schema does not have it.
 const google::protobuf::FieldDescriptor* field_of(const SyntaxTree& tree, const TypedPlace& place);
+
+// Whether a statement is `layers { }`, as layers were written until 2014.
+bool is_old_layer(const SyntaxTree& tree, const TypedPlace& place);
 
 // The content of the quoted text that is the value of a block's field, such as a layer's name; "" without one. Variables
 // stay as they are.
