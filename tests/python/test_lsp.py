@@ -4,7 +4,7 @@ import random
 import re
 
 import pytest
-from lsp_editor import Editor, apply
+from lsp_editor import Editor, apply, rows
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 LENET = """name: "LeNet"
@@ -66,12 +66,6 @@ display: 100
 snapshot_prefix: "lenet"
 type: "SGD"
 """
-
-
-def rows(name):
-    """The rows of a table in this folder; \\n is a new line."""
-    lines = (pathlib.Path(__file__).parent / name).read_text().splitlines()
-    return [[column.replace("\\n", "\n") for column in line.split("\t")] for line in lines if not line.startswith("#")]
 
 
 def test_says_what_is_wrong(editor, tmp_path):
@@ -301,6 +295,32 @@ def test_formats(editor):
 def test_positions_are_in_utf16(editor):
     editor.open('name: "\u00e4\U0001F600" nme: 1\n')
     assert [place for place, _ in editor.mistakes()] == ["1:13"]
+
+
+def test_says_only_what_is_wrong(editor, tmp_path):
+    """Files of one statement, and of includes alone."""
+    (tmp_path / "in.prototxt").write_text('layer { name: "in" type: "Input" top: "x" input_param { shape { dim: 1 dim: 4 } } }\n')
+    (tmp_path / "relu.prototxt").write_text('layer { name: "r" type: "ReLU" bottom: "y" top: "y" }\n')
+    (tmp_path / "part.prototxt").write_text('bottom: "y" top: "z"\n')
+    (tmp_path / "outer.prototxt").write_text('include: "in.prototxt"\n')
+    wrong = []
+    for text, expected in (
+            ('layer { name: "a" type: "Relu" top: "x" }\n', ["1:25"]), ('layer { name: "a" type: "ReLU" nme: 1 }\n', ["1:32"]),
+            ('layer { name: "a" type: "LRN" lrn_param { alpha: "a" } }\n', ["1:50"]), ("layers { type: RELUU }\n", ["1:16"]),
+            ("layer", ["1:1"]), ("layer { }\n", ["1:1"]), ('include: "in.prototxt"\n', []), ('include: "part.prototxt"\n', []),
+            ('include: "nothing.prototxt"\n', ["1:10"]), ('include: "outer.prototxt"\ninclude: "relu.prototxt"\n', ["2:1"])):
+        editor.open(text)
+        found = [place for place, _ in editor.look()]
+        wrong += [(text, found)] if found != expected else []
+    assert not wrong
+    editor.open(LENET.replace('bottom: "conv1" top: "conv1"', 'bottom: "cnv1" top: "cnv1"'))  # in place
+    assert [place for place, _ in editor.look()] == ["19:44"]
+    relu = (tmp_path / "relu.prototxt").as_uri()
+    editor.open('include: "in.prototxt"\ninclude: "relu.prototxt"\n')
+    uri = editor.uri
+    editor.open('layer { name: "r" type: "ReLU" bottom: "x" top: "x" }\n', relu)
+    editor.uri = uri
+    assert editor.look() == []
 
 
 def test_models_have_no_mistakes(editor):

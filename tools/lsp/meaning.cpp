@@ -12,32 +12,10 @@
 #include "solver/rates/schedules.h"
 #include "tools/lsp/net_reading.h"
 #include "tools/lsp/places.h"
+#include "tools/lsp/taken_variables.h"
 
 namespace crema {
 namespace {
-
-// Whether a file takes variables from those that include it. One that has nearly the name of another is a slip.
-bool takes_variables(const SyntaxTree& tree) {
-  std::set<std::string> set, used;
-  for (size_t i = 0; i + 1 < tree.tokens.size(); ++i) {
-    const Token& token = tree.tokens[i];
-    if (token.kind == Token::Kind::variable) {
-      const Token& next = tree.tokens[i + 1];
-      size_t first = i;  // repeat $a, $b = ...
-      while (first > 1 && tree.tokens[first - 1].is(",")) first -= 2;
-      const bool in_repeat = first > 0 && tree.tokens[first - 1].is_word("repeat");
-      (next.is("=") || next.is("?=") || in_repeat ? set : used).emplace(token.text.substr(1));
-    } else {
-      each_variable(token, [&](size_t begin, size_t end) {
-        used.insert(tree.text.substr(begin, end - begin));
-      });
-    }
-  }
-  const std::vector<std::string> known(set.begin(), set.end());
-  return std::any_of(used.begin(), used.end(), [&](const std::string& name) {
-    return set.count(name) == 0 && did_you_mean(name, known).empty();
-  });
-}
 
 constexpr int kMostMistakesRead = 20;  // each one costs another reading
 
@@ -81,8 +59,7 @@ class MeaningDiagnosis {
     for (const size_t place : wrong) {
       if (!take_out_layer(place, &text)) return;
     }
-    int mistakes = 0;
-    while (true) {
+    for (int mistakes = 0; mistakes < kMostMistakesRead && !trim(text).empty(); ++mistakes) {
       try {
         read_.values.clear();
         NetReading reading(name_, text, files_, &read_);
@@ -96,7 +73,6 @@ class MeaningDiagnosis {
         const std::optional<size_t> place = place_in(document_, error.what(), &end);
         const std::string before = text;
         if (!place || !take_out_layer(*place, &text) || text == before) break;
-        if (++mistakes == kMostMistakesRead) break;
       }
     }
     add(value_hints(tree_, read_.values));
@@ -293,9 +269,9 @@ class MeaningDiagnosis {
 
 Meaning meaning_of(const Document& document, const OpenFiles& files,
                    const std::vector<Diagnostic>& words) {
-  const SyntaxTree& tree = document.tree();
-  const google::protobuf::Descriptor* const type = type_of(tree);
-  if (!type || takes_variables(tree)) return {};
+  Meaning nothing;
+  const auto* const type = files.type_with_includes(document, &nothing.files);
+  if (!type || takes_variables(document, files)) return nothing;
   MeaningDiagnosis diagnosis(document, files);
   std::vector<size_t> wrong;
   for (const Diagnostic& one : words) {

@@ -120,9 +120,10 @@ bool NetReading::is_of_another_state(const LayerError& error) const {
   for (const std::string& blob : lost_) {
     if (blob.find('$') != std::string::npos) return true;
   }
+  // A layer in place makes nothing.
   const auto& all = file_->net.layer();
   return std::any_of(all.begin(), all.end(), [&](const LayerParameter& layer) {
-    return has_name(layer.top(), error.missing);
+    return has_name(layer.top(), error.missing) && !has_name(layer.bottom(), error.missing);
   });
 }
 

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <set>
 
 #include "base/error.h"
 #include "base/files.h"
+#include "proto/net.pb.h"
 
 namespace crema {
 namespace {
@@ -158,6 +158,28 @@ std::shared_ptr<const Document> OpenFiles::at(const std::string& path) const {
   } catch (const Error&) {
     return nullptr;
   }
+}
+
+const google::protobuf::Descriptor* OpenFiles::type_with_includes(
+    const Document& document, std::set<std::string>* read) const {
+  std::vector<std::string> names = names_in(document.tree());
+  if (!names.empty()) return type_with(names);
+  add_includes(document, document.tree().file, read);
+  if (read->empty()) return nullptr;
+  std::vector<std::string> waiting(read->begin(), read->end());
+  while (!waiting.empty()) {
+    const std::shared_ptr<const Document> included = at(waiting.back());
+    waiting.pop_back();
+    if (!included) continue;
+    const std::vector<std::string> more = names_in(included->tree());
+    names.insert(names.end(), more.begin(), more.end());
+    std::set<std::string> next;
+    add_includes(*included, included->tree().file, &next);
+    for (const std::string& path : next) {
+      if (read->insert(path).second) waiting.push_back(path);
+    }
+  }
+  return names.empty() ? NetParameter::descriptor() : type_with(names);
 }
 
 std::vector<std::shared_ptr<const Document>> OpenFiles::sharing(const Document& document,

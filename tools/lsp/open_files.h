@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,11 @@ class OpenFiles {
   std::optional<std::string> unsaved(const std::string& path) const;
   // An open file, or one from disk; null if there is none that can be read.
   std::shared_ptr<const Document> at(const std::string& path) const;
+
+  // As type_of(), but a file that only includes others is what they are, and a net if none of them can be read.
+  // `read` gets the paths of those.
+  const google::protobuf::Descriptor* type_with_includes(const Document& document,
+                                                         std::set<std::string>* read) const;
 
   // The files that have this name and must change with this one if the name does: those it includes, those that include
   // it, and so on, as long as they have the name. This one comes first.
