@@ -315,6 +315,18 @@ def test_says_only_what_is_wrong(editor, tmp_path):
     assert not wrong
     editor.open(LENET.replace('bottom: "conv1" top: "conv1"', 'bottom: "cnv1" top: "cnv1"'))  # in place
     assert [place for place, _ in editor.look()] == ["19:44"]
+    # That conv1 is read by no layer only follows from the mistake.
+    editor.open(TRAINED.replace("num_output: 10", "num_output: 10 engine: LOOP"))
+    assert [place for place, _ in editor.look()] == ["26:48"]
+    editor.open('layers { layer { name: "d" type: "data" source: "s" batchsize: 1 } top: "x" }\n'
+                'layers { layer { name: "l" type: "local" } bottom: "x" top: "y" }\n'
+                'layers { layer { name: "r" type: "relu" } bottom: "y" top: "y" }\n')
+    assert [place for place, message in editor.look() if "V0" not in message] == ["2:28"]
+    editor.open(LENET.replace("    num_output: 20\n", "<<<<<<< HEAD\n    num_output: 20\n=======\n    num_output: 30\n>>>>>>> a branch\n"))
+    assert [(place, message[:16]) for place, message in editor.look()] == [(f"{line}:1", "a merge conflict") for line in (14, 16, 18)]
+    editor.open('name: "n"\ninput: "x" input_dim: 1 input_dim: 1 input_dim: 2 input_dim: 2\n'
+                'layers { name: "d" type: DATA top: "y" data_param { source: "s" batch_size: 1 mirror: true } }\n')
+    assert sorted(place for place, _ in editor.look()) == ["2:1", "3:1"]
     relu = (tmp_path / "relu.prototxt").as_uri()
     editor.open('include: "in.prototxt"\ninclude: "relu.prototxt"\n')
     uri = editor.uri

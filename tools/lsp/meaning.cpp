@@ -64,11 +64,12 @@ class MeaningDiagnosis {
         read_.values.clear();
         NetReading reading(name_, text, files_, &read_);
         reading.set_lost(lost_);
-        read_phases(reading);
-        if (text == tree_.text) add_unread_data(reading.file()->net);
+        const bool is_whole = text == tree_.text;
+        read_phases(reading, is_whole);
+        if (is_whole) add_unread_data(reading.file()->net);
         break;
       } catch (const Error& error) {
-        add(Severity::error, error.what());
+        if (!follows_from_lost(error.what())) add(Severity::error, error.what());
         size_t end = 0;
         const std::optional<size_t> place = place_in(document_, error.what(), &end);
         const std::string before = text;
@@ -86,6 +87,13 @@ class MeaningDiagnosis {
   }
 
  private:
+  // V0 layers are connected as they are read.
+  bool follows_from_lost(const std::string& line) const {
+    return std::any_of(lost_.begin(), lost_.end(), [&](const std::string& blob) {
+      return line.find(cat("Unknown blob input ", blob, " to layer ")) != std::string::npos;
+    });
+  }
+
   // What reading the net in one phase gives.
   struct PhaseReading {
     std::vector<LayerMistake> mistakes;
@@ -95,20 +103,22 @@ class MeaningDiagnosis {
   };
 
   // Both phases at once where a thread can be had, as an editor waits for them.
-  void read_phases(const NetReading& reading) {
-    std::future<PhaseReading> test = std::async([&] { return read_phase(TEST, reading); });
-    const PhaseReading train = read_phase(TRAIN, reading);
+  void read_phases(const NetReading& reading, bool is_whole) {
+    std::future<PhaseReading> test =
+        std::async([&] { return read_phase(TEST, reading, is_whole); });
+    const PhaseReading train = read_phase(TRAIN, reading, is_whole);
     add_phase(train);
     add_phase(test.get());
   }
 
-  PhaseReading read_phase(Phase phase, const NetReading& reading) const {
+  // Without layers that were taken out, others seem to be read by none.
+  PhaseReading read_phase(Phase phase, const NetReading& reading, bool is_whole) const {
     PhaseReading read;
     const MadeNet made = reading.made_in(phase, read.log);
     read.mistakes = made.mistakes;
     if (!made.graph) return read;
     read.hints = hints_of(document_, made);
-    if (!made.mistakes.empty()) return read;
+    if (!made.mistakes.empty() || !is_whole) return read;
     const CheckedNet net(reading.file(), made.input.options.state);
     check_unread(net, &read.findings);
     check_batch_norm(net, &read.findings);

@@ -42,16 +42,20 @@ void upgrade_v0(NetParameter* net, const std::string& file, const Locate& where,
          "NetParameter (see above); continuing anyway.");
   }
   note(upgrade, Severity::warning,
-       "The V0 format may be dropped one day: upgrade_net_proto_text (for weights "
-       "upgrade_net_proto_binary) OLD NEW writes the file in today's.");
+       cat(where("layers[0]"),
+           ": the V0 format may be dropped one day: upgrade_net_proto_text (for weights "
+           "upgrade_net_proto_binary) OLD NEW writes the file in today's"));
 }
 
-void upgrade_transforms(NetParameter* net, const std::string& file, Upgrade* upgrade) {
-  if (!move_transform_fields(net)) return;
+void upgrade_transforms(NetParameter* net, const std::string& file, const Locate& where,
+                        Upgrade* upgrade) {
+  const int first = move_transform_fields(net);
+  if (first < 0) return;
   begin_step(upgrade, "input file specified using deprecated transformation parameters", file);
   end_step(upgrade, "file specified using deprecated data transformation parameters.");
   note(upgrade, Severity::warning,
-       "scale, mean_file, crop_size and mirror belong into transform_param.");
+       cat(where(upgrade->origins[static_cast<size_t>(first)]),
+           ": scale, mean_file, crop_size and mirror belong into transform_param"));
 }
 
 void upgrade_v1(NetParameter* net, const std::string& file, const Locate& where, Upgrade* upgrade) {
@@ -78,6 +82,7 @@ void upgrade_inputs(NetParameter* net, const std::string& file, const Locate& wh
     return;
   }
   begin_step(upgrade, "input file specified using deprecated input fields", file);
+  const std::string input = where("input[0]");
   constexpr int kAxes = 4;
   const bool by_shape = net->input_shape_size() > 0;
   const int shapes = by_shape ? net->input_shape_size() : net->input_dim_size() / kAxes;
@@ -107,7 +112,8 @@ void upgrade_inputs(NetParameter* net, const std::string& file, const Locate& wh
   net->clear_input_dim();
   upgrade->origins.insert(upgrade->origins.begin(), "input[0]");
   end_step(upgrade, "file specified using deprecated input fields.");
-  note(upgrade, Severity::warning, "An Input layer says the same: layer { type: \"Input\" ... }.");
+  note(upgrade, Severity::warning,
+       cat(input, ": an Input layer says the same: layer { type: \"Input\" ... }"));
 }
 
 // Statistics are not learned, whatever param blocks say. Fewer blocks than there are blobs are of
@@ -171,7 +177,7 @@ Upgrade upgrade_net(NetParameter* net, const std::string& file, const Locate& wh
     upgrade.origins.push_back(cat(old ? "layers[" : "layer[", i, "]"));
   }
   if (has_v0_layers(*net)) upgrade_v0(net, file, place, &upgrade);
-  upgrade_transforms(net, file, &upgrade);
+  upgrade_transforms(net, file, place, &upgrade);
   upgrade_v1(net, file, place, &upgrade);
   upgrade_inputs(net, file, place, &upgrade);
   upgrade_batch_norms(net, file, place, &upgrade);

@@ -14,8 +14,8 @@ namespace crema {
 std::vector<std::string> upgrade_v0_layers(NetParameter* net, std::vector<std::string>* origins,
                                            const Locate& where);
 
-// V1 data layers: scale, mean_file, crop_size, mirror -> transform_param. True when one had any.
-bool move_transform_fields(NetParameter* net);
+// V1 data layers: scale, mean_file, crop_size, mirror -> transform_param. The first layer that had any; -1: none.
+int move_transform_fields(NetParameter* net);
 
 // V1 -> today's layers.
 void upgrade_v1_layers(NetParameter* net);

@@ -122,11 +122,12 @@ std::string layer_type(V1LayerParameter::LayerType type) {
   return camel_case(V1LayerParameter::LayerType_Name(type));
 }
 
-bool move_transform_fields(NetParameter* net) {
-  bool found = false;
-  for (V1LayerParameter& layer : *net->mutable_layers()) {
+int move_transform_fields(NetParameter* net) {
+  int first = -1;
+  for (int i = 0; i < net->layers_size(); ++i) {
+    V1LayerParameter& layer = *net->mutable_layers(i);
     if (!has_transform_fields(layer)) continue;
-    found = true;
+    if (first < 0) first = i;
     TransformationParameter* to = layer.mutable_transform_param();
     if (layer.type() == V1LayerParameter::DATA) move_fields(layer.mutable_data_param(), to);
     if (layer.type() == V1LayerParameter::IMAGE_DATA ||
@@ -137,7 +138,7 @@ bool move_transform_fields(NetParameter* net) {
       move_fields(layer.mutable_window_data_param(), to);
     }
   }
-  return found;
+  return first;
 }
 
 void upgrade_v1_layers(NetParameter* net) {

@@ -73,6 +73,7 @@ class SyntaxReader {
   void read(Statement* s) {
     const auto& tokens = tree_.tokens;
     const auto at = static_cast<size_t>(at_);
+    if (is_conflict_mark()) return conflict_mark(s);
     if (token().kind == Kind::variable) return assignment(s);
     if (starts_include(tokens, at)) return include(s);
     if (starts_repeat(tokens, at)) return repeat(s);
@@ -84,6 +85,33 @@ class SyntaxReader {
       return;
     }
     field(s);
+  }
+
+  // Lines that git leaves where two versions differ.
+  bool is_conflict_mark() const {
+    const std::string_view text = tree_.text;
+    const size_t begin = token().begin;
+    if (begin > 0 && text[begin - 1] != '\n') return false;
+    for (const std::string_view mark : {"<<<<<<<", "=======", ">>>>>>>"}) {
+      const size_t end = begin + mark.size();
+      if (text.substr(begin, mark.size()) == mark &&
+          (end == text.size() || text[end] == ' ' || text[end] == '\n' || text[end] == '\r'))
+        return true;
+    }
+    return false;
+  }
+
+  void conflict_mark(Statement* s) {
+    const size_t begin = token().begin;
+    do {
+      ++at_;
+    } while (!at_end() && !begins_line());
+    s->all.end = at_;
+    const Token& last = tree_.token(at_ - 1);
+    tree_.mistakes.push_back(
+        {begin, last.begin + last.text.size(),
+         "a merge conflict was left in this file: keep one of the versions, and "
+         "remove the lines with marks"});
   }
 
   void assignment(Statement* s) {
@@ -289,6 +317,7 @@ class SyntaxReader {
   bool operation(int* cases) {
     static constexpr std::string_view kOperators[] = {"+",  "-",  "*",  "/",  "//", "%",  "**",
                                                       "==", "!=", "<=", ">=", "&&", "||", "?"};
+    if (is_conflict_mark()) return false;
     const bool angle = (token().is("<") || token().is(">")) && open_angles_ == 0;
     bool known = angle || (token().is(":") && *cases > 0);
     for (const std::string_view symbol : kOperators) known = known || token().is(symbol);
