@@ -3,6 +3,7 @@
 //   for each class but the background: the nms_param.top_k best boxes with scores above
 //   confidence_threshold, then NMS with nms_threshold; of all classes together an image's
 //   keep_top_k best
+// With clip: true (OpenCV), boxes are clipped to the image before that.
 // With nms_param.eta below 1, each box kept multiplies a threshold above 0.5 by eta.
 // Shapes: predictions (N, P*L*4) for P priors and L = 1 box for all classes (share_location) or one
 // per class; scores (N, P*num_classes); priors (1, 2, P*4), boxes and then their variances, which
@@ -10,7 +11,7 @@
 // its box a prior has the number of an image, which is not read, and the box is in pixels of an
 // image of input_width x input_height. A fourth bottom, the image, is not read. The top is (1, 1,
 // M, 7), for each object image, class, score, left, top, right, bottom, the last four relative to
-// the image and not clipped; if no image has any, N rows of image and -1. With save_output_param,
+// the image; if no image has any, N rows of image and -1. With save_output_param,
 // files of VOC, COCO or ILSVRC are written after num_test_image images.
 // Parameters: none.
 // Gradient: none.
@@ -38,6 +39,8 @@ struct PredictedBoxes {
   Box* boxes;
   int64_t numbers;  // numbers per prior: 4, or 5 if the image number comes before the box
   float width, height;
+  bool clip;
+  CREMA_HD static float inside(float at) { return at < 0 ? 0 : at > 1 ? 1 : at; }
   CREMA_HD static Box box_at(const T* at) {
     return {static_cast<float>(at[0]), static_cast<float>(at[1]), static_cast<float>(at[2]),
             static_cast<float>(at[3])};
@@ -49,7 +52,9 @@ struct PredictedBoxes {
       variances.v[k] = static_cast<float>(priors[count * numbers + prior * 4 + k]);
     Box box = box_at(priors + prior * numbers + (numbers - 4));
     box = {box.x1 / width, box.y1 / height, box.x2 / width, box.y2 / height};
-    boxes[i] = decode(coding, box, variances, box_at(predictions + i * 4));
+    box = decode(coding, box, variances, box_at(predictions + i * 4));
+    if (clip) box = {inside(box.x1), inside(box.y1), inside(box.x2), inside(box.y2)};
+    boxes[i] = box;
   }
 };
 
@@ -173,11 +178,12 @@ class DetectionOutputLayer : public Layer {
     auto* const scores = reinterpret_cast<float*>(workspace + box_bytes(input));
     input.boxes = boxes;
     on(bottoms[0], [&]<typename T>() {
-      parallel_for(context, input.groups * input.boxes_per_list * positions_,
-                   PredictedBoxes<T>{box_coding(p().code_type()), !p().variance_encoded_in_target(),
-                                     input.boxes_per_list, positions_, bottoms[0].data<T>(),
-                                     bottoms[2].data<T>(), boxes, numbers_of_prior(),
-                                     size(p().input_width()), size(p().input_height())});
+      parallel_for(
+          context, input.groups * input.boxes_per_list * positions_,
+          PredictedBoxes<T>{box_coding(p().code_type()), !p().variance_encoded_in_target(),
+                            input.boxes_per_list, positions_, bottoms[0].data<T>(),
+                            bottoms[2].data<T>(), boxes, numbers_of_prior(),
+                            size(p().input_width()), size(p().input_height()), p().clip()});
       input.scores = scores;
       if constexpr (std::is_same_v<T, float>) {
         input.scores = bottoms[1].data<float>();

@@ -5,6 +5,7 @@
 //   boxes of PriorBox, for each min_size: a square of it, one of sqrt(min_size * max_size) if there
 //   is a max_size, then for each aspect_ratio r (and 1 / r with flip) one min_size * sqrt(r) wide
 //   and min_size / sqrt(r) high. As in SSD, sizes are truncated to integers.
+//   with several offset_h and offset_w (OpenCV), each box is at each of them in turn
 //   before these, with fixed_size and density (OpenVINO, for FaceBoxes): density x density squares of
 //   each fixed_size around the centre, fixed_size / density apart, both truncated to integers; with
 //   fixed_ratio that many boxes for each ratio in their place, else the aspect ratios follow. These
@@ -28,15 +29,16 @@ namespace {
 
 struct Grid {
   int64_t height, width;  // of the map
-  double image_height, image_width, step_h, step_w, offset_h, offset_w;
+  double image_height, image_width, step_h, step_w;
 };
 
 template <typename T>
 struct PriorBody {
   Grid grid;
   int64_t boxes;
-  // Sizes of each box; shifts: of its centre; clipped: whether it is always clipped. variances: 4.
-  const float *widths, *heights, *shifts_x, *shifts_y, *clipped, *variances;
+  // Sizes of each box; its centre: offsets in cells and shifts in pixels; clipped: whether it is always clipped.
+  // variances: 4.
+  const float *widths, *heights, *offsets_x, *offsets_y, *shifts_x, *shifts_y, *clipped, *variances;
   bool clip;
   T* y;
   // i runs over the corners' coordinates.
@@ -44,9 +46,9 @@ struct PriorBody {
     const int64_t box = i / 4 % boxes, position = i / 4 / boxes;
     const bool across = i % 2 == 0, second = i % 4 >= 2;
     const double centre =
-        across ? (static_cast<double>(position % grid.width) + grid.offset_w) * grid.step_w +
+        across ? (static_cast<double>(position % grid.width) + offsets_x[box]) * grid.step_w +
                      static_cast<double>(shifts_x[box])
-               : (static_cast<double>(position / grid.width) + grid.offset_h) * grid.step_h +
+               : (static_cast<double>(position / grid.width) + offsets_y[box]) * grid.step_h +
                      static_cast<double>(shifts_y[box]);
     const double half = static_cast<double>(across ? widths[box] : heights[box]) / 2;
     double at =
@@ -76,6 +78,7 @@ class PriorBoxLayer : public Layer {
     } else {
       read_sizes();
     }
+    repeat_at_offsets();
     const int variances = p().variance_size();
     require(variances == 0 || variances == 1 || variances == 4,
             "variance must be given once or 4 times, but is given ", variances, " times");
@@ -181,6 +184,26 @@ class PriorBoxLayer : public Layer {
     }
   }
 
+  // Each box at each position within the cell.
+  void repeat_at_offsets() {
+    std::vector<float> x(p().offset_w().begin(), p().offset_w().end());
+    std::vector<float> y(p().offset_h().begin(), p().offset_h().end());
+    if (x.empty()) x = {p().offset()};
+    if (y.empty()) y = {p().offset()};
+    require(x.size() == y.size(), "there must be as many offset_h as offset_w, but there are ",
+            y.size(), " and ", x.size());
+    const size_t boxes = widths_.size();
+    for (std::vector<float>* list : {&widths_, &heights_, &shifts_x_, &shifts_y_, &clipped_}) {
+      std::vector<float> repeated;
+      for (const float value : *list) repeated.insert(repeated.end(), x.size(), value);
+      list->swap(repeated);
+    }
+    for (size_t i = 0; i < boxes; ++i) {
+      offsets_x_.insert(offsets_x_.end(), x.begin(), x.end());
+      offsets_y_.insert(offsets_y_.end(), y.begin(), y.end());
+    }
+  }
+
   int64_t boxes() const { return static_cast<int64_t>(widths_.size()); }
 
   Inference infer(const std::vector<Shape>& bottoms) const override {
@@ -198,7 +221,8 @@ class PriorBoxLayer : public Layer {
 
   Prepared prepare(Context& context, const Preparation& preparation) const override {
     std::vector<float> numbers = widths_;
-    for (const auto* more : {&heights_, &shifts_x_, &shifts_y_, &clipped_, &variances_})
+    for (const auto* more :
+         {&heights_, &offsets_x_, &offsets_y_, &shifts_x_, &shifts_y_, &clipped_, &variances_})
       numbers.insert(numbers.end(), more->begin(), more->end());
     Prepared prepared;
     State& state = prepared.make_state<State>();
@@ -216,8 +240,6 @@ class PriorBoxLayer : public Layer {
     };
     grid.step_h = step(p().has_step_h(), p().step_h(), grid.image_height, map[2]);
     grid.step_w = step(p().has_step_w(), p().step_w(), grid.image_width, map[3]);
-    grid.offset_h = p().has_offset_h() ? p().offset_h() : p().offset();
-    grid.offset_w = p().has_offset_w() ? p().offset_w() : p().offset();
     return prepared;
   }
 
@@ -230,12 +252,13 @@ class PriorBoxLayer : public Layer {
     on(y, [&]<typename T>() {
       parallel_for(context, y.count() / 2,
                    PriorBody<T>{state.grid, boxes(), part(0), part(1), part(2), part(3), part(4),
-                                part(5), p().clip(), y.data<T>()});
+                                part(5), part(6), part(7), p().clip(), y.data<T>()});
     });
     state.filled = y.raw();
   }
 
-  std::vector<float> widths_, heights_, shifts_x_, shifts_y_, clipped_, variances_;
+  std::vector<float> widths_, heights_, offsets_x_, offsets_y_, shifts_x_, shifts_y_, clipped_,
+      variances_;
   const bool clustered_;  // PriorBoxClustered
 };
 

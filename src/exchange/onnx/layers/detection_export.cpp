@@ -40,7 +40,8 @@ class DecodedBoxes {
       const auto height = static_cast<float>(p_.input_height());
       priors = op("Div", priors, layer_.floats({4}, {width, height, width, height}));
     }
-    const std::string boxes = decoded(priors, code);
+    std::string boxes = decoded(priors, code);
+    if (p_.clip()) boxes = layer_.clip(boxes, 0, 1);
     return layer_.node("Transpose", {boxes}, {{"perm", std::vector<int64_t>{0, 2, 1, 3}}});
   }
 
