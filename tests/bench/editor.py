@@ -7,7 +7,7 @@
 CREMA_TOOLS: the folder of the program, such as build/tools. The net is written out first (crema expand), and a blank is typed
 in its middle. Prints medians and the largest times in milliseconds: to the mistakes of the words, to those of the meaning, which
 wait for the next keystroke a quarter as long as they took before, and of the meaning alone. --check opens files, and all prototxt files in folders, as an
-editor does, and prints their mistakes instead.
+editor does, changes a digit in the middle of each, and prints their mistakes and the times instead.
 """
 import argparse
 import os
@@ -20,16 +20,45 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
+def times_to_both(editor, act):
+    """Milliseconds from act() to what is said of the words, and to what is said of the meaning."""
+    begin = time.perf_counter()
+    act()
+    times = []
+    for count in (1, 2):
+        while len(editor.published.get((editor.uri, editor.version), [])) < count:
+            editor.receive()
+        times.append(1000 * (time.perf_counter() - begin))
+    return times
+
+
+def most_memory(editor):
+    status = pathlib.Path(f"/proc/{editor.process.pid}/status").read_text()
+    return int(next(line.split()[1] for line in status.splitlines() if line.startswith("VmHWM"))) // 1024
+
+
+def shown(times):
+    return f"{statistics.median(times):.1f} (at most {max(times):.1f}) ms"
+
+
 def check(editor, paths):
-    count = 0
+    opened, changed = [], []
     for path in paths:
         for file in sorted(path.rglob("*.prototxt")) if path.is_dir() else [path]:
-            count += 1
-            editor.open(file.read_text(errors="replace"), file.absolute().as_uri())
-            for place, text in editor.look():
-                print(f"{file}:{place}: {text}")
+            text = file.read_text(errors="replace").encode("ascii", "replace").decode()
+            opened.append(times_to_both(editor, lambda: editor.open(text, file.absolute().as_uri())))  # pylint: disable=cell-var-from-loop
+            for place, mistake in editor.look():
+                print(f"{file}:{place}: {mistake}")
+            digits = [i for i, letter in enumerate(text) if letter.isdigit()]
+            if digits:
+                at = digits[len(digits) // 2]
+                new = str((int(text[at]) + 1) % 10)
+                changed.append(times_to_both(editor, lambda: editor.change(at, at + 1, new)))  # pylint: disable=cell-var-from-loop
             editor.tell("textDocument/didClose", {"textDocument": {"uri": editor.uri}})
-    print(count, "files")
+    for what, times in (("opened", opened), ("changed", changed)):
+        words, meaning = zip(*times)
+        print(f"{what}: words {shown(words)}, meaning {shown(meaning)}")
+    print(f"{len(opened)} files; {most_memory(editor)} MiB")
 
 
 def typing(editor, text, rounds):
@@ -49,10 +78,7 @@ def typing(editor, text, rounds):
         begin = time.perf_counter()
         editor.look()
         meaning.append(1000 * (time.perf_counter() - begin))
-    status = pathlib.Path(f"/proc/{editor.process.pid}/status").read_text()
-    most = next(line.split()[1] for line in status.splitlines() if line.startswith("VmHWM"))
-    shown = [f"{statistics.median(times):.1f} (at most {max(times):.1f})" for times in (words, still, meaning)]
-    print(f"{text.count(chr(10))} lines; words {shown[0]} ms, meaning {shown[1]} ms, {shown[2]} ms at once; {int(most) // 1024} MiB")
+    print(f"{text.count(chr(10))} lines; words {shown(words)}, meaning {shown(still)}, {shown(meaning)} at once; {most_memory(editor)} MiB")
 
 
 def main():
