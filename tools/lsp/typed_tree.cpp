@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "net/prototxt/other_field_names.h"
 #include "proto/net.pb.h"
 #include "proto/solver.pb.h"
 
@@ -108,6 +109,14 @@ const Descriptor* type_with(const std::vector<std::string>& names) {
     const bool fits = type == LayerParameter::descriptor() ? known == std::ssize(names)
                                                            : 2 * known >= std::ssize(names);
     if (fits && known > most) best = type, most = known;
+  }
+  if (best || most > 0) return best;
+  // A file that has only other frameworks' words so far: epochs, lr, Layer.
+  for (const Descriptor* type : {NetParameter::descriptor(), SolverParameter::descriptor()}) {
+    const auto meant = std::count_if(names.begin(), names.end(), [&](const std::string& name) {
+      return !other_field_name(*type, name).empty();
+    });
+    if (2 * meant >= std::ssize(names) && meant > most) best = type, most = meant;
   }
   return best;
 }

@@ -5,6 +5,7 @@
 
 #include "base/strings.h"
 #include "layers/absent.h"
+#include "net/prototxt/other_field_names.h"
 #include "net/prototxt/upgrade_strip.h"
 #include "proto/solver.pb.h"
 
@@ -86,6 +87,8 @@ std::string unknown_field(std::string_view word, const std::vector<OpenBlock>& b
                "(\"",
                block.field, "\" of line ", block.line + 1, " is closed already)");
   }
+  const std::string other_name = other_field_name(type, word);
+  if (!other_name.empty()) return what + other_name;
   const std::string inside = inner_blocks(type, name);
   const std::string near = did_you_mean(word, field_names(type));
   // An exact match elsewhere says more than a similar name here; but a list of layers or nets

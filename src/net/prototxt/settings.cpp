@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "net/expand/expression.h"
 #include "net/prototxt/exclusive_fields.h"
+#include "net/prototxt/other_field_names.h"
 #include "net/prototxt/prototxt_parse.h"
 
 namespace crema {
@@ -52,9 +53,11 @@ const pb::FieldDescriptor* field_of(const pb::Descriptor& type, const std::strin
                                     const std::string& setting) {
   const pb::FieldDescriptor* field = type.FindFieldByName(name);
   if (field) return field;
+  const std::string other_name = other_field_name(type, name);
   std::vector<std::string> names;
   for (int i = 0; i < type.field_count(); ++i) names.push_back(type.field(i)->name());
-  fail(setting, ": ", type.name(), " has no field \"", name, "\"", did_you_mean(name, names));
+  fail(setting, ": ", type.name(), " has no field \"", name, "\"",
+       other_name.empty() ? did_you_mean(name, names) : other_name);
 }
 
 // The elements of a list of messages that an index selects: all of this name (layers of several
@@ -296,12 +299,16 @@ void Settings::require_used() const {
     if (!setting.problem.empty()) fail(setting.text, ": ", setting.problem);
     require(setting.target != Target::solver, setting.text, ": ", setting.path,
             " is a field of solvers, and none is read here");
+    const pb::Descriptor &solver = *SolverParameter::descriptor(),
+                         &net = *NetParameter::descriptor();
     std::vector<std::string> names;
-    for (const auto* type : {SolverParameter::descriptor(), NetParameter::descriptor()})
+    for (const pb::Descriptor* const type : {&solver, &net})
       for (int i = 0; i < type->field_count(); ++i) names.push_back(type->field(i)->name());
+    std::string other_name = other_field_name(solver, setting.path);
+    if (other_name.empty()) other_name = other_field_name(net, setting.path);
     fail(setting.text, ": solver and net have no field \"", setting.path, "\"",
-         did_you_mean(setting.path, names), ", and their files no variable $", setting.path,
-         " ?= VALUE");
+         other_name.empty() ? did_you_mean(setting.path, names) : other_name,
+         ", and their files no variable $", setting.path, " ?= VALUE");
   }
 }
 
