@@ -103,6 +103,10 @@ TEST(Splits, MistakesNameTheLayer) {
       "1: bottom 0 is \"dat\", but no layer above has such a top (did you mean \"data\"?)");
   expect_part(
       message(
+          R"(layer { name: "in" type: "Data" top: "x" } layer { name: "a" type: "Accuracy" bottom: "x" bottom: "label" })"),
+      "such a top; layer \"in\" makes labels as its second top: add top: \"label\"");
+  expect_part(
+      message(
           R"(layer { name: "in" type: "Input" top: "x" } layer { name: "b" type: "Input" top: "x" })"),
       "made by layer \"in\" already");
   expect_part(

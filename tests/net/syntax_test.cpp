@@ -74,6 +74,12 @@ const Reading kReadings[] = {
     {"layer { a: 1 } }\nb: 2", "layer{a=} ? b=", "1:16 \"}\" closes no block"},
     {"% ^\na: 1", "? a=", "1:1 expected the name of a field, found \"%\""},
     {"\x01: 1", "?", "1:1 expected the name of a field, found \"\\001\""},
+    {"a = 1\nb: 2", "a= b=", "1:3 expected \":\" before a value, found \"=\""},
+    // A path without quotes; the others are none.
+    {"net: a.prototxt\nb: 2", "net= b=", "1:6 a text needs quotes: \"a.prototxt\""},
+    {"p { s: ../a-b/c.txt }", "p{s=}", "1:8 a text needs quotes: \"../a-b/c.txt\""},
+    {"s: /a/b", "s=", "1:4 a text needs quotes: \"/a/b\""},
+    {"a: min(1.5, 2) b: -.5 c: 2*.5", "a= b= c=", ""},
     {"a: 1 2 b: 3", "a= ? b=", "1:6 expected the name of a field, found \"2\""},
     // Texts and lists that do not end.
     {"a: \"x\nb: 1", "a= b=", "1:4 this text has no closing \""},

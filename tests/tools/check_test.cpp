@@ -68,6 +68,35 @@ TEST(CheckVerb, ReturnsOneWithErrors) {
   expect_part(filler.out, "net.prototxt:2:1: error: layer \"ip\": unknown filler type \"xaver\"");
 }
 
+TEST(CheckVerb, SaysWhatANetLacks) {
+  const std::string net = kNet, tests = "test_iter: 1\ntest_interval: 1\n";
+  struct Row {
+    std::string from, to, solver, said;
+    int code;
+  };
+  const Row rows[] = {
+      {"", "", tests, "no problems found", 0},
+      // The tests find no data.
+      {"top: \"y\" d", "top: \"y\" include { phase: TRAIN } d", tests,
+       "error: layer \"ip\": bottom 0 is \"x\", but no layer above has such a top", 1},
+      {"type: \"SoftmaxWithLoss\" bottom: \"z\"", "type: \"Accuracy\" bottom: \"z\"", "",
+       "warning: no layer of the training net is a loss", 0},
+      {" bottom: \"y\"", "", "", "but 1 is given; name what it reads, for example bottom: \"", 1},
+      {" bottom: \"x\"", "", "", "but 0 are given; name what it reads, for example bottom: \"x\"",
+       1},
+  };
+  for (const Row& row : rows) {
+    const Folder folder;
+    std::string changed = net;
+    if (!row.from.empty()) changed.replace(net.find(row.from), row.from.size(), row.to);
+    folder.write("net.prototxt", changed);
+    folder.write("s.prototxt", kSolver + row.solver);
+    const Outcome outcome = run(folder, "crema check -solver s.prototxt");
+    EXPECT_EQ(outcome.code, row.code) << outcome.out << outcome.err;
+    expect_part(outcome.out, row.said);
+  }
+}
+
 // Which can be read once.
 TEST(CheckVerb, ANetFromAPipeTrainsUnchecked) {
   const Folder folder;

@@ -24,6 +24,14 @@ std::optional<Fix> fix_of(const SyntaxTree& tree, const SyntaxMistake& mistake) 
   }
   if (mistake.kind == SyntaxMistake::Kind::stray_brace)
     return Fix{mistake.begin, mistake.end, "", "Remove this brace"};
+  if (mistake.kind == SyntaxMistake::Kind::equals_sign) {
+    const bool follows_name = mistake.begin > 0 && tree.text[mistake.begin - 1] == ' ';
+    return Fix{mistake.begin - (follows_name ? 1 : 0), mistake.end, ":", "Change to :"};
+  }
+  if (mistake.kind == SyntaxMistake::Kind::unquoted_text) {
+    const std::string text = tree.text.substr(mistake.begin, mistake.end - mistake.begin);
+    return Fix{mistake.begin, mistake.end, cat('"', text, '"'), "Add quotes"};
+  }
   return std::nullopt;
 }
 

@@ -121,6 +121,7 @@ class MeaningDiagnosis {
     if (!made.mistakes.empty() || !is_whole) return read;
     const CheckedNet net(reading.file(), made.input.options.state);
     check_unread(net, &read.findings);
+    check_has_loss(net, &read.findings);
     check_batch_norm(net, &read.findings);
     check_learning(net, true, &read.findings);
     return read;

@@ -28,4 +28,17 @@ std::pair<MemoryKinds, int64_t> memory_of_training(Context& context, const std::
   return {kinds, batch_source(made.graph()).size};
 }
 
+void make_test_nets(Context& context, const std::string& precision, const SolverFile& file) {
+  for (const NetSource& source : test_sources(file)) {
+    const auto given = std::make_shared<const NetFile>(open_net(file, source));
+    NetOptions options;
+    options.state = net_state(TEST, given->net, source.state);
+    options.folder = folder_of(given->path);
+    options.where = [given](int layer) { return given->where(layer); };
+    options.precision = precision_of_flag(context, precision, file.solver.precision());
+    refuse_unfed_inputs(given->net, options.state, options.where);
+    const Net made(context, given->net, options);
+  }
+}
+
 }  // namespace crema

@@ -14,4 +14,8 @@ namespace crema {
 std::pair<MemoryKinds, int64_t> memory_of_training(Context& context, const std::string& precision,
                                                    const SolverFile& file, const NetSource& source);
 
+// Makes the nets that the solver tests, without allocating memory: throws the Error that training
+// would.
+void make_test_nets(Context& context, const std::string& precision, const SolverFile& file);
+
 }  // namespace crema

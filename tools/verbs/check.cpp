@@ -9,6 +9,8 @@
 #include "base/files.h"
 #include "base/visible.h"
 #include "device/memory.h"
+#include "net/check/checks.h"
+#include "net/graph/filter.h"
 #include "solver/fields/solver_nets.h"
 #include "solver/rates/schedules.h"
 #include "solver/snapshot/training_copy.h"
@@ -65,14 +67,15 @@ void add_notes(const std::vector<Note>& notes, const std::string& path, Findings
   }
 }
 
-// Makes the training net without allocating memory: refuses what training would, and reports the
-// memory it needs.
+// Makes the nets without allocating memory: refuses what training would, and reports the memory
+// that the training net needs.
 std::string memory_line(ProgramLog& log, const CheckFlags& flags, Log& warnings,
                         const SolverFile& file, const NetSource& source) {
   const std::unique_ptr<Context> context =
       context_of(log, DeviceFlags::without<"implementation", "deterministic", "off">(flags), file);
   context->set_log(warnings);
   const auto [kinds, batch] = memory_of_training(*context, flags.precision, file, source);
+  make_test_nets(*context, flags.precision, file);
   check_snapshot_size(file, kinds.parameters + (file.solver.snapshot_diff() ? kinds.diffs : 0),
                       kinds.history);
   const int64_t largest = largest_batch_in(kinds, batch, free_memory(*context));
@@ -105,8 +108,11 @@ int run_check(const VerbCall& call, const CheckFlags& flags) {
   Findings findings = check_training(file, options);
   NetSource source = train_source(file);
   source.state.MergeFrom(options.state);
+  const NetFile net = open_net(file, source);
+  if (!file.solver.has_teacher())
+    check_has_loss(CheckedNet(net, net_state(TRAIN, net.net, source.state)), &findings);
   add_notes(file.notes, file.path, &findings);
-  add_notes(open_net(file, source).upgrade.notes, file.path, &findings);
+  add_notes(net.upgrade.notes, file.path, &findings);
   file.settings->require_used();
 
   std::string memory;

@@ -296,6 +296,8 @@ int train(const VerbCall& call, const TrainFlags& flags, FlagValues values, Solv
   if (flags.dump_plan && first) std::cout << solver.net().dump_plan();
   if (first) log_findings(log, flags, file, options);
   if (run) run->begin(given, flags, solver);
+  if (first && file.solver.display() == 0 && file.solver.test_interval() == 0)
+    log.info("display is 0: no loss is logged; display: 100 logs it every 100 iterations");
   log.info("Starting Optimization");
   solver.solve();
   if (first) log_process_memory(log, *context);

@@ -152,11 +152,26 @@ void DatabaseWriter::put_in_place() {
   std::filesystem::remove_all(old, ignored);
 }
 
-std::string replaced_database_hint(const std::string& path) {
+std::string missing_database_hint(const std::string& path) {
   const std::string old = without_slash(path) + kReplacedEnding;
-  if (!is_database(old)) return "";
-  return cat("; ", old,
-             " is the old one, from a conversion that was killed: convert again, or rename it");
+  if (is_database(old))
+    return cat("; ", old,
+               " is the old one, from a conversion that was killed: convert again, or rename it");
+  const std::string folder = folder_of(without_slash(path));
+  std::vector<std::string> others;
+  std::error_code unknown;
+  for (std::filesystem::directory_iterator at(folder.empty() ? "." : folder, unknown);
+       !unknown && at != std::filesystem::directory_iterator(); at.increment(unknown)) {
+    std::error_code gone;
+    if (at->is_directory(gone) && is_database(at->path().string()))
+      others.push_back(at->path().filename().string());
+  }
+  if (others.empty()) return "";
+  std::sort(others.begin(), others.end());
+  constexpr size_t kListed = 4;
+  const size_t more = others.size() > kListed ? others.size() - kListed : 0;
+  others.resize(others.size() - more);
+  return cat("; its folder has ", join(others, ", "), more > 0 ? cat(" and ", more, " more") : "");
 }
 
 std::string numbered_key(int64_t number, int digits) {

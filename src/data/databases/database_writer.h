@@ -26,9 +26,9 @@ struct DatabaseFormat {
 
 // For a moment the ending of a database that another one replaces, where names cannot be exchanged.
 constexpr const char* kReplacedEnding = ".replaced";
-// Added to a message about a missing database if a process was killed at that moment and left the
-// old one: "; DATABASE.replaced is ..."; otherwise empty.
-std::string replaced_database_hint(const std::string& path);
+// Added to a message about a missing database: if a process was killed at that moment and left the
+// old one, "; DATABASE.replaced is ..."; else the databases in its folder, or nothing.
+std::string missing_database_hint(const std::string& path);
 
 class DatabaseWriter {
  public:

@@ -76,7 +76,7 @@ FoundDatabase in_folder(std::string path) {
 FoundDatabase find_database(const std::string& path) {
   require(!path.empty(), "the path of a database is empty");
   if (!folder_exists(path) && looks_like_tar(path)) return tar(path);
-  if (!file_exists(path)) fail(path, ": no such database", replaced_database_hint(path));
+  if (!file_exists(path)) fail(path, ": no such database", missing_database_hint(path));
   if (folder_exists(path)) return in_folder(path);
   if (ends_with(path, ".mdb")) return {DataParameter::LMDB, open_lmdb(path), bytes_of_files(path)};
   if (!is_hdf5(path) && !ends_with(path, ".txt"))

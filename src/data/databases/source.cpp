@@ -56,7 +56,7 @@ std::unique_ptr<Source> open_database(const std::string& path, Backend backend) 
   if (!file_exists(path) && !(braces && backend == DataParameter::TAR))
     fail(path, ": no such database",
          braces ? "; names with braces are for tar files, `backend: TAR`"
-                : replaced_database_hint(path));
+                : missing_database_hint(path));
   const bool looks_lmdb = file_exists(path + "/data.mdb"),
              looks_leveldb = file_exists(path + "/CURRENT");
   if (backend == DataParameter::TAR) {

@@ -14,6 +14,9 @@ namespace crema {
 // A layer of a training net that no loss depends on, because no layer reads its tops.
 void check_unread(const CheckedNet& net, Findings* findings);
 
+// A training net that has data and scores, but no loss: nothing is learned.
+void check_has_loss(const CheckedNet& net, Findings* findings);
+
 // use_global_stats: true in a run that starts without weights: the statistics stay 0.
 void check_global_stats(const CheckedNet& net, bool has_weights, Findings* findings);
 

@@ -47,6 +47,23 @@ bool is_sum(const CheckedNet& net, int layer) {
 
 }  // namespace
 
+void check_has_loss(const CheckedNet& net, Findings* findings) {
+  if (!net.training() || net.layers() == 0) return;
+  bool has_data = false;
+  std::string scores;
+  for (int i = 0; i < net.layers(); ++i) {
+    const LayerParameter& layer = net.layer(i);
+    if (net.is_loss(i)) return;
+    has_data |= facts_of(layer.type()).kind == LayerKind::source && layer.type() != "Input";
+    if (net.num_output(i) > 0 && layer.top_size() > 0) scores = layer.top(0);
+  }
+  if (!has_data || scores.empty()) return;
+  add(findings, Severity::warning, net.where(net.layers() - 1, ""),
+      "no layer of the training net is a loss, or has a loss_weight: nothing will be learned; "
+      "for classes add layer { name: \"loss\" type: \"SoftmaxWithLoss\" bottom: \"",
+      scores, "\" bottom: \"label\" top: \"loss\" }");
+}
+
 void check_unread(const CheckedNet& net, Findings* findings) {
   if (!net.training()) return;
   bool learns = false;

@@ -235,8 +235,26 @@ class Builder {
                                    ? cat(arity.minimum)
                                    : cat(arity.minimum, " to ", arity.maximum);
     const LayerParameter& message = graph_.net.layer(static_cast<int>(graph_.views.size()) - 1);
-    fail("type ", message.type(), " takes ", wanted, " ", what, wanted == "1" ? "" : "s", ", but ",
-         count, count == 1 ? " is given" : " are given");
+    fail("type ", message.type(), " takes ", wanted, " ", what,
+         wanted == "1" || ends_with(wanted, " 1") ? "" : "s", ", but ", count,
+         count == 1 ? " is given" : " are given", count < arity.minimum ? advice_on(what) : "");
+  }
+
+  // An example of a bottom or top that is missing.
+  std::string advice_on(const std::string& what) const {
+    const int at = static_cast<int>(graph_.views.size()) - 1;
+    const LayerParameter& message = graph_.net.layer(at);
+    if (what == "top")
+      return cat("; name what it writes, for example top: \"",
+                 message.name().empty() ? "out" : message.name(), '"');
+    const bool reads_labels =
+        message.bottom_size() == 1 && latest_.count("label") > 0 && message.bottom(0) != "label";
+    std::string blob = reads_labels ? "label" : "";
+    for (int i = 0; i < at && !reads_labels; ++i)
+      if (graph_.net.layer(i).top_size() > 0 && graph_.net.layer(i).top(0) != "label")
+        blob = graph_.net.layer(i).top(0);
+    if (blob.empty()) blob = "data";
+    return cat("; name what it reads, for example bottom: \"", blob, '"');
   }
 
   void log_top(const Shape& shape, float weight) {

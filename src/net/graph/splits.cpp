@@ -39,6 +39,12 @@ std::string about_missing(const NetParameter& net, const std::string& blob,
     if (std::find(layer.top().begin(), layer.top().end(), blob) != layer.top().end())
       return cat("; layer \"", layer.name(), "\" makes it further down: move that one up");
   }
+  for (const LayerParameter& layer : net.layer()) {
+    const bool has_labels = layer.type() == "Data" || layer.type() == "ImageData";
+    if (blob == "label" && has_labels && layer.top_size() == 1)
+      return cat("; layer \"", layer.name(),
+                 "\" makes labels as its second top: add top: \"label\"");
+  }
   return producers.empty() ? "; no layer above makes data: is there one for this phase, or does it "
                              "take a -stage?"
                            : did_you_mean(blob, names_of(producers));

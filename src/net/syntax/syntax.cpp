@@ -180,14 +180,41 @@ class SyntaxReader {
     if (colon) ++at_;
     if (opens_block()) {
       s->blocks.push_back(block());
+    } else if (!colon && token().is("=")) {
+      mistake_of(SyntaxMistake::Kind::equals_sign, "expected \":\" before a value, found \"=\"");
+      ++at_;
+      s->value = value();
     } else if (!colon) {
       mistake_at(tree_.token(at_ - 1), "expected \":\" and a value, or a block in braces, after \"",
                  tree_.token(at_ - 1).text, "\"");
     } else if (token().is("[") && opens_block(1)) {
       list_of_blocks(s);
+    } else if (const int end = end_of_path(); end > at_) {
+      s->value = {at_, end};
+      const Token &first = token(), &last = tree_.token(end - 1);
+      const size_t text_end = last.begin + last.text.size();
+      const std::string text = tree_.text.substr(first.begin, text_end - first.begin);
+      tree_.mistakes.push_back({first.begin, text_end, cat("a text needs quotes: \"", text, "\""),
+                                SyntaxMistake::Kind::unquoted_text});
+      at_ = end;
     } else {
       s->value = value();
     }
+  }
+
+  // The end of a path without quotes, such as net.prototxt or ../train_lmdb; at_: there is none.
+  int end_of_path() const {
+    if (at_end() || begins_line()) return at_;
+    bool has_dot = token().is(".") || token().is("..") || token().is("/");
+    if (!has_dot && token().kind != Kind::word) return at_;
+    int end = at_ + 1;
+    for (; tree_.token(end).kind != Kind::end && tree_.token(end).gap.empty(); ++end) {
+      const Token& next = tree_.token(end);
+      if (next.kind == Kind::text || next.is("(") || next.is("{") || next.is("[")) return at_;
+      if (next.is("}") || next.is(";") || next.is(",")) break;
+      has_dot |= next.is(".");
+    }
+    return has_dot && end > at_ + 1 ? end : at_;
   }
 
   void list_of_blocks(Statement* s) {

@@ -49,6 +49,8 @@ struct SyntaxMistake {
     other,
     open_text,    // a text without its closing quote
     stray_brace,  // a brace that closes no block
+    equals_sign,  // = instead of a colon
+    unquoted_text,
   };
   size_t begin = 0, end = 0;  // offsets in the text
   std::string text;           // what was found, what was expected
