@@ -160,6 +160,47 @@ def test_completes(editor, tmp_path):
     assert not wrong
 
 
+@pytest.mark.parametrize("name, text, first", [
+    ("net", "|", ["layer", "name", "conv", "conv-relu"]),
+    ("my_solver", "|", ["net", "base_lr", "lr_policy", "max_iter"]),
+    ("net", 'layer {\n  type: "Pooling"\n  |\n}', ["name", "bottom", "top", "include", "param", "pooling_param"]),
+    ("net", "layer { data_param { | } }", ["source", "backend", "batch_size"])])
+def test_completes_what_is_likely_first(editor, tmp_path, name, text, first):
+    at = text.index("|")
+    editor.open(text.replace("|", ""), (tmp_path / f"{name}.prototxt").as_uri())
+    items = editor.at("completion", text[:at].count("\n"), at - (text.rfind("\n", 0, at) + 1))
+    assert [item["label"] for item in items][:len(first)] == first
+    assert [item["sortText"] for item in items] == sorted(item["sortText"] for item in items)
+    assert items[0]["detail"] and any("documentation" in item for item in items)
+
+
+@pytest.mark.parametrize("has_snippets", [False, True])
+def test_marks_snippets_for_editors_that_know_them(tmp_path, has_snippets):
+    """Others would write $0 into the file."""
+    support = {"textDocument": {"completion": {"completionItem": {"snippetSupport": has_snippets}}}}
+    editor = Editor(str(tmp_path), capabilities=support)
+    editor.open("")
+    texts = [item["insertText"] for item in editor.at("completion", 0, 0)]
+    assert any("$" in text for text in texts) == has_snippets
+    assert any("layer {\n  name: \"conv1\"\n" in text for text in texts) != has_snippets
+    assert editor.close() == 0
+
+
+def test_words_of_other_frameworks_alone(editor):
+    editor.open("epochs: 10\nlr: 0.1\n")
+    assert [place for place, _ in editor.look()] == ["1:1", "2:1"]
+    editor.open('Layer { Name: "x" Type: "ReLU" }')
+    assert editor.look()[0][1] == 'NetParameter has no field "Layer" (did you mean "layer"?)'
+
+
+def test_says_that_nothing_is_learned(editor):
+    text = re.sub(r"layer \{ name: \"loss\".*\n", "", TRAINED)
+    editor.open(text)
+    assert "nothing will be learned; for classes add layer" in editor.look()[0][1]
+    editor.open(LENET)
+    assert editor.look() == []
+
+
 def test_snippets_are_right(editor, tmp_path):
     (tmp_path / "train_val.prototxt").write_text(TRAINED)
     editor.open("")

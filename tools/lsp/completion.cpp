@@ -10,6 +10,7 @@
 #include "proto/solver.pb.h"
 #include "solver/rates/learning_rate.h"
 #include "tools/lsp/features.h"
+#include "tools/lsp/field_help.h"
 #include "tools/lsp/names.h"
 #include "tools/lsp/snippets.h"
 
@@ -31,6 +32,8 @@ enum CompletionKind {
   kCompletesEnum = 20
 };
 constexpr int kSnippet = 2;
+// Sort keys in front of those of fields: what the file is likely to be, its snippets, the rest.
+constexpr const char *kLikely = "a", *kSnippets = "a00005", *kUnlikely = "b";
 constexpr size_t kMostOffered = 500;
 
 // Fields whose text is a path of a file or folder that is there before a run.
@@ -42,12 +45,30 @@ bool names_file(const FieldDescriptor& field) {
                      [&](std::string_view end) { return ends_with(field.name(), end); });
 }
 
+// "layer {\n  ${1:conv}$0\n}" without its marks, for editors that do not know them.
+std::string without_marks(const std::string& snippet) {
+  std::string text;
+  for (size_t at = 0; at < snippet.size(); ++at) {
+    if (snippet[at] != '$') {
+      text += snippet[at];
+    } else if (snippet.compare(at, 2, "${") == 0) {
+      const size_t colon = snippet.find(':', at), close = snippet.find('}', at);
+      text += snippet.substr(colon + 1, close - colon - 1);
+      at = close;
+    } else {
+      ++at;  // its number
+    }
+  }
+  return text;
+}
+
 class Completion {
  public:
-  Completion(const Document& document, size_t offset)
+  Completion(const Document& document, size_t offset, bool has_snippets)
       : document_(document),
         tree_(document.tree()),
         offset_(offset),
+        has_snippets_(has_snippets),
         place_(place_at(tree_, type_of(tree_), offset)) {}
 
   Json items() {
@@ -58,17 +79,23 @@ class Completion {
     if (place_.statement && is_value()) return values();
     if (token && token->kind == Token::Kind::text) return items_;
     if (place_.type()) {
-      fields(*place_.type());
+      fields(*place_.type(), help_on_block(place_), kLikely);
     } else if (place_.block == &tree_.file) {
-      for (const Descriptor* const type :
-           {NetParameter::descriptor(), SolverParameter::descriptor()})
-        fields(*type);
+      fields(*NetParameter::descriptor(), help_on_fields("net"),
+             is_likely_solver() ? kUnlikely : kLikely);
+      fields(*SolverParameter::descriptor(), help_on_fields("solver"),
+             is_likely_solver() ? kLikely : kUnlikely);
     }
     if (place_.block == &tree_.file) add_snippets();
     return items_;
   }
 
  private:
+  // Of a file without a field so far.
+  bool is_likely_solver() const {
+    const std::string& path = document_.path();
+    return path.find("solver", path.rfind('/') + 1) != std::string::npos;
+  }
   bool is_in_comment() const {
     for (const Token& token : tree_.tokens) {
       if (offset_ > token.begin) continue;
@@ -198,7 +225,9 @@ class Completion {
         const std::string name = at->path().filename().string();
         const bool is_folder = at->is_directory(gone);
         if (starts_with(name, ".") || (!is_folder && !ends_with(name, ending))) continue;
-        found.insert(cat(folder, name, is_folder ? "/" : ""));
+        const bool is_database = is_folder && (fs::exists(at->path() / "data.mdb", gone) ||
+                                               fs::exists(at->path() / "CURRENT", gone));
+        found.insert(cat(folder, name, is_folder && !is_database ? "/" : ""));
       }
     }
     for (const std::string& path : found)
@@ -216,43 +245,61 @@ class Completion {
       std::string text(snippet.text);
       const size_t blob = text.find("BLOB");
       if (blob != std::string::npos) text.replace(blob, 4, above.empty() ? "data" : above[0]);
-      items_.push_back({{"label", snippet.label},
-                        {"kind", kCompletesSnippet},
-                        {"detail", snippet.detail},
-                        {"insertTextFormat", kSnippet},
-                        {"insertText", text}});
+      const bool is_likely = type || snippet.is_solver == is_likely_solver();
+      add_snippet({{"label", snippet.label},
+                   {"kind", kCompletesSnippet},
+                   {"detail", snippet.detail},
+                   {"sortText", is_likely ? kSnippets : kUnlikely}},
+                  text);
     }
   }
 
-  void fields(const Descriptor& type) {
+  void add_snippet(Json item, const std::string& text) {
+    if (has_snippets_) item["insertTextFormat"] = kSnippet;
+    item["insertText"] = has_snippets_ ? text : without_marks(text);
+    items_.push_back(std::move(item));
+  }
+
+  void fields(const Descriptor& type, const MessageHelp& help, const char* sort_key) {
     std::set<std::string> set;
     for (const Statement& s : place_.block->statements) {
       if (&s != place_.statement || is_behind(s)) set.insert(word_of(tree_, s));
     }
+    const FieldOrder order(type, text_of_field(tree_, *place_.block, "type"));
     for (int i = 0; i < type.field_count(); ++i) {
       const FieldDescriptor& field = *type.field(i);
       if (!field.is_repeated() && set.count(field.name()) > 0) continue;
-      Json item = {
-          {"label", field.name()}, {"kind", kCompletesField}, {"insertTextFormat", kSnippet}};
-      item["insertText"] = field.message_type() ? field.name() + " {\n  $0\n}"
-                           : field.type() == FieldDescriptor::TYPE_STRING
-                               ? field.name() + ": \"$1\"$0"
-                               : field.name() + ": $0";
-      items_.push_back(std::move(item));
+      Json item = {{"label", field.name()},
+                   {"kind", kCompletesField},
+                   {"sortText", sort_key + order.key_of(field)}};
+      for (const FieldHelp& one : help.fields) {
+        if (one.name != field.name()) continue;
+        item["detail"] = one.type;
+        if (!one.comment.empty()) item["documentation"] = one.comment;
+      }
+      add_snippet(std::move(item), field.message_type() ? field.name() + " {\n  $0\n}"
+                                   : field.type() == FieldDescriptor::TYPE_STRING
+                                       ? field.name() + ": \"$1\"$0"
+                                       : field.name() + ": $0");
     }
   }
 
   const Document& document_;
   const SyntaxTree& tree_;
   const size_t offset_;
+  const bool has_snippets_;
   TypedPlace place_;
   Json items_ = Json::array();
 };
 
 }  // namespace
 
-Json completions_at(const Document& document, size_t offset) {
-  return Completion(document, offset).items();
+Json completions_at(const Document& document, size_t offset, bool has_snippets) {
+  Json items = Completion(document, offset, has_snippets).items();
+  std::stable_sort(items.begin(), items.end(), [](const Json& a, const Json& b) {
+    return a.value("sortText", "") < b.value("sortText", "");
+  });
+  return items;
 }
 
 }  // namespace crema

@@ -12,8 +12,9 @@ Json folds_of(const Document& document);
 // The kinds of words, by which they are coloured: SemanticTokens, whose numbers are explained by SemanticTokensLegend.
 Json semantic_legend();
 Json semantic_tokens_of(const Document& document);
-// What may be written at this offset: CompletionItem[].
-Json completions_at(const Document& document, size_t offset);
+// What may be written at this offset, the most likely first: CompletionItem[]. has_snippets: the
+// editor fills in snippets.
+Json completions_at(const Document& document, size_t offset, bool has_snippets);
 // What is at this offset: Hover, or null.
 Json hover_at(const Document& document, size_t offset, const OpenFiles& files);
 // Where the name at this offset is written first: Location, or null; where it is used, also in files that are

@@ -1,7 +1,7 @@
 #include "base/strings.h"
 #include "tools/docs/layer_text.h"
-#include "tools/docs/schema.h"
 #include "tools/lsp/features.h"
+#include "tools/lsp/field_help.h"
 #include "tools/lsp/net_help.h"
 
 namespace crema {
@@ -9,19 +9,8 @@ namespace {
 
 using google::protobuf::FieldDescriptor;
 
-// "layer.convolution_param" of a place, as help_on_fields() takes it.
-std::string path_of(const TypedPlace& place) {
-  std::string path;
-  for (size_t i = 1; i < place.blocks.size(); ++i)
-    path += cat(path.empty() ? "" : ".", place.blocks[i].field);
-  if (!path.empty())
-    return place.blocks[0].type->name() == "LayerParameter" ? "layer." + path : path;
-  const std::string& type = place.blocks[0].type->name();
-  return type == "SolverParameter" ? "solver" : type == "NetParameter" ? "net" : "layer";
-}
-
 std::string help_on(const TypedPlace& place, const FieldDescriptor& field) {
-  for (const FieldHelp& help : help_on_fields(path_of(place)).fields) {
+  for (const FieldHelp& help : help_on_block(place).fields) {
     if (help.name == field.name())
       return cat("**", help.name, "** (", help.type, ")\n\n", help.comment);
   }
@@ -58,7 +47,8 @@ Json hover_at(const Document& document, size_t offset, const OpenFiles& files) {
     const std::string text = unquoted(value->text);
     if (field->full_name() == "crema.LayerParameter.type") {
       texts.push_back(layer_help(document, files, place));
-      texts.push_back(cat("```\n", documentation_of(text), "\n```"));
+      const std::string documentation = documentation_of(text);
+      if (!documentation.empty()) texts.push_back(cat("```\n", documentation, "\n```"));
     } else if (field->name() == "bottom" || field->name() == "top") {
       texts.push_back(blob_help(document, files, place, text, field->name() == "top"));
     }

@@ -100,7 +100,7 @@ Json LanguageServer::answer_about(const std::string& what, Open& open, const Jso
   if (what == "documentSymbol") return symbols_of(document);
   if (what == "foldingRange") return folds_of(document);
   if (what == "semanticTokens/full") return semantic_tokens_of(document);
-  if (what == "completion") return completions_at(document, offset());
+  if (what == "completion") return completions_at(document, offset(), has_snippets_);
   if (what == "hover") return hover_at(document, offset(), files_);
   if (what == "definition") return definition_at(document, offset(), files_);
   if (what == "references") return references_at(document, offset(), files_);
@@ -120,6 +120,9 @@ Json LanguageServer::answer_about(const std::string& what, Open& open, const Jso
 
 void LanguageServer::initialize(const Json& params) {
   is_initialized_ = true;
+  const Json::json_pointer snippets(
+      "/capabilities/textDocument/completion/completionItem/snippetSupport");
+  has_snippets_ = params.contains(snippets) && params[snippets] == true;
   std::vector<std::string> folders;
   const auto add = [&](const Json& holder, const char* key) {
     const auto uri = holder.find(key);

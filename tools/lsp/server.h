@@ -53,6 +53,7 @@ class LanguageServer {
   // Milliseconds that the meaning waits for the next keystroke: a quarter of what it took before.
   int still_after_ = 0;
   bool is_initialized_ = false, is_shut_down_ = false;
+  bool has_snippets_ = false;  // the editor fills in snippets
 };
 
 }  // namespace crema
