@@ -22,7 +22,7 @@ std::vector<std::string> folders_below(const std::string& folder, int levels = 2
   std::vector<std::string> found = {folder};
   if (levels == 0) return found;
   for (const std::string& name : list_folder(folder)) {
-    if (starts_with(name, ".") || !folder_exists(folder + "/" + name)) continue;
+    if (is_system_name(name) || !folder_exists(folder + "/" + name)) continue;
     const std::vector<std::string> below = folders_below(folder + "/" + name, levels - 1);
     found.insert(found.end(), below.begin(), below.end());
   }
@@ -33,7 +33,7 @@ std::string stem_of(const std::string& path) { return fs::path(path).stem(); }
 
 bool has_ending(const std::string& folder, const std::string& ending) {
   for (const std::string& name : list_folder(folder)) {
-    if (ends_with(lower_case(name), ending)) return true;
+    if (!is_system_name(name) && ends_with(lower_case(name), ending)) return true;
   }
   return false;
 }
@@ -57,6 +57,22 @@ std::vector<ListedImage> pairs_of(const std::string& root, const std::string& fo
 bool has_boxes(const std::vector<ListedImage>& images) {
   return std::any_of(images.begin(), images.end(),
                      [](const ListedImage& image) { return !image.label_path.empty(); });
+}
+
+// The files of boxes in a folder that belong to none of these pictures; paths from `root`.
+std::vector<std::string> lone_files(const std::string& root, const std::string& boxes,
+                                    const std::string& ending,
+                                    const std::vector<ListedImage>& images) {
+  std::set<std::string> taken;
+  for (const ListedImage& image : images) taken.insert(image.label_path);
+  std::vector<std::string> lone;
+  for (const std::string& name : list_folder(boxes)) {
+    const std::string path = (boxes + "/" + name).substr(root.size());
+    // Lists of classes have the ending of YOLO's boxes.
+    const bool is_other = is_system_name(name) || name == "classes.txt" || name == "labels.txt";
+    if (ends_with(name, ending) && !is_other && taken.count(path) == 0) lone.push_back(path);
+  }
+  return lone;
 }
 
 // Those that a list of ImageSets/Main names.
@@ -85,6 +101,9 @@ bool find_voc(const std::string& top, BoxFiles* found) {
         pairs_of(all.root, apart ? pictures : folder, apart ? xml : folder, ".xml");
     if (!has_boxes(images)) continue;
     all.images.insert(all.images.end(), images.begin(), images.end());
+    const std::vector<std::string> lone =
+        lone_files(all.root, apart ? xml : folder, ".xml", images);
+    found->lone.insert(found->lone.end(), lone.begin(), lone.end());
     const std::string lists = folder + "/ImageSets/Main/";
     for (const char* name : {"train", "trainval"}) {
       const std::string tests = lists + (std::string(name) == "train" ? "val.txt" : "test.txt");
@@ -132,7 +151,8 @@ bool find_coco(const std::string& top, BoxFiles* found) {
   std::vector<std::string> files;
   for (const std::string& folder : folders_below(top)) {
     for (const std::string& name : list_folder(folder)) {
-      if (is_coco_name(lower_case(name))) files.push_back(folder + "/" + name);
+      if (!is_system_name(name) && is_coco_name(lower_case(name)))
+        files.push_back(folder + "/" + name);
     }
   }
   if (files.empty()) return false;
@@ -200,6 +220,7 @@ std::vector<std::string> yolo_names(const std::string& top) {
     for (const std::string& name : list_folder(folder)) {
       const std::string path = folder + "/" + name;
       std::vector<std::string> names;
+      if (is_system_name(name)) continue;
       if (name == "classes.txt" || ends_with(name, ".names")) {
         for (const std::string& line : split(read_text(path), '\n')) {
           if (!trim(line).empty()) names.emplace_back(trim(line));
@@ -238,7 +259,10 @@ bool find_yolo(const std::string& top, BoxFiles* found) {
     BoxSet set{top + "/", {}, ""};
     const std::string images = outside ? pictures + below : folder_named(top + below, {"images"});
     const std::string labels = outside ? texts + below : folder_named(top + below, {"labels"});
-    if (!images.empty() && !labels.empty()) set.images = pairs_of(set.root, images, labels, ".txt");
+    if (images.empty() || labels.empty()) return set;
+    set.images = pairs_of(set.root, images, labels, ".txt");
+    const std::vector<std::string> lone = lone_files(set.root, labels, ".txt", set.images);
+    found->lone.insert(found->lone.end(), lone.begin(), lone.end());
     return set;
   };
   for (const std::string& part : {parts.training, parts.testing}) {

@@ -22,6 +22,7 @@ struct BoxFiles {
   std::string form;          // "Pascal VOC's", for people
   std::vector<BoxSet> sets;  // one, or that for training and that for testing
   std::vector<std::string> classes;
+  std::vector<std::string> lone;  // files of boxes without a picture
 };
 
 // Folders are as those data sets have them:

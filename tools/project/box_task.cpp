@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/visible.h"
 #include "data/databases/class_names.h"
 #include "data/loader/permutation.h"
 #include "tools/project/box_files.h"
@@ -134,6 +135,13 @@ void BoxTask::count_boxes(const std::vector<BoxedPicture>& pictures) {
       cat(boxes, " boxes of ", files_.classes.size(), " classes: ", join(texts, ", ")));
   if (empty > 0)
     survey_.push_back(cat(empty, " pictures have no box; they teach what is no object"));
+  if (!files_.lone.empty())
+    survey_.push_back(cat(files_.lone.size(),
+                          files_.lone.size() == 1
+                              ? " file of boxes has no picture, and is left out: "
+                              : " files of boxes have no picture, and are left "
+                                "out, such as ",
+                          visible(files_.lone[0])));
   if (odd.count > 0)
     survey_.push_back(
         cat(odd.count, odd.count == 1 ? " box is" : " boxes are", " odd, such as ", odd.first));

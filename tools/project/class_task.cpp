@@ -33,6 +33,12 @@ class ClassTask : public Task {
   ModelChoice choose() const override;
   std::vector<std::string> fit(const NetText& net) override;
   void connect(NetText* net, int64_t batch) const override;
+  std::vector<int64_t> sample(const NetText& net) const override {
+    const int64_t crop =
+        net.net().layer(data_layers(net, "Data", TRAIN)[0]).transform_param().crop_size();
+    const int64_t side = crop > 0 ? crop : fit_.side;
+    return {fit_.gray ? 1 : 3, side, side};
+  }
   void convert(const std::string& folder, Log& log) const override;
   int64_t training() const override { return static_cast<int64_t>(parts_[0].size()); }
   int64_t testing() const override { return static_cast<int64_t>(parts_[1].size()); }

@@ -5,6 +5,8 @@
 
 #include "base/error.h"
 #include "net/graph/filter.h"
+#include "net/prototxt/settings.h"
+#include "proto/solver.pb.h"
 
 namespace crema {
 
@@ -36,6 +38,20 @@ int scorer_of(const NetParameter& net, int loss) {
     layer = writer_of(net, layer, net.layer(layer).bottom(0));
   }
   return -1;
+}
+
+// The value of a setting as a file has it: texts in quotes.
+std::string value_in_file(const std::string& field, const std::string& value) {
+  const google::protobuf::Descriptor* type = LayerParameter::descriptor();
+  const google::protobuf::FieldDescriptor* last = nullptr;
+  for (const std::string& name : split(field, '.')) {
+    last = type ? type->FindFieldByName(name) : nullptr;
+    type = last ? last->message_type() : nullptr;
+  }
+  const std::string text(trim(value));
+  const bool is_text = last && last->type() == google::protobuf::FieldDescriptor::TYPE_STRING;
+  const bool has_quotes = text.size() > 1 && (text.front() == '"' || text.front() == '\'');
+  return is_text && !has_quotes ? quoted(text) : text;
 }
 
 }  // namespace
@@ -83,6 +99,38 @@ void set_classes(int64_t classes, NetText* net) {
   for (int i = net->net().layer_size() - 1; i >= 0; --i) {
     const LayerParameter& layer = net->net().layer(i);
     if (layer.type() == "Accuracy" && layer.accuracy_param().top_k() > classes) net->remove(i);
+  }
+}
+
+void set_fields(const std::vector<std::string>& settings, NetText* net) {
+  for (const std::string& setting : settings) {
+    const size_t equal = setting.find('='), close = setting.find(']');
+    std::string path(trim(setting.substr(0, equal)));
+    const bool is_prefixed = starts_with(path, "net.");
+    if (is_prefixed) path.erase(0, 4);
+    const std::string root = path.substr(0, path.find_first_of(".["));
+    const bool is_of_net = NetParameter::descriptor()->FindFieldByName(root) &&
+                           (is_prefixed || !SolverParameter::descriptor()->FindFieldByName(root));
+    if (!is_of_net) continue;
+    require(
+        starts_with(path, "layer[") && close < equal, "-set ", setting,
+        ": `crema new` sets fields of layers, as in layer[conv1].convolution_param.pad=1; write "
+        "other fields of nets into the project's net.prototxt");
+    // Says what is wrong with the layer, the field or the value.
+    NetParameter changed = net->net();
+    Settings checked({setting});
+    checked.apply(&changed);
+    checked.require_used();
+    const size_t begin = path.find('[') + 1, end = path.find(']');
+    const std::string name = path.substr(begin, end - begin);
+    require(
+        end + 2 < path.size() && path.find('[', end) == path.npos, "-set ", setting,
+        ": `crema new` sets fields with one value; write lists into the project's net.prototxt");
+    const std::string field = path.substr(end + 2);
+    for (int i = 0; i < net->net().layer_size(); ++i) {
+      if (changed.layer(i).SerializeAsString() == net->net().layer(i).SerializeAsString()) continue;
+      net->set(i, field, value_in_file(field, setting.substr(equal + 1)));
+    }
   }
 }
 

@@ -25,6 +25,10 @@ void connect_databases(const DataSources& sources, NetText* net);
 // more classes. Error for a net without SoftmaxWithLoss.
 void set_classes(int64_t classes, NetText* net);
 
+// Sets the fields that settings such as layer[conv1].convolution_param.num_output=64 name. Error for
+// a layer or field that is not there.
+void set_fields(const std::vector<std::string>& settings, NetText* net);
+
 // Removes layers that no phase has without stages.
 void remove_stages(NetText* net);
 

@@ -4,8 +4,11 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "device/host_limits.h"
 #include "net/expand/expand.h"
 #include "net/prototxt/settings.h"
+#include "solver/check/check.h"
+#include "tools/project/first_look.h"
 #include "tools/project/net_edits.h"
 #include "tools/project/project.h"
 
@@ -108,6 +111,33 @@ ModelChoice choice_of(const Task& task, const NewOptions& options) {
   return named;
 }
 
+// Makes the net, and makes the batch smaller if a step does not fit into memory. Returns what that
+// step needs, as the end of a line. Error for a batch that the user gave and that does not fit.
+std::string fit_into_memory(const Task& task, const NewOptions& options, bool is_given,
+                            Recipe* recipe) {
+  const std::vector<int64_t> sample = task.sample(recipe->net);
+  if (sample.empty()) return "";
+  const auto needs = [&] {
+    return memory_of_step(recipe->net, recipe->solver, sample, recipe->batch);
+  };
+  MemoryKinds kinds = needs();
+  // The nets of a GPU have its memory, which is known when the training begins.
+  if (options.gpu) return "";
+  const size_t free = free_host_memory();
+  const size_t usable = free / 10 * 9;  // the data and the program need some, too
+  if (kinds.total() <= usable) return cat("; a step needs ", size_text(kinds.total()));
+  const int64_t wanted = recipe->batch, fits = largest_batch_in(kinds, wanted, usable);
+  const std::string why = cat(wanted, " need ", size_text(kinds.total()), " of memory, but ",
+                              size_text(free), " are free");
+  require(fits > 0, "model ", recipe->model, ": a step with a batch of ", why,
+          "; choose a smaller model or smaller pictures");
+  require(!is_given, "-batch ", why, "; a batch of ", fits, " would fit");
+  while (recipe->batch > 1 && recipe->batch > fits) recipe->batch /= 2;
+  recipe->net.set(data_layers(recipe->net, "Data", TRAIN)[0], "data_param.batch_size",
+                  cat(recipe->batch));
+  return cat(", because ", why);
+}
+
 }  // namespace
 
 // Each sample is seen less often, the more there are: 300 samples 53 times, 5000 about 20 times, 50000 about ten.
@@ -136,8 +166,10 @@ Recipe recipe_of(Task& task, const NewOptions& options, int64_t batch, int64_t i
   settings->note_used(used);
   SolverFile file = read_solver_file(choice.solver, settings);
   recipe.solver = file.solver;
-  settings->require_used();
   remove_stages(&recipe.net);
+  NetParameter with_settings = recipe.net.net();
+  settings->apply(&with_settings);
+  settings->require_used();
   recipe.decisions.push_back(cat(
       "model: ", recipe.model, choice.why.empty() ? ", as you asked" : ", because " + choice.why));
   for (const std::string& line : task.fit(recipe.net)) recipe.decisions.push_back(line);
@@ -146,14 +178,21 @@ Recipe recipe_of(Task& task, const NewOptions& options, int64_t batch, int64_t i
   const int64_t own = sources.empty()
                           ? std::max<int64_t>(1, choice.batch)
                           : recipe.net.net().layer(sources[0]).data_param().batch_size();
+  require(sources.empty() || batch <= task.training(), "-batch ", batch, ": there are only ",
+          task.training(), " samples for training; give as many or less");
   recipe.batch = sources.empty() ? own : batch > 0 ? batch : batch_for(task.training(), own);
+  const int64_t wanted = recipe.batch;
+  task.connect(&recipe.net, recipe.batch);
+  set_fields(options.settings, &recipe.net);
+  const std::string memory = fit_into_memory(task, options, batch > 0, &recipe);
   if (!sources.empty())
     recipe.decisions.push_back(cat("batch: ", recipe.batch,
-                                   batch > 0 ? ", as you asked"
+                                   batch > 0                ? ", as you asked"
+                                   : recipe.batch != wanted ? ""
                                    : recipe.batch == own
                                        ? ", the model's"
-                                       : ", so that an epoch has eight updates or more"));
-  task.connect(&recipe.net, recipe.batch);
+                                       : ", so that an epoch has eight updates or more",
+                                   memory));
   const bool length_given = iterations > 0 || is_set(options.settings, "max_iter=");
   recipe.iterations = iterations > 0 ? iterations
                       : length_given ? recipe.solver.max_iter()
@@ -161,6 +200,7 @@ Recipe recipe_of(Task& task, const NewOptions& options, int64_t batch, int64_t i
   shorten(&recipe.solver, recipe.iterations, choice.keeps_recipe);
   // The user's own fields replace what was decided for the solver, too.
   Settings(options.settings).apply(&recipe.solver);
+  check_solver(recipe.solver);
   recipe.iterations = recipe.solver.max_iter();
   recipe.decisions.push_back(
       cat("length: ", recipe.iterations, " iterations, which show each sample ",

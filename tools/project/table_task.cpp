@@ -77,6 +77,9 @@ class TableTask : public Task {
     connect_databases({"data/table_train_lmdb", "data/table_val_lmdb", batch, testing()}, net);
     if (!classes_.empty()) set_classes(static_cast<int64_t>(classes_.size()), net);
   }
+  std::vector<int64_t> sample(const NetText&) const override {
+    return {static_cast<int64_t>(table_.width()), 1, 1};
+  }
   void convert(const std::string& folder, Log& log) const override {
     TableOptions options;
     options.to.split = static_cast<double>(training_);

@@ -49,6 +49,8 @@ class Task {
   virtual std::vector<std::string> fit(const NetText& net) = 0;
   // Points the net at the data that convert() writes, and gives it the number of classes.
   virtual void connect(NetText* net, int64_t batch) const = 0;
+  // The shape of a sample as the net gets it; empty if only the data that convert() writes tell.
+  virtual std::vector<int64_t> sample(const NetText&) const { return {}; }
   // Writes the data below `folder`, as data/..., labels.txt.
   virtual void convert(const std::string& folder, Log& log) const = 0;
 

@@ -15,6 +15,7 @@
 #include "tools/devices.h"
 #include "tools/flags/convert_flags.h"
 #include "tools/flags/shell_words.h"
+#include "tools/project/first_look.h"
 #include "tools/project/project.h"
 #include "tools/runs/run_folder.h"
 #include "tools/signals.h"
@@ -209,6 +210,7 @@ class NewProject {
       write_file_atomically(folder.path + "/net.prototxt", recipe_->net.text());
       recipe_->solver.set_snapshot_prefix(safe_name(name()).empty() ? "net" : safe_name(name()));
       write_solver(folder.path);
+      check_project(folder.path, project_);
       if (fills) {
         for (const std::string& entry : list_folder(folder.path))
           fs::rename(folder.path + "/" + entry, place_ + "/" + entry);
@@ -326,7 +328,10 @@ REGISTER_VERB(
            "The length of the training; without it, it follows from the number of samples."},
           {"batch", "The batch in training; 0: it is chosen."},
           {"set",
-           "A variable of the model's files, such as width=48; may be given several times."}},
+           "A variable of the model's files, such as width=48, or a field of the solver or of a "
+           "layer, "
+           "such as base_lr=0.02 or 'layer[conv1].convolution_param.num_output=64'; may be given "
+           "several times."}},
      .min_arguments = 2,
      .max_arguments = 2,
      .log = LogStyle::brief,

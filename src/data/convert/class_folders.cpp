@@ -14,8 +14,7 @@ ClassFolders read_class_folders(const std::string& root, Log& log) {
   int64_t others = 0;
   try {
     for (const std::string& name : list_folder(top)) {
-      // __MACOSX comes with archives from macOS, @eaDir is a cache of Synology's file servers.
-      if (starts_with(name, ".") || name == "__MACOSX" || name == "@eaDir") continue;
+      if (is_system_name(name)) continue;
       if (folder_exists(top + name)) {
         all.classes.push_back(name);
       } else {
