@@ -23,6 +23,11 @@ TEST(New, RefusesWhatItCannotUse) {
   folder.write("row.csv", "1,2,3\n");
   folder.write("row3.csv", "1,2,0\n1,3,1\n4,5,1\n");
   add_classes(folder, "p", 8);
+  std::string words = "age,colour,town,label\n";
+  for (int i = 0; i < 150; ++i)
+    words += cat(i % 9 ? cat(i) : "", ",", i % 2 ? "red" : "blue", ",town ", i, ",", i % 2, "\n");
+  folder.write("words.csv", words);
+  folder.write("blank.csv", "1,2,0\n1,,1\n4,5,1\n");
   folder.write("p_full/file", "x");
   folder.write("lines/two\nlines/1.png", picture(0, 1));
   std::filesystem::create_symlink("missing", folder.file("nowhere"));
@@ -56,6 +61,13 @@ TEST(New, RefusesWhatItCannotUse) {
       {"-set 'layer[conv1].convolution_param.padding=1' p project", "(did you mean \"pad\"?"},
       {"-set 'layer[conv1].convolution_param.pad=x' p project", "x"},
       {"-set name=x p project", "-set name=x: `crema new` sets fields of layers"},
+      {"words.csv project",
+       "words.csv:2:1: column 0 (\"age\") is empty where a number was expected; fill it, for "
+       "example "
+       "with the column's mean, or remove its row; the whole table has columns of words: colour (2 "
+       "different), town (over 100 different); empty cells: age 17"},
+      {"blank.csv project", "blank.csv:2:3: column 1 is empty"},
+      {"blank.csv project", "the whole table has empty cells: number 1 1"},
       {"-split 16 p project", "-split 16 of 16 records leaves all for training"},
       {"-split 9 row3.csv project",
        "-split 9 of the 3 samples of row3.csv leaves none for testing"},

@@ -10,6 +10,7 @@
 #include "data/convert/table.h"
 #include "data/databases/class_names.h"
 #include "tools/project/net_edits.h"
+#include "tools/project/table_words.h"
 #include "tools/project/tasks.h"
 
 namespace crema {
@@ -40,12 +41,23 @@ std::string label_column(const NewOptions& options) {
   return "-1";
 }
 
+// One message about all cells that are no numbers, as each reading finds the first one only.
+Table read_numbers(const std::string& path, const std::string& label) {
+  try {
+    return read_table(path, {label});
+  } catch (const Error& error) {
+    const std::string all = words_in_table(path, label);
+    if (all.empty()) throw;
+    fail(error.what(), "; the whole table has ", all);
+  }
+}
+
 class TableTask : public Task {
  public:
   TableTask(const NewOptions& options, Log&)
       : options_(options),
         label_(label_column(options)),
-        table_(read_table(options.data, {label_})) {
+        table_(read_numbers(options.data, label_)) {
     require(table_.rows > 1, options.data,
             ": has one row only; a net needs some to learn from and some to test");
     require(table_.width() > 0, options.data, ": has no column besides its label");

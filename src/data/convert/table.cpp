@@ -37,11 +37,11 @@ std::string shown(const std::string& text) {
 
 // What to do about a field that is no number.
 std::string advice(const std::string& text) {
-  if (text.empty()) return "; fill it, or remove its row";
+  if (text.empty()) return "; fill it, for example with the column's mean, or remove its row";
   std::string point = text;
   std::replace(point.begin(), point.end(), ',', '.');
   if (point != text && number_in(point)) return "; write decimals with a point: " + shown(point);
-  return "; remove the column, or replace its words by numbers";
+  return "; remove the column, or write one of 0 and 1 for each of its words";
 }
 
 class TableReader {
