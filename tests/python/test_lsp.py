@@ -186,6 +186,14 @@ def test_marks_snippets_for_editors_that_know_them(tmp_path, has_snippets):
     assert editor.close() == 0
 
 
+def test_snippets_read_the_data_above(editor):
+    rows = [("", "data"), (TRAINED[:TRAINED.index("layer", 30)], "data"), (LENET, "ip"), (TRAINED, "ip")]
+    for text, blob in rows:
+        editor.open(text)
+        items = {item["label"]: item for item in editor.at("completion", text.count("\n"), 0)}
+        assert f'bottom: "{blob}"' in items["conv"]["insertText"], text
+
+
 def test_words_of_other_frameworks_alone(editor):
     editor.open("epochs: 10\nlr: 0.1\n")
     assert [place for place, _ in editor.look()] == ["1:1", "2:1"]

@@ -235,16 +235,29 @@ class Completion {
     return items_;
   }
 
+  // The first top of the nearest layer above: not its labels, and no result of a test.
+  std::string data_above() const {
+    std::string data = "data";
+    const Statement* layer = nullptr;
+    each_blob(tree_, [&](const Token& token, bool writes, const TypedPlace& place) {
+      if (!writes || token.begin > offset_ || !place.layer || place.layer == layer) return;
+      layer = place.layer;
+      const std::string type = text_of_field(tree_, layer->blocks[0], "type");
+      const std::string blob = unquoted(token.text);
+      if (blob != "label" && type != "Accuracy" && !ends_with(type, "Loss")) data = blob;
+    });
+    return data;
+  }
+
   void add_snippets() {
     const Descriptor* const type = place_.type();
-    const std::vector<std::string> above = blobs_above();
     for (const Snippet& snippet : snippets()) {
       const Descriptor* const of =
           snippet.is_solver ? SolverParameter::descriptor() : NetParameter::descriptor();
       if (type && type != of) continue;
       std::string text(snippet.text);
       const size_t blob = text.find("BLOB");
-      if (blob != std::string::npos) text.replace(blob, 4, above.empty() ? "data" : above[0]);
+      if (blob != std::string::npos) text.replace(blob, 4, data_above());
       const bool is_likely = type || snippet.is_solver == is_likely_solver();
       add_snippet({{"label", snippet.label},
                    {"kind", kCompletesSnippet},

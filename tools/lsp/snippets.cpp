@@ -141,6 +141,7 @@ layer {
     mirror: true
     crop_size: ${3:224}
     mean_value: [${4:104, 117, 123}]
+    scale: ${7:0.017}
   }
   data_param {
     source: "${1:train_lmdb}"
@@ -157,6 +158,7 @@ layer {
   transform_param {
     crop_size: ${3:224}
     mean_value: [${4:104, 117, 123}]
+    scale: ${7:0.017}
   }
   data_param {
     source: "${2:val_lmdb}"
@@ -170,7 +172,12 @@ layer {
   type: "ImageData"
   top: "data"
   top: "label"
-  transform_param { mirror: true crop_size: ${2:224} }
+  transform_param {
+    mirror: true
+    crop_size: ${2:224}
+    mean_value: [${6:104, 117, 123}]
+    scale: ${7:0.017}
+  }
   image_data_param {
     source: "${1:train.txt}"
     batch_size: ${3:64}
@@ -210,7 +217,7 @@ power: 1
 max_iter: ${6:100000}
 display: 100
 snapshot: ${7:10000}
-snapshot_prefix: "${8:snapshots/net}"
+snapshot_prefix: "${8:net}"
 )",
        true},
       {"solver-adam", "a solver: Adam", R"(net: "${1:train_val.prototxt}"
@@ -224,7 +231,7 @@ lr_policy: "fixed"
 max_iter: ${5:100000}
 display: 100
 snapshot: ${6:10000}
-snapshot_prefix: "${7:snapshots/net}"
+snapshot_prefix: "${7:net}"
 )",
        true},
   };

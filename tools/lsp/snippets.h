@@ -11,7 +11,7 @@ struct Snippet {
   bool is_solver = false;
 };
 
-// BLOB means the nearest blob above.
+// BLOB means the first top of the nearest layer above.
 const std::vector<Snippet>& snippets();
 
 }  // namespace crema
