@@ -43,6 +43,21 @@ std::string nearest_flag(const std::string& name, const Verb& verb) {
   return hint.empty() ? did_you_mean("-" + name, of_others) : hint;
 }
 
+// `; write -solver net.prototxt`: the flag of the verb that takes a file of this kind.
+std::string flag_for(const std::string& argument, const Verb& verb) {
+  const auto has = [&](const char* flag) {
+    const auto& flags = verb.run.flags();
+    return std::find(flags.begin(), flags.end(), flag) != flags.end();
+  };
+  const auto ends = [&](const char* ending) { return ends_with(argument, ending); };
+  const bool is_solver = lower_case(argument).find("solver") != std::string::npos;
+  const char* flag = "";
+  if (ends(".solverstate")) flag = "snapshot";
+  if (ends(".caffemodel") || ends(".caffemodel.h5")) flag = "weights";
+  if (ends(".prototxt")) flag = (is_solver && has("solver")) || !has("model") ? "solver" : "model";
+  return *flag && has(flag) ? cat("; write -", flag, " ", argument) : "";
+}
+
 void check_verb(const std::string& verb, const std::vector<FlagUse>& flags) {
   if (VerbRegistry::has(verb)) return;
   // The value of a misspelt flag may be in the verb's position, because the flag was not known to
@@ -227,7 +242,8 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   if (count < verb.min_arguments || count > verb.max_arguments) {
     fail(count < verb.min_arguments
              ? cat("too few arguments (", count, ")")
-             : cat("unexpected argument: \"", line.arguments[verb.max_arguments], "\""),
+             : cat("unexpected argument: \"", line.arguments[verb.max_arguments], "\"",
+                   flag_for(line.arguments[verb.max_arguments], verb)),
          "; usage: crema ", line.verb, " ", verb.usage);
   }
   return line;
