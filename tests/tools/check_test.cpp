@@ -82,6 +82,9 @@ TEST(CheckVerb, SaysWhatANetLacks) {
       {"type: \"SoftmaxWithLoss\" bottom: \"z\"", "type: \"Accuracy\" bottom: \"z\"", "",
        "warning: no layer of the training net is a loss", 0},
       {" bottom: \"y\"", "", "", "but 1 is given; name what it reads, for example bottom: \"", 1},
+      {"", "", "snapshot: 1\nsnapshot_prefix: \"none/net\"\n",
+       "s.prototxt:7:1: warning: the folder none of snapshot_prefix does not exist: make it, or ",
+       0},
       {" bottom: \"x\"", "", "", "but 0 are given; name what it reads, for example bottom: \"x\"",
        1},
   };

@@ -67,6 +67,18 @@ void add_notes(const std::vector<Note>& notes, const std::string& path, Findings
   }
 }
 
+// A folder for snapshots that is not there, which a run without -run does not make.
+void check_snapshot_place(const SolverFile& file, Findings* findings) {
+  const SolverParameter& solver = file.solver;
+  const std::string folder = folder_of(solver.snapshot_prefix());
+  const bool writes = solver.snapshot() > 0 || solver.snapshot_minutes() > 0 ||
+                      solver.has_keep_best() || solver.snapshot_after_train();
+  if (!writes || folder.empty() || folder_exists(folder)) return;
+  add(findings, Severity::warning, file.where("snapshot_prefix"), "the folder ", folder,
+      " of snapshot_prefix does not exist: make it, or train with -run auto, which has one of its "
+      "own");
+}
+
 // Makes the nets without allocating memory: refuses what training would, and reports the memory
 // that the training net needs.
 std::string memory_line(ProgramLog& log, const CheckFlags& flags, Log& warnings,
@@ -111,6 +123,7 @@ int run_check(const VerbCall& call, const CheckFlags& flags) {
   const NetFile net = open_net(file, source);
   if (!file.solver.has_teacher())
     check_has_loss(CheckedNet(net, net_state(TRAIN, net.net, source.state)), &findings);
+  check_snapshot_place(file, &findings);
   add_notes(file.notes, file.path, &findings);
   add_notes(net.upgrade.notes, file.path, &findings);
   file.settings->require_used();
