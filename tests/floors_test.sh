@@ -90,6 +90,7 @@ declare -A families=(
   [solver/divergence]="events fields rates ranks iteration test snapshot"
   [solver/compression]="events fields rates ranks iteration"
   [solver/check]="fields rates iteration divergence compression"
+  [solver/replay]="events readers test"  # on top of Solver
   [solver/the_root]="events fields rates ranks iteration test snapshot divergence compression"  # Solver itself, on top of its parts
 )
 # Records on disk are the only part of the schema that data/ may use.

@@ -36,6 +36,9 @@ class DataSource {
   // The number of samples, of all ranks, before pass 0, if earlier passes ran with another number
   // of ranks.
   virtual void skip_samples(int64_t /*samples*/) {}
+  // The record that a sample of a pass is made of, as error messages name it: `PATH, record 17 (key
+  // "cat.jpg")`; "": unknown.
+  virtual std::string describe_sample(uint64_t /*pass*/, int64_t /*in_batch*/) { return ""; }
   // A hash of the first record, so that ranks notice when their data differ; 0: none.
   virtual uint64_t hash_of_first() const { return 0; }
 

@@ -73,6 +73,7 @@ struct SolverOptions {
   int histograms = 0;
   // Sends the loss of each iteration, hashes of the weights and what is unusual of the losses.
   bool records = false;
+  bool records_all_weights = false;  // before each iteration, not only now and then
   // How gradients travel between ranks.
   ExchangeOptions exchange;
   // The ranks divide the optimizer's state among them.
@@ -125,6 +126,9 @@ class Solver {
   double loss();
   // Learning rate of the next update.
   double rate() const;
+  // What makes the gradient of the loss of what backward() has left in diffs: the sum over iter_size
+  // batches, in fp16 times the loss scale.
+  float gradient_scale() const;
   // What epochs give is counted in iterations here.
   const SolverParameter& parameter() const { return file_.solver; }
   // An epoch of the training data; its records are 0 if neither epoch_log nor a field needs them.

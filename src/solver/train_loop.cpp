@@ -187,6 +187,7 @@ bool Solver::records_weights_at(int64_t iteration) const {
   constexpr int kLeast = 20;
   constexpr int64_t kFirst = 64;
   if (!options_.records) return false;
+  if (options_.records_all_weights) return true;
   const auto number = static_cast<uint64_t>(iteration);
   const int display = file_.solver.display() > 0 ? file_.solver.display() : kWatchEvery;
   return (iteration <= kFirst && std::popcount(number) <= 1) ||
@@ -293,10 +294,12 @@ void Solver::display() {
   progress_.leave_out();  // finding out takes time
 }
 
-// backward() has left the sum over iter_size batches, in fp16 times the loss scale.
+float Solver::gradient_scale() const {
+  return 1 / static_cast<float>(file_.solver.iter_size()) / iterations_->loss_scale();
+}
+
 void Solver::send_histograms() {
-  const float scale = 1 / static_cast<float>(file_.solver.iter_size()) / iterations_->loss_scale();
-  for (event::Histogram& histogram : parameter_histograms(*net_, scale)) {
+  for (event::Histogram& histogram : parameter_histograms(*net_, gradient_scale())) {
     histogram.iteration = iteration_;
     send_(histogram);
   }

@@ -2,7 +2,7 @@
 
   tool.py REAL_TOOLS FLAGS.json PROGRAM ARGUMENT ...
 
-A training takes two iterations, and its snapshot also gets the name that it would have had at the end. Without a card -gpu goes. A file
+A training takes two iterations, which are those that replay opens, and its snapshot also gets the name that it would have had at the end. Without a card -gpu goes. A file
 from elsewhere (rules.py) must be what a verb says is missing.
 """
 import json
@@ -125,6 +125,10 @@ def main():
         call.drop("gpu_memory")
         if call.value("precision") != "fp32":
             call.drop("precision")
+    for name, last in (("iteration", "0"), ("until", "1")):  # of a run that was short
+        if verb == "replay" and call.value(name):
+            call.drop(name)
+            call.add((name, last))
     missing = [value for _, value in call.words
                if value and rules.from_elsewhere(value) and not os.path.exists(value)]
     named = None

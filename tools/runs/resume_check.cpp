@@ -1,35 +1,14 @@
 #include "tools/runs/resume_check.h"
 
-#include <filesystem>
-
 #include "base/error.h"
 #include "solver/snapshot/snapshot.h"
 #include "solver/snapshot/state_file.h"
 #include "tools/runs/same_training.h"
+#include "tools/runs/vanishing_folder.h"
 
 namespace crema {
 
 namespace {
-
-// A folder for the snapshots, which goes with this object.
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    path_ = (std::filesystem::temp_directory_path() / "crema_resume_check_XXXXXX").string();
-    require(mkdtemp(path_.data()), path_, ": cannot make this folder; set TMPDIR to another one");
-  }
-  ~TemporaryFolder() {
-    std::error_code none;
-    std::filesystem::remove_all(path_, none);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-
-  std::string file(const std::string& name) const { return path_ + "/" + name; }
-
- private:
-  std::string path_;
-};
 
 class ResumeCheck {
  public:
@@ -111,7 +90,7 @@ class ResumeCheck {
                : "";
   }
 
-  TemporaryFolder folder_;
+  VanishingFolder folder_{"crema_resume_check"};
   ProgramLog& log_;
   Context& context_;
   SolverFile file_;

@@ -200,6 +200,7 @@ void RunFolder::begin(SolverFile given, const SavedFlags& flags, Solver& solver)
                       {.net = solver.net().name(),
                        .device = gpu ? cat("GPU ", context.ordinal()) : "CPU",
                        .seed = solver.seed(),
+                       .ranks = context.ranks(),
                        .resumed = !is_new_,
                        .iteration = solver.iteration()});
   begun_ = true;

@@ -60,6 +60,7 @@ void complete_run_record(const std::string& path, const FlagValues& flags,
   entry["net"] = start.net;
   entry["device"] = start.device;
   entry["seed"] = start.seed;
+  if (start.ranks > 1) entry["ranks"] = start.ranks;
   if (start.resumed) {
     entry["iteration"] = start.iteration;
     record["resumptions"].push_back(entry);

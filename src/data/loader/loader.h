@@ -87,8 +87,11 @@ class Loader {
   const LoaderOptions& options() const { return options_; }
   // From now on this many samples come at the very beginning, in addition to options().skip.
   void skip(int64_t samples);
-  // Shape of the sample from the first record.
   uint64_t hash_of_first() const;
+  // The record of a sample, as Dataset::describe() names it; of mixed samples, the first.
+  std::string describe(int64_t number, int64_t in_batch) const {
+    return samples_->describe(sample_index_at(number, in_batch));
+  }
   // Null: classes are not balanced.
   const Balance* balance() const { return balance_.get(); }
 

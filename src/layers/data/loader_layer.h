@@ -29,6 +29,9 @@ class LoaderLayer : public Layer, public DataSource {
   int64_t count_records() override { return has_epochs() ? loader_->records() : 0; }
   BatchShare share() const override;
   void skip_samples(int64_t samples) override;
+  std::string describe_sample(uint64_t pass, int64_t in_batch) override {
+    return loader_ ? loader_->describe(static_cast<int64_t>(pass), in_batch) : "";
+  }
   uint64_t hash_of_first() const override { return loader_ ? loader_->hash_of_first() : 0; }
   void read_whole_epochs() override { whole_epochs_ = true; }
   int64_t records_in(uint64_t pass) override;

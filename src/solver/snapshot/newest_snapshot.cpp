@@ -6,19 +6,17 @@
 #include "solver/snapshot/state_file.h"
 
 namespace crema {
-namespace {
 
-// The N of PREFIX_iter_N.solverstate[.h5]; below 0: the name is another one.
-int64_t iteration_in(const std::string& name, const std::string& start) {
-  if (!starts_with(name, start)) return -1;
-  const size_t end = name.find_first_not_of("0123456789", start.size());
-  const std::string digits = name.substr(start.size(), end - start.size());
+int64_t iteration_of_state(const std::string& path) {
+  constexpr std::string_view kMark = "_iter_";
+  const size_t mark = path.rfind(kMark);
+  if (mark == std::string::npos) return -1;
+  const size_t begin = mark + kMark.size(), end = path.find_first_not_of("0123456789", begin);
+  const std::string digits = path.substr(begin, end - begin);
   if (digits.empty() || digits.size() > 10 || end == std::string::npos) return -1;
-  const std::string rest = name.substr(end);
+  const std::string rest = path.substr(end);
   return rest == ".solverstate" || rest == ".solverstate.h5" ? std::stoll(digits) : -1;
 }
-
-}  // namespace
 
 std::vector<std::string> newest_snapshots(const SolverParameter& solver, Log& log) {
   require(solver.has_snapshot_prefix(),
@@ -29,8 +27,10 @@ std::vector<std::string> newest_snapshots(const SolverParameter& solver, Log& lo
   std::vector<std::pair<int64_t, std::string>> found;
   const std::string folder = folder_of(prefix);
   for (const std::string& name : list_folder_if_exists(folder)) {
-    const int64_t iteration = iteration_in(name, start);
-    if (iteration >= 0) found.emplace_back(iteration, cat(folder, "/", name));
+    const int64_t iteration = iteration_of_state(name);
+    if (iteration >= 0 && name.rfind(start, 0) == 0 &&
+        name.find("_iter_", start.size()) == std::string::npos)
+      found.emplace_back(iteration, cat(folder, "/", name));
   }
   std::sort(found.rbegin(), found.rend());
   std::vector<std::string> whole;

@@ -41,6 +41,8 @@ std::string find_solver_state(const std::string& path);
 // that are damaged or without weights are passed over with a warning; whether weights are whole
 // shows when they are restored. Error without a snapshot_prefix, or when all are damaged.
 std::vector<std::string> newest_snapshots(const SolverParameter& solver, Log& log);
+// The N of PREFIX_iter_N.solverstate[.h5]; below 0: the file has another name.
+int64_t iteration_of_state(const std::string& path);
 // The weights that belong to a state: at the path it gives, else under the same file name next to it,
 // else next to it under its own name, NAME.caffemodel for NAME.solverstate. Error where there are none.
 std::string find_snapshot_weights(const SolverState& state, const std::string& state_path);

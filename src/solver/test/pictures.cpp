@@ -12,33 +12,6 @@ namespace {
 
 constexpr int64_t kMostFilters = 64;
 
-// `image` has channels, height and width. Three planes are colours; of any other number the mean is
-// shown in grey.
-Picture picture_of(const float* values, const Shape& image, bool rgb) {
-  const int64_t planes = image[0], plane = image.count(1);
-  Picture picture;
-  picture.width = static_cast<int>(image[2]);
-  picture.height = static_cast<int>(image[1]);
-  picture.channels = planes == 3 ? 3 : 1;
-  std::vector<float> pixels(static_cast<size_t>(picture.channels * plane));
-  for (int64_t i = 0; i < plane; ++i) {
-    if (planes == 3) {
-      for (int c = 0; c < 3; ++c) pixels[3 * i + c] = values[(rgb ? c : 2 - c) * plane + i];
-    } else {
-      for (int64_t c = 0; c < planes; ++c) pixels[i] += values[c * plane + i];
-    }
-  }
-  const auto [low, high] = std::minmax_element(pixels.begin(), pixels.end());
-  const float base = *low, range = *high > *low ? *high - *low : 1;
-  for (const float pixel : pixels) {
-    const float shade = 255 * (pixel - base) / range;
-    picture.bytes.push_back(std::isfinite(shade)
-                                ? static_cast<uint8_t>(std::lround(std::clamp(shade, 0.f, 255.f)))
-                                : 0);
-  }
-  return picture;
-}
-
 // The first top of a layer without bottoms that has channels, height and width; -1: none.
 int find_images(const Graph& graph) {
   for (const Node& node : graph.nodes) {
@@ -113,6 +86,31 @@ const Node& producer_of(const Graph& graph, int value) {
 }
 
 }  // namespace
+
+Picture picture_of(const float* values, const Shape& image, bool rgb) {
+  const int64_t planes = image[0], plane = image.count(1);
+  Picture picture;
+  picture.width = static_cast<int>(image[2]);
+  picture.height = static_cast<int>(image[1]);
+  picture.channels = planes == 3 ? 3 : 1;
+  std::vector<float> pixels(static_cast<size_t>(picture.channels * plane));
+  for (int64_t i = 0; i < plane; ++i) {
+    if (planes == 3) {
+      for (int c = 0; c < 3; ++c) pixels[3 * i + c] = values[(rgb ? c : 2 - c) * plane + i];
+    } else {
+      for (int64_t c = 0; c < planes; ++c) pixels[i] += values[c * plane + i];
+    }
+  }
+  const auto [low, high] = std::minmax_element(pixels.begin(), pixels.end());
+  const float base = *low, range = *high > *low ? *high - *low : 1;
+  for (const float pixel : pixels) {
+    const float shade = 255 * (pixel - base) / range;
+    picture.bytes.push_back(std::isfinite(shade)
+                                ? static_cast<uint8_t>(std::lround(std::clamp(shade, 0.f, 255.f)))
+                                : 0);
+  }
+  return picture;
+}
 
 event::Pictures first_filters(Net& net, bool rgb) {
   const Graph& graph = net.graph();

@@ -9,6 +9,11 @@
 
 namespace crema {
 
+// An image of channels, height and width, scaled so that its smallest value is black and its largest
+// white; values that are not finite are black. Three planes are colours, in the order red, green,
+// blue with `rgb`, else blue, green, red; of any other number the mean is shown in grey.
+Picture picture_of(const float* values, const Shape& image, bool rgb);
+
 // The weights of the first Convolution, or of an InnerProduct that reads the images, each scaled so
 // that its smallest value is black and its largest white. No pictures: the net has no such layer.
 // rgb: three planes are red, green and blue; else blue, green and red, the order of Caffe's images.

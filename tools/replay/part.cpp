@@ -1,0 +1,154 @@
+#include "tools/replay/part.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "base/error.h"
+#include "solver/fields/recorded_recipe.h"
+#include "solver/fields/solver_nets.h"
+#include "solver/solver.h"
+#include "tools/runs/vanishing_folder.h"
+
+namespace crema {
+namespace {
+
+using Hashes = std::vector<std::vector<uint64_t>>;  // by iteration and parameter
+
+class KeepHashes : public EventReader {
+ public:
+  void read(const Event& event) override {
+    if (const auto* hashes = std::get_if<event::WeightHashes>(&event))
+      all.push_back(hashes->parameters);
+  }
+  Hashes all;
+};
+
+struct Names {
+  std::string of(size_t parameter) const { return parameter < all.size() ? all[parameter] : "?"; }
+  std::vector<std::string> all;
+};
+
+// The weights before each of the iterations from the start to `last`, and after it.
+Hashes hashes_of(const RunSetting& setting, const std::string& state, int64_t last, Names* names) {
+  enter_folder_of(setting.run);
+  const VanishingFolder folder("crema_bisect");
+  KeepHashes keep;
+  SolverOptions options = setting.solver;
+  options.records = options.records_all_weights = true;
+  options.snapshot = state;
+  options.readers = {&keep};
+  setting.context->set_log(silent_log());
+  Solver solver(*setting.context, setting.run.solver(folder.file("run")), options);
+  for (const Parameter& parameter : solver.net().parameters())
+    names->all.push_back(cat(parameter.layer, "/", parameter.index));
+  try {
+    solver.step(last + 2 - solver.iteration());
+  } catch (const Diverged&) {  // what came before it counts
+  }
+  return std::move(keep.all);
+}
+
+std::string named(const OpenedBlob& blob) {
+  return cat("the blob \"", blob.blob, "\" of layer \"", blob.layer, "\" (", blob.type, ")");
+}
+
+}  // namespace
+
+std::optional<int64_t> first_difference(const RecordedIterations& a, const RecordedIterations& b) {
+  for (int64_t i = std::max(a.first, b.first); i < std::min(a.end(), b.end()); ++i) {
+    const auto of_a = a.weights.find(i), of_b = b.weights.find(i);
+    const bool weights =
+        of_a != a.weights.end() && of_b != b.weights.end() && of_a->second.all != of_b->second.all;
+    const bool loss = std::bit_cast<uint32_t>(a.loss(i)) != std::bit_cast<uint32_t>(b.loss(i)) &&
+                      !(std::isnan(a.loss(i)) && std::isnan(b.loss(i)));
+    if (weights || loss) return i;
+  }
+  return std::nullopt;
+}
+
+std::string first_difference(const OpenedIteration& a, const OpenedIteration& b) {
+  const auto same_place = [](const OpenedBlob& one, const OpenedBlob& other) {
+    return one.layer == other.layer && one.blob == other.blob && one.shape == other.shape;
+  };
+  const size_t blobs = std::min(a.blobs.size(), b.blobs.size());
+  for (size_t i = 0; i < blobs; ++i) {
+    if (!same_place(a.blobs[i], b.blobs[i]))
+      return cat("the nets: ", named(a.blobs[i]), " has no equal, where the other has ",
+                 named(b.blobs[i]));
+    if (a.blobs[i].hash != b.blobs[i].hash) return named(a.blobs[i]);
+  }
+  if (a.blobs.size() != b.blobs.size()) return "the nets: one has more layers";
+  for (size_t i = blobs; i-- > 0;) {
+    if (a.blobs[i].gradient_hash != b.blobs[i].gradient_hash)
+      return "the gradient of " + named(a.blobs[i]);
+  }
+  const size_t parameters = std::min(a.parameters.size(), b.parameters.size());
+  for (const bool gradients : {true, false}) {
+    for (size_t i = parameters; i-- > 0;) {
+      const OpenedParameter &one = a.parameters[i], &other = b.parameters[i];
+      const std::string name = cat("parameter ", one.index, " of layer \"", one.layer, "\"");
+      if (gradients && one.gradient_hash != other.gradient_hash) return "the gradient of " + name;
+      if (!gradients && one.update_hash != other.update_hash) return "the update of " + name;
+    }
+  }
+  return "";
+}
+
+std::vector<std::string> file_differences(const RecordedRun& a, const RecordedRun& b) {
+  const auto read = [](const RecordedRun& run) {
+    enter_folder_of(run);
+    const SolverFile file = run.solver("");
+    return std::pair(file.solver, open_net(file, train_source(file)).net);
+  };
+  const auto [solver_a, net_a] = read(a);
+  const auto [solver_b, net_b] = read(b);
+  std::vector<std::string> found = changes_since(recorded_recipe(solver_a), solver_b);
+  for (int i = 0; i < std::max(net_a.layer_size(), net_b.layer_size()); ++i) {
+    const bool both = i < net_a.layer_size() && i < net_b.layer_size();
+    if (both && net_a.layer(i).SerializeAsString() == net_b.layer(i).SerializeAsString()) continue;
+    const NetParameter& named = i < net_a.layer_size() ? net_a : net_b;
+    found.push_back(cat("layer \"", named.layer(i).name(), "\" of the nets differs"));
+  }
+  return found;
+}
+
+std::optional<Parting> find_parting(ProgramLog& log, const RunSetting& a, const RunSetting& b,
+                                    int64_t last) {
+  // States may differ from the iteration on at which they were written.
+  const RecordedRun::Start start_a = a.run.start_for(std::max<int64_t>(0, last - 1)),
+                           start_b = b.run.start_for(std::max<int64_t>(0, last - 1));
+  const bool same = start_a.iteration == start_b.iteration;
+  const std::string state_a = same ? start_a.state : "", state_b = same ? start_b.state : "";
+  const int64_t first = same ? start_a.iteration : 0;
+  log.info(cat("Both again from iteration ", first, " to ", last));
+  Names names, others;
+  const Hashes hashes_a = hashes_of(a, state_a, last, &names),
+               hashes_b = hashes_of(b, state_b, last, &others);
+  if (names.all != others.all) return Parting{first, "the nets: their parameters differ"};
+  for (size_t i = 0; i < std::min(hashes_a.size(), hashes_b.size()); ++i) {
+    const auto [one, other] =
+        std::mismatch(hashes_a[i].begin(), hashes_a[i].end(), hashes_b[i].begin());
+    if (one == hashes_a[i].end()) continue;
+    const int64_t before = first + static_cast<int64_t>(i);
+    const std::string parameter = names.of(static_cast<size_t>(one - hashes_a[i].begin()));
+    if (i == 0)
+      return Parting{
+          before,
+          cat(before == 0 ? "the initial values of " : "the snapshots' values of ", parameter)};
+    // The iteration before has the cause.
+    const auto opened = [&](const RunSetting& one) {
+      const ReplayRequest request{.first = before - 1, .last = before - 1, .solver = one.solver};
+      return replay(log, *one.context, one.run, request).iterations[0];
+    };
+    const OpenedIteration opened_a = opened(a), opened_b = opened(b);
+    const std::string what = first_difference(opened_a, opened_b);
+    return Parting{before - 1, what.empty()
+                                   ? cat("rounding, as layer by layer both are equal; after it ",
+                                         parameter, " is the first parameter that differs")
+                                   : what};
+  }
+  return std::nullopt;
+}
+
+}  // namespace crema

@@ -1,0 +1,160 @@
+#include "tools/replay/recorded_run.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/system.h"
+#include "device/context.h"
+#include "solver/readers/metrics_file.h"
+#include "solver/snapshot/snapshot.h"
+#include "tools/runs/run_record_file.h"
+
+namespace crema {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string text_in(const RunRecordJson& record, const char* name) {
+  const auto found = record.find(name);
+  return found != record.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+// Of the last start: a resume may have had others.
+FlagValues flags_in(const RunRecordJson& record) {
+  FlagValues flags;
+  const auto found = record.find("flags");
+  if (found == record.end() || !found->is_object()) return flags;
+  for (const auto& [name, value] : found->items()) {
+    if (value.is_string()) flags[name] = {value.get<std::string>()};
+    if (!value.is_array()) continue;
+    for (const auto& one : value) {
+      if (one.is_string()) flags[name].push_back(one.get<std::string>());
+    }
+  }
+  return flags;
+}
+
+}  // namespace
+
+RecordedRun::RecordedRun(const std::string& folder)
+    : folder_(fs::absolute(folder).lexically_normal().string()) {
+  while (folder_.size() > 1 && folder_.back() == '/') folder_.pop_back();
+  const std::string record_file = folder_ + "/run.json";
+  require(file_exists(record_file), folder,
+          ": has no run.json: expected the folder of a run, as `crema train -run` makes it");
+  RunRecordJson record = read_run_record(record_file);
+  if (const auto later = record.find("resumptions"); later != record.end() && !later->empty()) {
+    for (const char* name : {"flags", "version", "built_with", "device", "ranks"}) {
+      const auto found = later->back().find(name);
+      if (found != later->back().end()) record[name] = *found;
+    }
+  }
+  require(record.value("ranks", 1) == 1, folder, ": this run had ", record.value("ranks", 1),
+          " ranks; runs of one rank can be computed again");
+  flags_ = flags_in(record);
+  require(flags_.count("assume") == 0, folder,
+          ": this run had random data (-assume), which are not recorded");
+  version_ = text_in(record, "version");
+  built_with_ = text_in(record, "built_with");
+  device_ = text_in(record, "device");
+  host_ = text_in(record, "host");
+  started_in_ = text_in(record, "folder");
+  if (!folder_exists(started_in_)) started_in_.clear();
+
+  const std::string iterations = folder_ + "/iterations.csv";
+  require(
+      file_exists(iterations), folder,
+      ": has no iterations.csv, which runs have had since version 0.1.0: what is computed again "
+      "could not be compared");
+  iterations_ = read_iterations(iterations);
+  double seconds = 0, speeds = 0;
+  for (const Run& run : read_runs(folder_ + "/metrics.jsonl")) {
+    for (const Metric& metric : run.metrics) {
+      for (const auto& [name, value] : metric.values) {
+        if (metric.kind == "rollback" && name == "from")
+          rollbacks_.push_back({static_cast<int64_t>(value), metric.iteration});
+        if (metric.kind == "train" && name == "iterations_per_second" && value > 0) {
+          seconds += 1 / value;
+          ++speeds;
+        }
+      }
+    }
+  }
+  if (seconds > 0) speed_ = speeds / seconds;
+  const std::string snapshots = folder_ + "/snapshots";
+  for (const std::string& name : list_folder_if_exists(snapshots)) {
+    const int64_t iteration = iteration_of_state(name);
+    if (iteration >= 0) states_.push_back({cat(snapshots, "/", name), iteration});
+  }
+  std::sort(states_.begin(), states_.end(),
+            [](const Start& one, const Start& other) { return one.iteration < other.iteration; });
+}
+
+FlagValues RecordedRun::flags(const FlagValues& given, std::vector<std::string>* notes) const {
+  FlagValues all = flags_;
+  if (all.count("gpu") > 0 && gpu_count() == 0) {
+    notes->push_back("the run was on a GPU, and this machine has none");
+    all.erase("gpu");
+  }
+  for (const auto& [name, values] : given) all[name] = values;
+  return all;
+}
+
+RecordedRun::Start RecordedRun::start_for(int64_t iteration) const {
+  require(iteration >= 0 && iteration < iterations_.end(), folder_, ": has no iteration ",
+          iteration, ": its last one is ", iterations_.end() - 1);
+  Start start;
+  for (const Start& state : states_) {
+    if (state.iteration <= iteration) start = state;
+  }
+  require(!start.state.empty() || iterations_.first == 0, folder_, ": begins with iteration ",
+          iterations_.first, ", and has no snapshot that is not after iteration ", iteration);
+  return start;
+}
+
+int RecordedRun::rollbacks(const Start& start, int64_t iteration) const {
+  return static_cast<int>(std::count_if(
+      rollbacks_.begin(), rollbacks_.end(),
+      [&](const Rollback& back) { return back.to >= start.iteration && back.to <= iteration; }));
+}
+
+SolverFile RecordedRun::solver(const std::string& prefix) const {
+  SolverFile file = read_solver_file(folder_ + "/solver.prototxt");
+  SolverParameter& solver = file.solver;
+  // The folder may have been moved since.
+  const auto here = [&](const std::string& path) {
+    const std::string own = folder_ + "/" + fs::path(path).filename().string();
+    return file_exists(own) ? own : path;
+  };
+  if (solver.has_net()) solver.set_net(here(solver.net()));
+  if (solver.has_train_net()) solver.set_train_net(here(solver.train_net()));
+  const auto clear = [&](const std::vector<const char*>& fields) {
+    for (const char* field : fields)
+      solver.GetReflection()->ClearField(&solver,
+                                         SolverParameter::descriptor()->FindFieldByName(field));
+  };
+  clear({"snapshot", "snapshot_epoch", "snapshot_minutes", "max_minutes", "keep_best", "keep_last",
+         "keep_every", "early_stop", "epoch_log", "snapshot_format"});
+  if (!solver.has_plateau_test()) {  // else the rate follows from tests
+    clear({"test_net", "test_net_param", "test_iter", "test_interval", "test_interval_epoch",
+           "test_state", "test_epoch", "test_initialization"});
+  }
+  solver.set_snapshot_prefix(prefix);
+  return file;
+}
+
+std::vector<std::string> RecordedRun::differences(const std::string& device) const {
+  std::vector<std::string> found;
+  const auto compare = [&](const char* what, const std::string& was, const std::string& is) {
+    if (!was.empty() && was != is) found.push_back(cat(what, " is ", is, " (was ", was, ")"));
+  };
+  compare("the device", device_, device);
+  compare("the machine", host_, host_name());
+  compare("the version", version_, CREMA_VERSION);
+  compare("the build", built_with_, CREMA_BUILT_WITH);
+  return found;
+}
+
+}  // namespace crema

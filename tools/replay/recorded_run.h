@@ -1,0 +1,59 @@
+// RecordedRun: what a run folder says of its run, so that its iterations can be computed again.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "net/prototxt/prototxt.h"
+#include "solver/readers/iterations_file.h"
+#include "tools/flags/flag_reader.h"
+
+namespace crema {
+
+class RecordedRun {
+ public:
+  // Error for a folder without a run, and for a run that cannot be repeated: of several ranks, or of
+  // random data (-assume).
+  explicit RecordedRun(const std::string& folder);
+
+  const std::string& folder() const { return folder_; }  // absolute
+  const RecordedIterations& iterations() const { return iterations_; }
+  // Relative paths of the run count from there; "": that folder is gone.
+  const std::string& started_in() const { return started_in_; }
+
+  // The flags that the run had. Those of a command, `given`, take precedence; -gpu is left out, with
+  // a note, where the machine has none.
+  FlagValues flags(const FlagValues& given, std::vector<std::string>* notes) const;
+
+  // Where to start for an iteration: the last state that is not after it, or the run's own start.
+  struct Start {
+    std::string state;  // "": the start
+    int64_t iteration = 0;
+  };
+  Start start_for(int64_t iteration) const;
+  // How often the run has gone back between that start and an iteration.
+  int rollbacks(const Start& start, int64_t iteration) const;
+
+  // Its solver without tests and files, with the run's seed. `prefix`: of snapshots that a caller asks for.
+  SolverFile solver(const std::string& prefix) const;
+
+  // What this program and machine have that the run had not: "version 0.2.0 (was 0.1.0)".
+  std::vector<std::string> differences(const std::string& device) const;
+  // "" if the run recorded none; iterations per second.
+  double speed() const { return speed_; }
+
+ private:
+  struct Rollback {
+    int64_t from = 0, to = 0;
+  };
+  std::string folder_, started_in_;
+  RecordedIterations iterations_;
+  std::vector<Rollback> rollbacks_;
+  std::vector<Start> states_;  // in the order of their iterations
+  FlagValues flags_;
+  std::string version_, built_with_, device_, host_;
+  double speed_ = 0;
+};
+
+}  // namespace crema

@@ -1,0 +1,146 @@
+#include "tools/replay/replay.h"
+
+#include <cmath>
+
+#include "base/error.h"
+#include "solver/snapshot/snapshot.h"
+#include "solver/solver.h"
+#include "tools/replay/run_setting.h"
+#include "tools/runs/vanishing_folder.h"
+
+namespace crema {
+namespace {
+
+// Thrown between two iterations.
+struct Arrived {};
+
+class CountRollbacks : public EventReader {
+ public:
+  void read(const Event& event) override {
+    if (std::holds_alternative<event::RolledBack>(event)) ++count;
+  }
+  int count = 0;
+};
+
+// On to an iteration. If the run has gone back on the way, to the one behind the last time.
+void advance(Solver& solver, int64_t iteration, int rollbacks, const CountRollbacks& seen) {
+  if (rollbacks == 0) {
+    solver.step(iteration - solver.iteration());
+    return;
+  }
+  solver.add_callback({.on_start =
+                           [&solver, &seen, iteration, rollbacks] {
+                             if (seen.count >= rollbacks && solver.iteration() == iteration)
+                               throw Arrived();
+                           },
+                       .on_gradients_ready = {}});
+  try {
+    constexpr int64_t kBeyond = 1'000'000;  // it goes back before
+    solver.step(iteration + kBeyond);
+  } catch (const Arrived&) {
+  }
+}
+
+std::string rounded_seconds(double seconds) {
+  if (seconds < 1) return "less than a second";
+  if (seconds < 90) return cat("about ", std::lround(seconds), " s");
+  return "about " + (seconds < 5400 ? cat(std::lround(seconds / 60), " min")
+                                    : cat(std::lround(seconds / 3600), " h"));
+}
+
+void say_what_follows(ProgramLog& log, const RecordedRun& run, const RecordedRun::Start& start,
+                      const ReplayRequest& request) {
+  const int64_t count = request.last + 1 - start.iteration;
+  const std::string from =
+      start.state.empty() ? "the start of the run" : cat("iteration ", start.iteration);
+  const std::string time =
+      run.speed() > 0
+          ? cat(", which took the run ", rounded_seconds(static_cast<double>(count) / run.speed()))
+          : "";
+  log.info(cat("From ", from, " on: ", count, count == 1 ? " iteration" : " iterations", time));
+}
+
+}  // namespace
+
+Replayed replay(ProgramLog& log, Context& context, const RecordedRun& run,
+                const ReplayRequest& request) {
+  enter_folder_of(run);
+  const VanishingFolder folder("crema_replay");
+  const RecordedRun::Start start = run.start_for(request.first);
+  Replayed replayed{start, {}, RecordCheck(run.iterations(), start.iteration)};
+  SolverFile file = run.solver(folder.file("replay"));
+  say_what_follows(log, run, start, request);
+  context.set_log(silent_log());
+
+  std::vector<std::string> states;
+  {
+    CountRollbacks rollbacks;
+    SolverOptions options = request.solver;
+    options.records = true;
+    options.snapshot = start.state;
+    options.readers = {&replayed.check, &rollbacks};
+    Solver solver(context, file, options);
+    try {
+      advance(solver, request.first, run.rollbacks(start, request.first), rollbacks);
+      for (int64_t iteration = request.first; iteration <= request.last; ++iteration) {
+        solver.snapshot();
+        states.push_back(snapshot_files(solver.parameter(), iteration).state);
+        solver.step(1);
+      }
+    } catch (const Diverged& diverged) {
+      replayed.diverged = diverged.what();
+      if (states.empty()) throw;
+    }
+  }
+  // Layer by layer, which may round in another way.
+  file.solver.set_on_divergence(SolverParameter::IGNORE);
+  SolverOptions options = request.solver;
+  options.net.keep_blobs = true;
+  options.snapshot = states[0];
+  Solver solver(context, file, options);
+  IterationOpener opener(solver, request.open);
+  for (size_t i = 0; i < states.size(); ++i) {
+    if (i > 0) solver.restore(states[i]);
+    replayed.iterations.push_back(opener.open());
+  }
+  context.set_log(log.library());
+  return replayed;
+}
+
+std::string proof_of(const Replayed& replayed, const std::vector<std::string>& parameters) {
+  const RecordCheck& check = replayed.check;
+  const auto counted = [](int64_t count, const char* one, const char* more) {
+    return cat(count, " ", count == 1 ? one : more);
+  };
+  if (!check.first()) {
+    return cat(counted(check.losses(), "loss", "losses"), " and ",
+               counted(check.weights(), "hash of the weights", "hashes of the weights"),
+               " from iteration ", replayed.start.iteration,
+               " on are those of the run, bit for bit");
+  }
+  const RecordCheck::Difference& first = *check.first();
+  const std::string place =
+      check.last_equal() < 0
+          ? "Not the run's bits: "
+          : cat("Not the run's bits: equal up to iteration ", check.last_equal(), "; ");
+  if (!first.weights) {
+    const double off = std::abs(first.found - first.recorded);
+    return cat(place, "in iteration ", first.iteration, " the loss is ",
+               static_cast<float>(first.found), ", and was ", static_cast<float>(first.recorded),
+               " (", static_cast<float>(off / std::max(std::abs(first.recorded), 1e-30)),
+               " of it apart)");
+  }
+  std::vector<std::string> names;
+  for (const int index : first.parameters) {
+    if (static_cast<size_t>(index) < parameters.size())
+      names.push_back(parameters[static_cast<size_t>(index)]);
+  }
+  constexpr size_t kShown = 4;
+  const size_t more = names.size() > kShown ? names.size() - kShown : 0;
+  if (more > 0) names.resize(kShown);
+  return cat(place, "before iteration ", first.iteration, " the weights differ",
+             names.empty() ? "" : ", of ", join(names, ", "),
+             more > 0 ? cat(" and ", more, " more") : "");
+}
+
+}  // namespace crema

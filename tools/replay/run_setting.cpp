@@ -1,0 +1,46 @@
+#include "tools/replay/run_setting.h"
+
+#include <filesystem>
+
+#include "tools/devices.h"
+#include "tools/flags/net_flags.h"
+
+namespace crema {
+
+FlagValues given_flags(const VerbCall& call) {
+  FlagValues given;
+  for (const std::string& name : call.given) {
+    if (const auto value = call.flags.find(name); value != call.flags.end()) given.insert(*value);
+  }
+  return given;
+}
+
+void enter_folder_of(const RecordedRun& run) {
+  if (!run.started_in().empty()) std::filesystem::current_path(run.started_in());
+}
+
+RunSetting setting_of(const VerbCall& call, const RecordedRun& run) {
+  RunSetting setting{run, nullptr, {}, false, {}};
+  const RunSettingFlags flags(run.flags(given_flags(call), &setting.notes));
+  const SolverParameter solver = run.solver("").solver;
+  const bool wants_gpu = solver.solver_mode() == SolverParameter::GPU && setting.notes.empty();
+  const int ordinal = solver.device_id_size() > 0 ? solver.device_id(0) : 0;
+  setting.context = make_context(call.log, flags, wants_gpu ? ordinal : -1);
+  setting.solver.net.precision =
+      precision_of_flag(*setting.context, flags.precision, solver.precision());
+  set_passes(flags, &setting.solver.net);
+  setting.repeatable = setting.context->device() == Device::cpu || flags.deterministic;
+  return setting;
+}
+
+std::vector<std::string> RunSetting::differences() const {
+  const std::string device =
+      context->device() == Device::gpu ? cat("GPU ", context->ordinal()) : "CPU";
+  std::vector<std::string> all = notes;
+  for (const std::string& one : run.differences(device)) all.push_back(one);
+  if (!repeatable)
+    all.push_back("without -deterministic, a GPU adds up some sums in varying order");
+  return all;
+}
+
+}  // namespace crema

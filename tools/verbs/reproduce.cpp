@@ -1,0 +1,79 @@
+// `crema reproduce DIR`: runs a recorded run again and says whether it is the same, bit for bit.
+#include <filesystem>
+
+#include "solver/replay/record_check.h"
+#include "solver/solver.h"
+#include "tools/replay/replay.h"
+#include "tools/replay/run_setting.h"
+#include "tools/runs/vanishing_folder.h"
+#include "tools/verb.h"
+
+namespace crema {
+
+namespace {
+
+using ReproduceFlags = FlagsOf<"iterations", "gpu", "precision", "deterministic", "implementation",
+                               "gpu_memory", "tune", "off", "recompute">;
+
+constexpr int64_t kPiece = 100;  // iterations between two looks at what was found
+
+int run_reproduce(const VerbCall& call, const ReproduceFlags& flags) {
+  ProgramLog& log = call.log;
+  const RecordedRun run(call.arguments[0]);
+  enter_folder_of(run);
+  const RunSetting setting = setting_of(call, run);
+  const RecordedRun::Start start{"", 0};
+  require(run.iterations().first == 0 && run.iterations().end() > 0, call.arguments[0],
+          ": iterations.csv does not begin with iteration 0");
+  require(call.given.count("iterations") == 0 || flags.iterations > 0, "-iterations ",
+          flags.iterations, ": expected a number above 0");
+  const int64_t end = call.given.count("iterations") > 0
+                          ? std::min<int64_t>(flags.iterations, run.iterations().end())
+                          : run.iterations().end();
+  for (const std::string& note : setting.notes) log.warning(note);
+  log.info(cat("From the start of the run: ", end, " iterations"));
+
+  const VanishingFolder folder("crema_reproduce");
+  Replayed again{start, {}, RecordCheck(run.iterations())};
+  std::vector<std::string> names;
+  setting.context->set_log(silent_log());
+  {
+    SolverOptions options = setting.solver;
+    options.records = true;
+    options.readers = {&again.check};
+    Solver solver(*setting.context, run.solver(folder.file("again")), options);
+    for (const Parameter& parameter : solver.net().parameters())
+      names.push_back(cat(parameter.layer, "/", parameter.index));
+    try {
+      while (!again.check.first() && solver.iteration() < end)
+        solver.step(std::min(kPiece, end - solver.iteration()));
+    } catch (const Diverged& diverged) {
+      log.warning(diverged.what());
+    }
+  }
+  setting.context->set_log(log.library());
+  const std::string proof = proof_of(again, names);
+  if (!again.check.first()) {
+    log.answer("identical: " + proof);
+    return 0;
+  }
+  log.answer("different: " + proof);
+  for (const std::string& one : setting.differences()) log.warning(one);
+  return 1;
+}
+
+REGISTER_VERB(
+    reproduce,
+    {.summary = "runs a recorded run again and says whether it is the same, bit for bit",
+     .usage = "[-iterations K] [flags] DIR",
+     .example = "crema reproduce runs/LeNet-1\ncrema reproduce -iterations 200 runs/LeNet-1",
+     .meanings = {{"iterations", "How many iterations; by default all of the run."},
+                  {"gpu", "The GPU to run on. Empty: as the run."},
+                  {"precision", "The precision: fp32, tf32, bf16 or fp16. Empty: as the run."}},
+     .min_arguments = 1,
+     .max_arguments = 1,
+     .run = run_reproduce});
+
+}  // namespace
+
+}  // namespace crema
