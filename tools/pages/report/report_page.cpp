@@ -14,7 +14,7 @@ std::vector<PagePart> parts_of(const std::vector<PageRun>& runs,
   const PageRun& run = runs[0];
   std::string pictures;
   for (const PagePictures& one : run.pictures) pictures += picture_section(one);
-  return {{"figures", warnings_of(incidents(*run.run)) + figure_tiles(*run.run)},
+  return {{"figures", warnings_of(incidents(run)) + figure_tiles(*run.run)},
           {"charts", chart_sections(runs)},
           {"confusion", confusion_sections(run)},
           {"pictures", pictures}};
@@ -42,7 +42,7 @@ std::string report_page(const Report& report) {
     states.push_back(recorded_state(*run.run));
     if (report.runs.size() == 1) continue;
     std::vector<std::string> notes;
-    for (const std::string& note : incidents(*run.run)) notes.push_back(run.name + ": " + note);
+    for (const std::string& note : incidents(run)) notes.push_back(run.name + ": " + note);
     body += warnings_of(notes);
   }
   for (const PagePart& part : parts_of(report.runs, states)) body += part.html;

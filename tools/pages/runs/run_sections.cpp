@@ -10,6 +10,7 @@
 #include "tools/pages/page.h"
 #include "tools/pages/runs/run_curves.h"
 #include "tools/pages/runs/run_state.h"
+#include "tools/runs/spike_advice.h"
 
 namespace crema {
 
@@ -20,6 +21,39 @@ constexpr size_t kMostTestTiles = 6;
 std::string tile(const std::string& value, const std::string& name) {
   return cat("<div class=\"tile\"><b>", html_text(value), "</b><span>", html_text(name),
              "</span></div>");
+}
+
+// The largest ones, compared with the losses before them.
+std::vector<std::string> spikes_of(const Run& run, const std::string& folder) {
+  constexpr size_t kShown = 3;
+  struct Spike {
+    int64_t iteration;
+    double loss, usual;
+  };
+  std::vector<Spike> spikes;
+  for (const Metric& metric : run.metrics) {
+    if (metric.kind != "spike") continue;
+    Spike& spike = spikes.emplace_back(Spike{metric.iteration, 0, 0});
+    for (const auto& [name, value] : metric.values) {
+      if (name == "loss") spike.loss = value;
+      if (name == "usual") spike.usual = value;
+    }
+  }
+  const size_t shown = std::min(kShown, spikes.size());
+  std::partial_sort(spikes.begin(), spikes.begin() + static_cast<std::ptrdiff_t>(shown),
+                    spikes.end(), [](const Spike& one, const Spike& other) {
+                      return one.loss - one.usual > other.loss - other.usual;
+                    });
+  std::vector<std::string> notes;
+  for (size_t i = 0; i < shown; ++i) {
+    const Spike& spike = spikes[i];
+    notes.push_back(cat("The loss of iteration ", spike.iteration, " was ",
+                        short_number(spike.loss), ", and about ", short_number(spike.usual),
+                        " before it. To see its samples: ",
+                        replay_command(folder.empty() ? "DIR" : folder, spike.iteration)));
+  }
+  if (spikes.size() > shown) notes.push_back(cat(spikes.size() - shown, " more losses jumped"));
+  return notes;
 }
 
 }  // namespace
@@ -118,8 +152,9 @@ std::string picture_section(const PagePictures& pictures) {
                  text.empty() ? "" : "<div class=\"pictures\">" + text + "</div>");
 }
 
-std::vector<std::string> incidents(const Run& run) {
-  std::vector<std::string> notes;
+std::vector<std::string> incidents(const PageRun& of_page) {
+  const Run& run = *of_page.run;
+  std::vector<std::string> notes = spikes_of(run, of_page.folder);
   int64_t skipped = 0;
   for (const Metric& metric : run.metrics) {
     const auto value = [&](const std::string& wanted) {

@@ -27,8 +27,8 @@ std::string test_value(const std::string& name, double value);
 // Tests without those of single classes, which have a chart.
 std::vector<TestFigure> main_tests(const RunFigures& figures);
 std::string speed_text(double speed);
-// Events of the run: rollbacks, skipped updates, an early stop. Plain text.
-std::vector<std::string> incidents(const Run& run);
+// Events of the run: losses that jump, rollbacks, skipped updates, an early stop. Plain text.
+std::vector<std::string> incidents(const PageRun& run);
 // A run in words, from its first start: net, files, time; "" if it recorded none.
 std::string described(const Run& run);
 
