@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "base/ceil_div.h"
 #include "device/parallel.h"
 #include "tensor/on.h"
 
@@ -52,9 +53,9 @@ struct HashedValues {
 };
 
 #ifdef __CUDACC__
-constexpr int64_t kHashThreads = int64_t{1} << 18;
+constexpr int64_t kWarp = 32, kHashThreads = int64_t{1} << 16;
 
-// A sum of integers: atomics may add in any order.
+// A sum of integers: warps may add theirs in any order. Its threads are whole warps.
 template <typename Word>
 struct AddHashes {
   HashedValues<Word> hashed;
@@ -64,7 +65,10 @@ struct AddHashes {
     uint64_t own = 0;
     for (int64_t at = thread; at < count; at += threads) own += hashed(at);
 #ifdef __CUDA_ARCH__
-    atomicAdd(sum, static_cast<unsigned long long>(own));
+    auto of_warp = static_cast<unsigned long long>(own);
+    for (int lanes = kWarp / 2; lanes > 0; lanes /= 2)
+      of_warp += __shfl_xor_sync(0xFFFFFFFFu, of_warp, lanes);
+    if (thread % kWarp == 0) atomicAdd(sum, of_warp);
 #endif
   }
 };
@@ -79,7 +83,8 @@ std::vector<uint64_t> hashes_on_gpu(Context& context, std::span<const Tensor> te
     zero_bytes(context, sums, Device::gpu, many * sizeof(uint64_t));
     for (size_t i = 0; i < many; ++i) {
       const Tensor& tensor = tensors[first + i];
-      const int64_t count = tensor.elements(), threads = std::min(count, kHashThreads);
+      const int64_t count = tensor.elements(),
+                    threads = std::min(ceil_div(count, kWarp) * kWarp, kHashThreads);
       on(tensor, [&]<typename T>() {
         using Word = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
         parallel_for(
