@@ -78,9 +78,10 @@ std::string view_of(const Document& document, const OpenFiles& files, size_t off
     require(hint.offset <= document.text().size(), "a hint outside of the text");
     out << hint.offset << " " << hint.text << "\n";
   }
-  for (const Json& part : {symbols_of(document), folds_of(document), semantic_tokens_of(document),
-                           completions_at(document, offset), references_at(document, offset, files),
-                           definition_at(document, offset, files)})
+  for (const Json& part :
+       {symbols_of(document), folds_of(document), semantic_tokens_of(document),
+        completions_at(document, offset, true), references_at(document, offset, files),
+        definition_at(document, offset, files)})
     out << part.dump(-1, ' ', false, Json::error_handler_t::replace) << "\n";
   return out.str();
 }
