@@ -114,10 +114,14 @@ RecordedRun::Start RecordedRun::start_for(int64_t iteration) const {
   return start;
 }
 
-int RecordedRun::rollbacks(const Start& start, int64_t iteration) const {
-  return static_cast<int>(std::count_if(
-      rollbacks_.begin(), rollbacks_.end(),
-      [&](const Rollback& back) { return back.to >= start.iteration && back.to <= iteration; }));
+RecordedRun::Rollbacks RecordedRun::rollbacks(const Start& start, int64_t iteration) const {
+  Rollbacks all;
+  for (const Rollback& back : rollbacks_) {
+    if (back.to < start.iteration || back.to > iteration) continue;
+    ++all.count;
+    all.from = std::max(all.from, back.from);
+  }
+  return all;
 }
 
 SolverFile RecordedRun::solver(const std::string& prefix) const {

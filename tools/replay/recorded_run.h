@@ -32,8 +32,12 @@ class RecordedRun {
     int64_t iteration = 0;
   };
   Start start_for(int64_t iteration) const;
-  // How often the run has gone back between that start and an iteration.
-  int rollbacks(const Start& start, int64_t iteration) const;
+  // How often the run has gone back between that start and an iteration, and from where at most.
+  struct Rollbacks {
+    int count = 0;
+    int64_t from = 0;
+  };
+  Rollbacks rollbacks(const Start& start, int64_t iteration) const;
 
   // Its solver without tests and files, with the run's seed. `prefix`: of snapshots that a caller asks for.
   SolverFile solver(const std::string& prefix) const;

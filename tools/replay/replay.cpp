@@ -1,6 +1,7 @@
 #include "tools/replay/replay.h"
 
 #include <cmath>
+#include <memory>
 
 #include "base/error.h"
 #include "solver/snapshot/snapshot.h"
@@ -23,22 +24,30 @@ class CountRollbacks : public EventReader {
 };
 
 // On to an iteration. If the run has gone back on the way, to the one behind the last time.
-void advance(Solver& solver, int64_t iteration, int rollbacks, const CountRollbacks& seen) {
-  if (rollbacks == 0) {
+void advance(Solver& solver, int64_t iteration, const RecordedRun::Rollbacks& rollbacks,
+             const CountRollbacks& seen) {
+  if (rollbacks.count == 0) {
     solver.step(iteration - solver.iteration());
     return;
   }
+  const auto arrived = std::make_shared<bool>(false);  // callbacks stay with the solver
   solver.add_callback({.on_start =
-                           [&solver, &seen, iteration, rollbacks] {
-                             if (seen.count >= rollbacks && solver.iteration() == iteration)
-                               throw Arrived();
+                           [&solver, &seen, iteration, rollbacks, arrived] {
+                             if (*arrived || seen.count < rollbacks.count ||
+                                 solver.iteration() != iteration)
+                               return;
+                             *arrived = true;
+                             throw Arrived();
                            },
                        .on_gradients_ready = {}});
   try {
-    constexpr int64_t kBeyond = 1'000'000;  // it goes back before
-    solver.step(iteration + kBeyond);
+    solver.step(std::max(rollbacks.from, iteration) + 1 - solver.iteration());
   } catch (const Arrived&) {
+    return;
   }
+  fail("the run went back from iteration ", rollbacks.from,
+       ", and what is computed here does not: it rounds in another way; replay a later iteration, "
+       "from a snapshot behind that");
 }
 
 std::string rounded_seconds(double seconds) {

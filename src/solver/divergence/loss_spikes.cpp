@@ -23,13 +23,10 @@ std::optional<double> LossSpikes::look_at(int64_t iteration, double loss) {
     std::vector<double> deviations;
     for (const double other : window_) deviations.push_back(std::abs(other - middle));
     const double least = std::max(kDeviations * median(deviations), std::abs(middle) / 2);
-    const bool is_known =
-        found_ > 0 && iteration > last_ && iteration - last_ < kPause && loss <= last_loss_;
-    if (loss > middle + least && !is_known && found_ < kMost) {
-      usual = middle;
+    if (loss > middle + least) {
+      const bool is_effect = last_ && iteration > *last_ && iteration - *last_ <= kPause;
       last_ = iteration;
-      last_loss_ = loss;
-      ++found_;
+      if (!is_effect && found_++ < kMost) usual = middle;
     }
   }
   mean_ = window_.empty() ? loss : mean_ + kForget * (loss - mean_);
