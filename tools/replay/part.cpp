@@ -113,6 +113,15 @@ std::vector<std::string> file_differences(const RecordedRun& a, const RecordedRu
   return found;
 }
 
+std::vector<std::string> start_differences(const RecordedRun& a, const RecordedRun& b) {
+  RunLock of_a = a.lock(), of_b = b.lock();
+  for (RunLock* lock : {&of_a, &of_b}) {
+    if (!lock->is_object()) return {};
+    for (const char* of_files : {"net", "solver", "seed"}) lock->erase(of_files);
+  }
+  return lock_differences(of_a, of_b);
+}
+
 std::optional<Parting> find_parting(ProgramLog& log, const RunSetting& a, const RunSetting& b,
                                     int64_t last) {
   // States may differ from the iteration on at which they were written.

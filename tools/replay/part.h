@@ -21,6 +21,10 @@ std::string first_difference(const OpenedIteration& a, const OpenedIteration& b)
 // What the second says differently: `base_lr was 0.01 and is 0.02`, `layer "drop" of the nets differs`.
 std::vector<std::string> file_differences(const RecordedRun& a, const RecordedRun& b);
 
+// What the starts of the second had that those of the first had not, besides their files: "threads is 1 (was
+// 2)". None for runs without run.lock.
+std::vector<std::string> start_differences(const RecordedRun& a, const RecordedRun& b);
+
 struct Parting {
   int64_t iteration = 0;
   std::string what;  // `the blob "data" of layer "data" (Data)`

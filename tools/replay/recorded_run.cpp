@@ -5,7 +5,6 @@
 
 #include "base/error.h"
 #include "base/files.h"
-#include "base/system.h"
 #include "device/context.h"
 #include "solver/readers/metrics_file.h"
 #include "solver/snapshot/snapshot.h"
@@ -62,6 +61,20 @@ RecordedRun::RecordedRun(const std::string& folder)
   host_ = text_in(record, "host");
   started_in_ = text_in(record, "folder");
   if (!folder_exists(started_in_)) started_in_.clear();
+
+  if (const std::optional<RunLock> lock = read_run_lock(folder_ + "/run.lock")) {
+    first_lock_ = *lock;
+    lock_ = last_start(*lock);
+    RunLock before = *lock;
+    for (const RunLock& later : lock->value("resumed", RunLock::array())) {
+      for (const std::string& difference : lock_differences(before, later)) {
+        if (!starts_with(difference, "the weights"))  // that is what training is for
+          resumed_with_.push_back(
+              cat("resumed in iteration ", later.value("iteration", 0), ": ", difference));
+      }
+      before = later;
+    }
+  }
 
   const std::string iterations = folder_ + "/iterations.csv";
   require(
@@ -124,7 +137,7 @@ RecordedRun::Rollbacks RecordedRun::rollbacks(const Start& start, int64_t iterat
   return all;
 }
 
-SolverFile RecordedRun::solver(const std::string& prefix) const {
+SolverFile RecordedRun::written_solver() const {
   SolverFile file = read_solver_file(folder_ + "/solver.prototxt");
   SolverParameter& solver = file.solver;
   // The folder may have been moved since.
@@ -134,6 +147,12 @@ SolverFile RecordedRun::solver(const std::string& prefix) const {
   };
   if (solver.has_net()) solver.set_net(here(solver.net()));
   if (solver.has_train_net()) solver.set_train_net(here(solver.train_net()));
+  return file;
+}
+
+SolverFile RecordedRun::solver(const std::string& prefix) const {
+  SolverFile file = written_solver();
+  SolverParameter& solver = file.solver;
   const auto clear = [&](const std::vector<const char*>& fields) {
     for (const char* field : fields)
       solver.GetReflection()->ClearField(&solver,
@@ -149,16 +168,31 @@ SolverFile RecordedRun::solver(const std::string& prefix) const {
   return file;
 }
 
-std::vector<std::string> RecordedRun::differences(const std::string& device) const {
-  std::vector<std::string> found;
-  const auto compare = [&](const char* what, const std::string& was, const std::string& is) {
-    if (!was.empty() && was != is) found.push_back(cat(what, " is ", is, " (was ", was, ")"));
-  };
-  compare("the device", device_, device);
-  compare("the machine", host_, host_name());
-  compare("the version", version_, CREMA_VERSION);
-  compare("the build", built_with_, CREMA_BUILT_WITH);
-  return found;
+std::vector<std::string> RecordedRun::differences(const RunLock& here) const {
+  if (lock_.is_object()) {
+    RunLock now = lock_of_recipe(written_solver());
+    now.erase("seed");  // the file has it because of the run
+    now.update(here);
+    now["data"] = lock_of_data(lock_.value("data", RunLock()));
+    std::vector<std::string> found = lock_differences(lock_, now);
+    found.insert(found.end(), resumed_with_.begin(), resumed_with_.end());
+    return found;
+  }
+  const RunLock was = {{"machine", {{"device", device_}, {"host", host_}}},
+                       {"program", {{"version", version_}, {"built_with", built_with_}}}};
+  return lock_differences(was, here);
+}
+
+std::vector<std::string> RecordedRun::data_differences() const {
+  if (!lock_.is_object() || !lock_.contains("data")) return {};
+  return lock_differences({{"data", lock_["data"]}}, {{"data", lock_of_data(lock_["data"])}});
+}
+
+std::string RecordedRun::weights_difference(const std::string& hash) const {
+  if (!first_lock_.is_object() || !first_lock_.contains("weights")) return "";
+  const std::vector<std::string> found =
+      lock_differences({{"weights", first_lock_["weights"]}}, {{"weights", {{"hash", hash}}}});
+  return found.empty() ? "" : found[0];
 }
 
 }  // namespace crema

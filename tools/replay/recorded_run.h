@@ -8,6 +8,7 @@
 #include "net/prototxt/prototxt.h"
 #include "solver/readers/iterations_file.h"
 #include "tools/flags/flag_reader.h"
+#include "tools/runs/run_lock.h"
 
 namespace crema {
 
@@ -42,8 +43,15 @@ class RecordedRun {
   // Its solver without tests and files, with the run's seed. `prefix`: of snapshots that a caller asks for.
   SolverFile solver(const std::string& prefix) const;
 
-  // What this program and machine have that the run had not: "version 0.2.0 (was 0.1.0)".
-  std::vector<std::string> differences(const std::string& device) const;
+  // What is not as in the run: "threads is 1 (was 2)". `here`: lock_of_program() of this one. The data
+  // sets are read once more.
+  std::vector<std::string> differences(const RunLock& here) const;
+  // Of these, the ones of data sets. Relative paths count from the working directory.
+  std::vector<std::string> data_differences() const;
+  // Whether training started from other weights than those with this hash: the difference, or "".
+  std::string weights_difference(const std::string& hash) const;
+  // Of its last start; null for a run without run.lock.
+  const RunLock& lock() const { return lock_; }
   // "" if the run recorded none; iterations per second.
   double speed() const { return speed_; }
 
@@ -51,7 +59,11 @@ class RecordedRun {
   struct Rollback {
     int64_t from = 0, to = 0;
   };
+  SolverFile written_solver() const;
+
   std::string folder_, started_in_;
+  RunLock lock_, first_lock_;
+  std::vector<std::string> resumed_with_;  // what later starts had that those before had not
   RecordedIterations iterations_;
   std::vector<Rollback> rollbacks_;
   std::vector<Start> states_;  // in the order of their iterations

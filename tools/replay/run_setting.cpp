@@ -20,8 +20,9 @@ void enter_folder_of(const RecordedRun& run) {
 }
 
 RunSetting setting_of(const VerbCall& call, const RecordedRun& run) {
-  RunSetting setting{run, nullptr, {}, false, {}};
-  const RunSettingFlags flags(run.flags(given_flags(call), &setting.notes));
+  RunSetting setting{run, nullptr, {}, false, {}, {}};
+  setting.flags = run.flags(given_flags(call), &setting.notes);
+  const RunSettingFlags flags(setting.flags);
   const SolverParameter solver = run.solver("").solver;
   const bool wants_gpu = solver.solver_mode() == SolverParameter::GPU && setting.notes.empty();
   const int ordinal = solver.device_id_size() > 0 ? solver.device_id(0) : 0;
@@ -34,10 +35,10 @@ RunSetting setting_of(const VerbCall& call, const RecordedRun& run) {
 }
 
 std::vector<std::string> RunSetting::differences() const {
-  const std::string device =
-      context->device() == Device::gpu ? cat("GPU ", context->ordinal()) : "CPU";
+  enter_folder_of(run);
+  const RunLock here = lock_of_program(*context, solver.net.precision, flags);
   std::vector<std::string> all = notes;
-  for (const std::string& one : run.differences(device)) all.push_back(one);
+  for (const std::string& one : run.differences(here)) all.push_back(one);
   if (!repeatable)
     all.push_back("without -deterministic, a GPU adds up some sums in varying order");
   return all;

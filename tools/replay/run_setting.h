@@ -18,8 +18,10 @@ struct RunSetting {
   SolverOptions solver;            // precision and passes
   bool repeatable = false;         // on a CPU, or with -deterministic
   std::vector<std::string> notes;  // what cannot be as in the run
+  FlagValues flags;                // of the run and the command
 
-  // What this machine and program have that the run had not, and the notes.
+  // The notes, and what the data, this machine and this program have that the run had not. Enters the
+  // folder of the run.
   std::vector<std::string> differences() const;
 };
 

@@ -4,7 +4,6 @@
 #include <google/protobuf/text_format.h>
 
 #include <filesystem>
-#include <set>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -16,11 +15,6 @@ namespace crema {
 namespace {
 
 namespace pb = google::protobuf;
-
-// Fields of layers that name a file or folder to read, which is also looked up next to the net.
-const std::set<std::string> kPaths = {"source",         "mean_file",  "label_map_file",
-                                      "name_size_file", "video_file", "root_folder",
-                                      "root_dir",       "heatmap_dir"};
 
 std::string found_from_here(const std::string& path, const std::string& folder) {
   return path.empty() ? path : find_file(path, folder);
@@ -38,7 +32,7 @@ void name_paths(pb::Message* message, const std::string& folder) {
                                         : reflection->MutableMessage(message, field),
                    folder);
     } else if (field->cpp_type() == pb::FieldDescriptor::CPPTYPE_STRING && !field->is_repeated() &&
-               kPaths.count(field->name())) {
+               path_fields().count(field->name())) {
       const std::string path = reflection->GetString(*message, field);
       reflection->SetString(message, field, found_from_here(path, folder));
     }
@@ -59,6 +53,13 @@ std::string weights_from_here(const std::string& list, const std::string& folder
 }
 
 }  // namespace
+
+const std::set<std::string>& path_fields() {
+  static const std::set<std::string> names = {"source",         "mean_file",  "label_map_file",
+                                              "name_size_file", "video_file", "root_folder",
+                                              "root_dir",       "heatmap_dir"};
+  return names;
+}
 
 ExpandedSolver expanded_solver(const SolverFile& file, const std::string& folder) {
   ExpandedSolver expanded{file.solver, {}};

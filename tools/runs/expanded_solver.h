@@ -2,6 +2,7 @@
 // so that these files alone describe and repeat a run.
 #pragma once
 
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,6 +24,9 @@ ExpandedSolver expanded_solver(const SolverFile& file, const std::string& folder
 
 // Error for a net from a pipe, whose text is gone once it has been read.
 void require_net_files(const SolverFile& file);
+
+// Names of the layers' fields that name a file or folder to read, which is also looked up next to the net.
+const std::set<std::string>& path_fields();
 
 // As a file has it.
 std::string solver_text(const SolverParameter& solver);

@@ -14,6 +14,7 @@
 #include "base/files.h"
 #include "base/temporary.h"
 #include "tools/runs/expanded_solver.h"
+#include "tools/runs/run_lock.h"
 #include "tools/runs/run_record.h"
 #include "tools/runs/run_record_file.h"
 
@@ -187,7 +188,7 @@ void RunFolder::begin(SolverFile given, const SavedFlags& flags, Solver& solver)
   if (!flags.precision.empty()) text.set_precision(flags.precision);
   const ExpandedSolver expanded = expanded_solver(given, path_);
   if (is_new_) {
-    written_.push_back("solver.prototxt");
+    written_.insert(written_.end(), {"solver.prototxt", "run.lock"});
     for (const auto& net : expanded.nets) written_.push_back(net.first);
   }
   for (const auto& [name, net] : expanded.nets) write_file_atomically(file(name), net);
@@ -196,6 +197,7 @@ void RunFolder::begin(SolverFile given, const SavedFlags& flags, Solver& solver)
     written += cat("# max_iter: ", solver.parameter().max_iter(), " are these epochs here\n");
   write_file_atomically(file("solver.prototxt"), written);
   flags_["run"] = {path_};
+  write_run_lock(path_, {flags_, folder_of(given.path), !is_new_}, solver);
   complete_run_record(file("run.json"), flags_,
                       {.net = solver.net().name(),
                        .device = gpu ? cat("GPU ", context.ordinal()) : "CPU",

@@ -1,6 +1,8 @@
 // -run: a folder for everything about one run.
 //   run.json            what was started, when, where and by which version
 //   (tools/runs/run_record.h)
+//   run.lock            what the result depends on: hashes of data, versions, machine
+//   (tools/runs/run_lock.h)
 //   solver.prototxt     the solver, and next to it its nets, with all flags applied
 //   train.log           the log
 //   metrics.jsonl, metrics.csv, iterations.csv

@@ -21,6 +21,7 @@ int run_bisect(const VerbCall& call, const BisectFlags&) {
   log.info(cat("The records differ from iteration ", *recorded, " on: loss ",
                a.iterations().loss(*recorded), " and ", b.iterations().loss(*recorded)));
   for (const std::string& difference : file_differences(a, b)) log.info(difference);
+  for (const std::string& difference : start_differences(a, b)) log.info(difference);
   const RunSetting of_a = setting_of(call, a), of_b = setting_of(call, b);
   const std::optional<Parting> parting = find_parting(log, of_a, of_b, *recorded);
   if (!parting) {

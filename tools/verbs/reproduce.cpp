@@ -1,6 +1,7 @@
 // `crema reproduce DIR`: runs a recorded run again and says whether it is the same, bit for bit.
 #include <filesystem>
 
+#include "solver/events/run_identity.h"
 #include "solver/replay/record_check.h"
 #include "solver/solver.h"
 #include "tools/replay/replay.h"
@@ -31,6 +32,7 @@ int run_reproduce(const VerbCall& call, const ReproduceFlags& flags) {
                           ? std::min<int64_t>(flags.iterations, run.iterations().end())
                           : run.iterations().end();
   for (const std::string& note : setting.notes) log.warning(note);
+  for (const std::string& changed : run.data_differences()) log.warning(changed);
   log.info(cat("From the start of the run: ", end, " iterations"));
 
   const VanishingFolder folder("crema_reproduce");
@@ -44,6 +46,8 @@ int run_reproduce(const VerbCall& call, const ReproduceFlags& flags) {
     Solver solver(*setting.context, run.solver(folder.file("again")), options);
     for (const Parameter& parameter : solver.net().parameters())
       names.push_back(cat(parameter.layer, "/", parameter.index));
+    const std::string weights = run.weights_difference(hash_of_weights(solver.net()));
+    if (!weights.empty()) log.warning(weights);
     try {
       while (!again.check.first() && solver.iteration() < end)
         solver.step(std::min(kPiece, end - solver.iteration()));
