@@ -83,13 +83,18 @@ def shapes_of(solver):
 def shorten_training(call):
     """Adds what makes it short; returns (iterations, those that it would have had), or None where nothing is saved."""
     solver = call.value("solver")
+    if call.value("fork"):  # of a run that was short
+        run = call.value("fork").split("@")[0]
+        solver = run + "/solver.prototxt"
+        call.drop("fork")
+        call.add(("fork", run + "@1"))
     with open(solver) as text:
         last = re.findall(r"^max_iter: *(\d+)", text.read(), re.M)
     meant = call.settings().get("max_iter", last[-1] if last else "0")
     folder = solver.split("/")[1] if solver.startswith("models/") else ""
     shapes = shapes_of(solver)
     random = shapes is not None and folder not in rules.WITH_DATA
-    iterations = 4 if call.value("snapshot") else 0 if random else 2
+    iterations = 4 if call.value("snapshot") or call.value("fork") else 0 if random else 2
     for setting in [f"max_iter={iterations}", "test_interval=1000000", "test_initialization=false", "snapshot=0", "display=1"]:
         call.add(("set", setting))
     for setting in rules.SMALLER.get(folder, []):

@@ -291,6 +291,59 @@ TEST(Replay, RefusesWhatItCannotDo) {
               "iterations.csv:2: expected iteration,loss");
 }
 
+TEST(Fork, BeginsWhereTheOtherRunWas) {
+  const Folder folder;
+  prepare(folder, kNet, kRates);
+  ASSERT_EQ(run(folder, kTrain).code, 0);
+  // One with a snapshot there, one without, and the start.
+  for (const int iteration : {16, 21, 0}) {
+    const std::string name = cat("f", iteration);
+    const Outcome forked = run(folder, cat("crema train -run ", name, " -fork r@", iteration));
+    ASSERT_EQ(forked.code, 0) << forked.err;
+    EXPECT_TRUE(folder.has(cat(name, "/snapshots/s_iter_", iteration, ".solverstate")));
+    expect_part(everything(run(folder, "crema bisect r " + name)),
+                "are equal, bit for bit, in 30 iterations");
+    expect_part(everything(run(folder, "crema reproduce " + name)),
+                cat("identical: ", 30 - iteration, " losses"));
+    expect_part(everything(run(folder, cat("crema replay -run ", name, " -iteration 25"))), kBits);
+  }
+  std::filesystem::create_directories(folder.file("far"));
+  const Outcome changed = run(
+      folder, "crema train -run other -fork ../r@18 -set base_lr=0.001 -set max_iter=24", "far");
+  ASSERT_EQ(changed.code, 0) << changed.err;
+  expect_part(changed.err, "base_lr was 0.05 and is 0.001");
+  expect_part(everything(run(folder, "crema bisect r far/other")),
+              "They part in iteration 18: the first that differs is the update");
+  ASSERT_EQ(run(folder, "crema train -run far/other -snapshot auto -set max_iter=40").code, 0);
+  expect_part(everything(run(folder, "crema replay -run far/other -iteration 39")), kBits);
+  const Outcome newest = run(folder, "crema train -run more -fork r -set max_iter=33");
+  ASSERT_EQ(newest.code, 0) << newest.err;
+  expect_part(newest.err, "Begins at iteration 30 of");
+}
+
+TEST(Fork, LeavesNothingOfWhatItRefuses) {
+  const Folder folder;
+  prepare(folder, kNet, kRates);
+  ASSERT_EQ(run(folder, kTrain).code, 0);
+  const std::pair<const char*, const char*> wrong[] = {
+      {"-fork r@3", "add -run DIR"},
+      {"-run f -fork r@x", "-fork r@x: expected DIR@N"},
+      {"-run f -fork r@31", "has done 30 iterations, and not 31"},
+      {"-run f -fork nowhere@3", "nowhere: has no run.json"},
+      {"-run f -fork r@3 -weights w", "leave out -weights"},
+      {"-run f -fork r@3 -set base_rl=1", "base_rl"},
+      {"-run f -fork r@3 -set 'layer[ip].inner_product_param.num_output=22'", "ip"},
+      {"-run r -fork r@3", "r"},
+  };
+  for (const auto& [flags, message] : wrong) {
+    const Outcome outcome = run(folder, std::string("crema train ") + flags);
+    EXPECT_EQ(outcome.code, 1) << flags;
+    ASSERT_EQ(outcome.errors().size(), 1u) << flags << outcome.err;
+    expect_part(outcome.errors()[0], message);
+    EXPECT_FALSE(folder.has("f")) << flags;
+  }
+}
+
 struct Pair {
   const char* second;  // flags of the second run
   const char* words;   // what bisect says

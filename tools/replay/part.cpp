@@ -124,27 +124,35 @@ std::vector<std::string> start_differences(const RecordedRun& a, const RecordedR
 
 std::optional<Parting> find_parting(ProgramLog& log, const RunSetting& a, const RunSetting& b,
                                     int64_t last) {
-  // States may differ from the iteration on at which they were written.
-  const RecordedRun::Start start_a = a.run.start_for(std::max<int64_t>(0, last - 1)),
-                           start_b = b.run.start_for(std::max<int64_t>(0, last - 1));
-  const bool same = start_a.iteration == start_b.iteration;
-  const std::string state_a = same ? start_a.state : "", state_b = same ? start_b.state : "";
-  const int64_t first = same ? start_a.iteration : 0;
-  log.info(cat("Both again from iteration ", first, " to ", last));
+  const auto start_of = [&](const RunSetting& one) {
+    return one.run.start_for(std::max(one.run.iterations().first, last - 1));
+  };
+  const RecordedRun::Start start_a = start_of(a), start_b = start_of(b);
+  const int64_t first = std::max(start_a.iteration, start_b.iteration);  // of both
+  log.info(cat("Both again, from iterations ", start_a.iteration, " and ", start_b.iteration,
+               " to ", last));
   Names names, others;
-  const Hashes hashes_a = hashes_of(a, state_a, last, &names),
-               hashes_b = hashes_of(b, state_b, last, &others);
+  Hashes hashes_a = hashes_of(a, start_a.state, last, &names),
+         hashes_b = hashes_of(b, start_b.state, last, &others);
   if (names.all != others.all) return Parting{first, "the nets: their parameters differ"};
+  for (auto [hashes, start] : {std::pair(&hashes_a, start_a), std::pair(&hashes_b, start_b)})
+    hashes->erase(
+        hashes->begin(),
+        hashes->begin() + std::min<std::ptrdiff_t>(first - start.iteration, std::ssize(*hashes)));
   for (size_t i = 0; i < std::min(hashes_a.size(), hashes_b.size()); ++i) {
     const auto [one, other] =
         std::mismatch(hashes_a[i].begin(), hashes_a[i].end(), hashes_b[i].begin());
     if (one == hashes_a[i].end()) continue;
     const int64_t before = first + static_cast<int64_t>(i);
     const std::string parameter = names.of(static_cast<size_t>(one - hashes_a[i].begin()));
-    if (i == 0)
+    if (i == 0) {
+      // Their losses may have been equal for some time.
+      const int64_t begun = std::max(a.run.iterations().first, b.run.iterations().first);
+      if (first > begun) return find_parting(log, a, b, first);
       return Parting{
           before,
-          cat(before == 0 ? "the initial values of " : "the snapshots' values of ", parameter)};
+          cat(before == 0 ? "the initial values of " : "what they began with, of ", parameter)};
+    }
     // The iteration before has the cause.
     const auto opened = [&](const RunSetting& one) {
       const ReplayRequest request{.first = before - 1, .last = before - 1, .solver = one.solver};

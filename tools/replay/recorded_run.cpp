@@ -118,13 +118,24 @@ FlagValues RecordedRun::flags(const FlagValues& given, std::vector<std::string>*
 RecordedRun::Start RecordedRun::start_for(int64_t iteration) const {
   require(iteration >= 0 && iteration < iterations_.end(), folder_, ": has no iteration ",
           iteration, ": its last one is ", iterations_.end() - 1);
+  return state_for(iteration);
+}
+
+RecordedRun::Start RecordedRun::state_for(int64_t iterations) const {
+  require(iterations >= 0 && iterations <= iterations_.end(), folder_, ": has done ",
+          iterations_.end(), " iterations, and not ", iterations);
   Start start;
   for (const Start& state : states_) {
-    if (state.iteration <= iteration) start = state;
+    if (state.iteration <= iterations) start = state;
   }
   require(!start.state.empty() || iterations_.first == 0, folder_, ": begins with iteration ",
-          iterations_.first, ", and has no snapshot that is not after iteration ", iteration);
+          iterations_.first, ", and has no snapshot that is not after iteration ", iterations);
   return start;
+}
+
+RecordedRun::Start RecordedRun::newest_state() const {
+  require(!states_.empty(), folder_, ": has no snapshot; name an iteration, DIR@N");
+  return states_.back();
 }
 
 RecordedRun::Rollbacks RecordedRun::rollbacks(const Start& start, int64_t iteration) const {
@@ -137,8 +148,8 @@ RecordedRun::Rollbacks RecordedRun::rollbacks(const Start& start, int64_t iterat
   return all;
 }
 
-SolverFile RecordedRun::written_solver() const {
-  SolverFile file = read_solver_file(folder_ + "/solver.prototxt");
+SolverFile RecordedRun::written_solver(std::shared_ptr<Settings> settings) const {
+  SolverFile file = read_solver_file(folder_ + "/solver.prototxt", std::move(settings));
   SolverParameter& solver = file.solver;
   // The folder may have been moved since.
   const auto here = [&](const std::string& path) {

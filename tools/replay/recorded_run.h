@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,9 @@ class RecordedRun {
     int64_t iteration = 0;
   };
   Start start_for(int64_t iteration) const;
+  // The same for what is there after so many iterations.
+  Start state_for(int64_t iterations) const;
+  Start newest_state() const;
   // How often the run has gone back between that start and an iteration, and from where at most.
   struct Rollbacks {
     int count = 0;
@@ -40,7 +44,9 @@ class RecordedRun {
   };
   Rollbacks rollbacks(const Start& start, int64_t iteration) const;
 
-  // Its solver without tests and files, with the run's seed. `prefix`: of snapshots that a caller asks for.
+  // Its solver as the folder has it.
+  SolverFile written_solver(std::shared_ptr<Settings> settings = nullptr) const;
+  // The same without tests and files, with the run's seed. `prefix`: of snapshots that a caller asks for.
   SolverFile solver(const std::string& prefix) const;
 
   // What is not as in the run: "threads is 1 (was 2)". `here`: lock_of_program() of this one. The data
@@ -59,8 +65,6 @@ class RecordedRun {
   struct Rollback {
     int64_t from = 0, to = 0;
   };
-  SolverFile written_solver() const;
-
   std::string folder_, started_in_;
   RunLock lock_, first_lock_;
   std::vector<std::string> resumed_with_;  // what later starts had that those before had not

@@ -1,54 +1,16 @@
 #include "tools/replay/replay.h"
 
 #include <cmath>
-#include <memory>
 
 #include "base/error.h"
 #include "solver/snapshot/snapshot.h"
 #include "solver/solver.h"
+#include "tools/replay/advance.h"
 #include "tools/replay/run_setting.h"
 #include "tools/runs/vanishing_folder.h"
 
 namespace crema {
 namespace {
-
-// Thrown between two iterations.
-struct Arrived {};
-
-class CountRollbacks : public EventReader {
- public:
-  void read(const Event& event) override {
-    if (std::holds_alternative<event::RolledBack>(event)) ++count;
-  }
-  int count = 0;
-};
-
-// On to an iteration. If the run has gone back on the way, to the one behind the last time.
-void advance(Solver& solver, int64_t iteration, const RecordedRun::Rollbacks& rollbacks,
-             const CountRollbacks& seen) {
-  if (rollbacks.count == 0) {
-    solver.step(iteration - solver.iteration());
-    return;
-  }
-  const auto arrived = std::make_shared<bool>(false);  // callbacks stay with the solver
-  solver.add_callback({.on_start =
-                           [&solver, &seen, iteration, rollbacks, arrived] {
-                             if (*arrived || seen.count < rollbacks.count ||
-                                 solver.iteration() != iteration)
-                               return;
-                             *arrived = true;
-                             throw Arrived();
-                           },
-                       .on_gradients_ready = {}});
-  try {
-    solver.step(std::max(rollbacks.from, iteration) + 1 - solver.iteration());
-  } catch (const Arrived&) {
-    return;
-  }
-  fail("the run went back from iteration ", rollbacks.from,
-       ", and what is computed here does not: it rounds in another way; replay a later iteration, "
-       "from a snapshot behind that");
-}
 
 std::string rounded_seconds(double seconds) {
   if (seconds < 1) return "less than a second";
@@ -83,7 +45,7 @@ Replayed replay(ProgramLog& log, Context& context, const RecordedRun& run,
 
   std::vector<std::string> states;
   {
-    CountRollbacks rollbacks;
+    RollbackCount rollbacks;
     SolverOptions options = request.solver;
     options.records = true;
     options.snapshot = start.state;

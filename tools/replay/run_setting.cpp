@@ -20,13 +20,17 @@ void enter_folder_of(const RecordedRun& run) {
 }
 
 RunSetting setting_of(const VerbCall& call, const RecordedRun& run) {
+  return setting_of(call.log, given_flags(call), run);
+}
+
+RunSetting setting_of(ProgramLog& log, const FlagValues& given, const RecordedRun& run) {
   RunSetting setting{run, nullptr, {}, false, {}, {}};
-  setting.flags = run.flags(given_flags(call), &setting.notes);
+  setting.flags = run.flags(given, &setting.notes);
   const RunSettingFlags flags(setting.flags);
   const SolverParameter solver = run.solver("").solver;
   const bool wants_gpu = solver.solver_mode() == SolverParameter::GPU && setting.notes.empty();
   const int ordinal = solver.device_id_size() > 0 ? solver.device_id(0) : 0;
-  setting.context = make_context(call.log, flags, wants_gpu ? ordinal : -1);
+  setting.context = make_context(log, flags, wants_gpu ? ordinal : -1);
   setting.solver.net.precision =
       precision_of_flag(*setting.context, flags.precision, solver.precision());
   set_passes(flags, &setting.solver.net);

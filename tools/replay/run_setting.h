@@ -30,6 +30,7 @@ using RunSettingFlags = FlagsOf<"gpu", "precision", "deterministic", "implementa
 
 // As the run's own flags say, and those of the command itself, which take precedence. The run must outlive it.
 RunSetting setting_of(const VerbCall& call, const RecordedRun& run);
+RunSetting setting_of(ProgramLog& log, const FlagValues& given, const RecordedRun& run);
 
 // The flags that the command itself names.
 FlagValues given_flags(const VerbCall& call);

@@ -165,7 +165,7 @@ void RunFolder::remove_stale_request() {
 
 void RunFolder::take_snapshots(SolverParameter* solver) {
   prefix_ = solver->snapshot_prefix();
-  if (make_folder(file("snapshots"))) made_.push_back(file("snapshots"));
+  if (make_folder(file("snapshots"))) written_.push_back("snapshots");
   solver->set_snapshot_prefix(file("snapshots/" + prefix_.substr(prefix_.rfind('/') + 1)));
 }
 

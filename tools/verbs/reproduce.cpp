@@ -23,25 +23,27 @@ int run_reproduce(const VerbCall& call, const ReproduceFlags& flags) {
   const RecordedRun run(call.arguments[0]);
   enter_folder_of(run);
   const RunSetting setting = setting_of(call, run);
-  const RecordedRun::Start start{"", 0};
-  require(run.iterations().first == 0 && run.iterations().end() > 0, call.arguments[0],
-          ": iterations.csv does not begin with iteration 0");
+  const int64_t first = run.iterations().first;
+  require(run.iterations().end() > first, call.arguments[0], ": has recorded no iteration");
+  // A run that began where another was.
+  const RecordedRun::Start start = first == 0 ? RecordedRun::Start() : run.state_for(first);
   require(call.given.count("iterations") == 0 || flags.iterations > 0, "-iterations ",
           flags.iterations, ": expected a number above 0");
   const int64_t end = call.given.count("iterations") > 0
-                          ? std::min<int64_t>(flags.iterations, run.iterations().end())
+                          ? std::min<int64_t>(first + flags.iterations, run.iterations().end())
                           : run.iterations().end();
   for (const std::string& note : setting.notes) log.warning(note);
   for (const std::string& changed : run.data_differences()) log.warning(changed);
-  log.info(cat("From the start of the run: ", end, " iterations"));
+  log.info(cat("From the start of the run: ", end - first, " iterations"));
 
   const VanishingFolder folder("crema_reproduce");
-  Replayed again{start, {}, RecordCheck(run.iterations())};
+  Replayed again{start, {}, RecordCheck(run.iterations(), first)};
   std::vector<std::string> names;
   setting.context->set_log(silent_log());
   {
     SolverOptions options = setting.solver;
     options.records = true;
+    options.snapshot = start.state;
     options.readers = {&again.check};
     Solver solver(*setting.context, run.solver(folder.file("again")), options);
     for (const Parameter& parameter : solver.net().parameters())

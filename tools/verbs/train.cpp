@@ -24,6 +24,7 @@
 #include "tools/measure/memory_use.h"
 #include "tools/ranks/start_ranks.h"
 #include "tools/ranks/world_flags.h"
+#include "tools/replay/fork.h"
 #include "tools/runs/expanded_solver.h"
 #include "tools/runs/resume_check.h"
 #include "tools/runs/run_folder.h"
@@ -44,7 +45,7 @@ using TrainFlags =
             "snapshot", "weights", "weights_mode", "teacher", "teacher_weights", "level", "stage",
             "sigint_effect", "sighup_effect", "sigterm_effect", "assume", "batch", "implementation",
             "precision", "gpu_memory", "tune", "deterministic", "off", "recompute", "dump_plan",
-            "set", "metrics", "run", "track", "resume_check", "tensorboard",
+            "set", "metrics", "run", "fork", "track", "resume_check", "tensorboard",
             "tensorboard_histograms", "rgb", "engine", "param_server">;
 
 void say_device_as_caffe(ProgramLog& log, const Context& context) {
@@ -231,7 +232,7 @@ struct Readers {
 
 // On one rank of several, or alone. `world` is null then. `values`: as the command gives them.
 int train(const VerbCall& call, const TrainFlags& flags, FlagValues values, SolverFile file,
-          Signals& signals, World* world) {
+          Signals& signals, World* world, const std::optional<Fork>& fork) {
   ProgramLog& log = call.log;
   SolverOptions options = options_of_flags(flags, program_of(call), values);
   const bool first = !world || world->rank == 0;
@@ -249,6 +250,8 @@ int train(const VerbCall& call, const TrainFlags& flags, FlagValues values, Solv
         from_rank_0(world, first ? newest_snapshots(file.solver, log) : std::vector<std::string>()),
         &options);
   }
+  if (fork && options.snapshot.empty())
+    options.snapshot = write_fork(log, values, *fork, file.solver.snapshot_prefix());
   if (!options.snapshot.empty()) options.weights.clear();  // those of a first start
 
   const std::unique_ptr<Context> context = make_train_context(log, flags, file);
@@ -305,15 +308,21 @@ int train(const VerbCall& call, const TrainFlags& flags, FlagValues values, Solv
   return 0;
 }
 
-int run_train(const VerbCall& call, const TrainFlags& flags) {
+int run_train(const VerbCall& call, const TrainFlags& given) {
   ProgramLog& log = call.log;
   FlagValues values = call.flags;
+  ForkFlags forked = given;
+  const std::optional<Fork> fork = fork_of_flags(&forked);
+  TrainFlags flags = given;
+  flags.solver = forked.solver;
+  flags.run = forked.run;
+  if (fork) values["run"] = {flags.run};
   std::string solver = flags.solver;
   if (solver.empty() && !flags.snapshot.empty() && file_exists(flags.run + "/run.json")) {
     solver = flags.run + "/solver.prototxt";
     values["solver"] = {solver};
   }
-  require(!solver.empty(), "a solver is needed: -solver SOLVER.prototxt");
+  require(!solver.empty() || fork, "a solver is needed: -solver SOLVER.prototxt");
   require(flags.snapshot.empty() || flags.snapshot == "auto" || flags.weights.empty(),
           "-snapshot resumes training, -weights starts a new run: give one of them");
   check_resume_flags(flags);
@@ -325,7 +334,9 @@ int run_train(const VerbCall& call, const TrainFlags& flags) {
     log.info(on_arrival_text(signal, effect));
   };
   const auto read = [&] {
-    SolverFile file = read_solver_file(solver, std::make_shared<Settings>(flags.set));
+    const auto settings = std::make_shared<Settings>(flags.set);
+    SolverFile file =
+        solver.empty() ? fork->run.written_solver(settings) : read_solver_file(solver, settings);
     take_model_flag(flags.model, &file);
     if (!flags.teacher.empty()) file.solver.mutable_teacher()->set_net(flags.teacher);
     if (!flags.teacher_weights.empty())
@@ -334,18 +345,21 @@ int run_train(const VerbCall& call, const TrainFlags& flags) {
   };
   if (!launch) {
     const SolverFile file = read();
-    if (const std::vector<int> gpus = gpus_of_ranks(log, flags.gpu, file); !gpus.empty())
+    if (const std::vector<int> gpus = gpus_of_ranks(log, flags.gpu, file); !gpus.empty()) {
+      require_one_rank(fork);
       return start_ranks(gpus, call.words);
+    }
     Signals signals(effects, tell);
-    return train(call, flags, values, file, signals, nullptr);
+    return train(call, flags, values, file, signals, nullptr, fork);
   }
+  require_one_rank(fork);
   Signals signals(effects, tell);  // before MPI starts threads
   const std::unique_ptr<World> world = meet_ranks(log, flags, *launch);
   return run_on_rank(log, flags, *world, [&] {
     const SolverFile file = read();
     TrainFlags of_rank = flags;
     of_rank.gpu = gpu_of_rank(*launch, flags.gpu, asks_for_gpu(file));
-    return train(call, of_rank, values, file, signals, world.get());
+    return train(call, of_rank, values, file, signals, world.get(), std::nullopt);
   });
 }
 
