@@ -319,6 +319,11 @@ TEST(Fork, BeginsWhereTheOtherRunWas) {
   const Outcome newest = run(folder, "crema train -run more -fork r -set max_iter=33");
   ASSERT_EQ(newest.code, 0) << newest.err;
   expect_part(newest.err, "Begins at iteration 30 of");
+  // What continues it names its own snapshot.
+  const Outcome stopped = run(folder, "crema train -run late -fork r -set max_iter=40 -set base_lr=1e30");
+  EXPECT_EQ(stopped.code, 1);
+  expect_part(stopped.err, "-run late -snapshot");
+  EXPECT_EQ(stopped.err.find("-fork r -run"), std::string::npos);
 }
 
 TEST(Fork, LeavesNothingOfWhatItRefuses) {

@@ -1,5 +1,6 @@
 // `crema train -solver SOLVER.prototxt`: trains a net, from its initial values, from weights or
 // from a snapshot.
+#include <algorithm>
 #include <csignal>
 #include <filesystem>
 #include <iostream>
@@ -70,8 +71,8 @@ std::string resume_command(const std::string& program, const FlagValues& flags,
   std::string command = program;
   for (const std::string& name : VerbRegistry::find("train")->run.flags()) {
     const auto values = flags.find(name);
-    if (values == flags.end() || name == "snapshot" || name == "weights" || name == "weights_mode")
-      continue;
+    static constexpr std::string_view kOfStart[] = {"snapshot", "fork", "weights", "weights_mode"};
+    if (values == flags.end() || std::ranges::find(kOfStart, name) != std::end(kOfStart)) continue;
     const char* const separator = lookup_flag(name)->type == "string" ? " " : "=";
     for (const std::string& value : values->second)
       command += cat(" -", name, separator, shell_quoted(value));
