@@ -320,7 +320,8 @@ TEST(Fork, BeginsWhereTheOtherRunWas) {
   ASSERT_EQ(newest.code, 0) << newest.err;
   expect_part(newest.err, "Begins at iteration 30 of");
   // What continues it names its own snapshot.
-  const Outcome stopped = run(folder, "crema train -run late -fork r -set max_iter=40 -set base_lr=1e30");
+  const Outcome stopped =
+      run(folder, "crema train -run late -fork r -set max_iter=40 -set base_lr=1e30");
   EXPECT_EQ(stopped.code, 1);
   expect_part(stopped.err, "-run late -snapshot");
   EXPECT_EQ(stopped.err.find("-fork r -run"), std::string::npos);
