@@ -20,6 +20,23 @@ std::string found_from_here(const std::string& path, const std::string& folder) 
   return path.empty() ? path : find_file(path, folder);
 }
 
+// The values of a Python layer's dictionary that are paths: quoted texts with a slash.
+std::string with_paths_from_here(const std::string& param_str, const std::string& folder) {
+  std::string text;
+  for (size_t at = 0; at < param_str.size();) {
+    const size_t open = param_str.find_first_of("'\"", at);
+    const size_t close =
+        open == std::string::npos ? open : param_str.find(param_str[open], open + 1);
+    if (close == std::string::npos) return text + param_str.substr(at);
+    const std::string value = param_str.substr(open + 1, close - open - 1);
+    const bool is_path = value.find('/') != std::string::npos;
+    text += param_str.substr(at, open + 1 - at) +
+            (is_path ? found_from_here(value, folder) : value) + param_str[close];
+    at = close + 1;
+  }
+  return text;
+}
+
 void name_paths(pb::Message* message, const std::string& folder) {
   const pb::Reflection* reflection = message->GetReflection();
   std::vector<const pb::FieldDescriptor*> fields;
@@ -35,6 +52,9 @@ void name_paths(pb::Message* message, const std::string& folder) {
                path_fields().count(field->name())) {
       const std::string path = reflection->GetString(*message, field);
       reflection->SetString(message, field, found_from_here(path, folder));
+    } else if (field->full_name() == "crema.PythonParameter.param_str") {
+      const std::string text = reflection->GetString(*message, field);
+      reflection->SetString(message, field, with_paths_from_here(text, folder));
     }
   }
 }
