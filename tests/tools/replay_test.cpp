@@ -230,6 +230,34 @@ TEST(Replay, NamesTheRecordBehindAJump) {
   expect_part(folder.read("report.html"), "The loss of iteration 28 was");
 }
 
+// As detectors read them.
+TEST(Replay, OpensPicturesOfManySizes) {
+  const Folder folder;
+  prepare(folder, kHead + kTail, kRates);
+  folder.copy_golden("formats/images", "images");
+  folder.copy_golden("formats/list_var.txt", "list.txt");
+  folder.write("net.prototxt",
+               "layer { name: \"data\" type: \"ImageData\" top: \"data\" top: \"label\" "
+               "image_data_param { source: \"list.txt\" "
+               "root_folder: \"images/\" batch_size: 1 } transform_param { scale: 0.004 } }\n" +
+                   kHead +
+                   "layer { name: \"pool\" type: \"Pooling\" bottom: \"conv\" top: \"pool\" "
+                   "pooling_param { pool: AVE "
+                   "global_pooling: true } }\n"
+                   "layer { name: \"ip\" type: \"InnerProduct\" bottom: \"pool\" top: \"ip\" "
+                   "inner_product_param { num_output: 21 "
+                   "weight_filler { type: \"xavier\" } } }\n"
+                   "layer { name: \"loss\" type: \"SoftmaxWithLoss\" bottom: \"ip\" bottom: "
+                   "\"label\" top: \"loss\" }\n");
+  const Outcome trained = run(folder, kTrain);
+  ASSERT_EQ(trained.code, 0) << trained.err;
+  for (const int iteration : {0, 3, 10, 29}) {
+    const Outcome outcome = run(folder, cat("crema replay -run r -iteration ", iteration));
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    expect_part(everything(outcome), kBits);
+  }
+}
+
 TEST(Replay, WritesTensors) {
   const Folder folder;
   prepare(folder, kNet, kRates);

@@ -71,6 +71,11 @@ const Parameter* parameter_named(const Net& net, const std::string& name) {
 
 }  // namespace
 
+bool knows_losses(const OpenedIteration& opened) {
+  return std::any_of(opened.samples.begin(), opened.samples.end(),
+                     [](const OpenedSample& sample) { return !std::isnan(sample.loss); });
+}
+
 IterationOpener::IterationOpener(Solver& solver, Options options)
     : solver_(solver), options_(std::move(options)) {
   losses_ = std::make_unique<SampleLosses>(solver_.net());
@@ -100,7 +105,7 @@ OpenedIteration IterationOpener::open() {
     };
     return rank(one.loss) > rank(other.loss);
   };
-  if (losses_->samples() > 0)
+  if (knows_losses(opened_))
     std::stable_sort(opened_.samples.begin(), opened_.samples.end(), higher);
   return std::move(opened_);
 }
@@ -125,21 +130,25 @@ void IterationOpener::look() {
 void IterationOpener::add_samples(uint64_t pass) {
   Net& net = solver_.net();
   const Graph& graph = net.graph();
-  const std::vector<double> of_samples =
-      losses_->samples() > 0 ? losses_->losses() : std::vector<double>();
   const int64_t samples = batch_of(net);
+  std::vector<double> of_samples;
+  if (losses_->samples() > 0) of_samples = losses_->losses();
+  if (of_samples.empty() && samples == 1) of_samples = {net.loss()};
   const std::vector<int> judged = Mistakes::values(graph);
-  const auto floats = [&](int value) { return to_floats(net.context(), net.plan().value(value)); };
   std::vector<float> labels, scores;
   if (!judged.empty()) {
     labels = to_floats(net.context(), net.input(graph.values[judged[1]].blob));
-    scores = floats(judged[2]);
+    scores = to_floats(net.context(), net.plan().value(judged[2]));
   }
+  const bool is_judged =
+      samples > 0 && std::ssize(labels) == samples && std::ssize(scores) % samples == 0;
   for (const auto& [node, source] : sources_of(graph)) {
-    const int top = node.tops.empty() ? -1 : node.tops[0];
-    if (top < 0 || !divides_into(graph.values[top].shape, samples)) continue;
-    const std::vector<float> values = to_floats(net.context(), net.input(graph.values[top].blob));
-    const Shape& shape = graph.values[top].shape;
+    if (node.tops.empty()) continue;
+    // Of this pass: the shapes of some sources vary.
+    const Tensor tensor = net.input(graph.values[node.tops[0]].blob);
+    const Shape& shape = tensor.shape();
+    if (!divides_into(shape, samples) || shape.count() == 0) continue;
+    const std::vector<float> values = to_floats(net.context(), tensor);
     const int64_t each = shape.count(1);
     for (int64_t i = 0; i < samples; ++i) {
       OpenedSample sample;
@@ -152,8 +161,8 @@ void IterationOpener::add_samples(uint64_t pass) {
       sample.high = *high;
       if (shape.axes() == 4 && shape[2] > 1 && shape[3] > 1)
         sample.picture = picture_of(own, {shape[1], shape[2], shape[3]}, options_.rgb);
-      if (!judged.empty()) {
-        const int64_t classes = graph.values[judged[2]].shape[1];
+      if (is_judged) {
+        const int64_t classes = std::ssize(scores) / samples;
         const float* const row = scores.data() + i * classes;
         sample.label = static_cast<int64_t>(labels[static_cast<size_t>(i)]);
         sample.answer = std::max_element(row, row + classes) - row;
@@ -176,7 +185,7 @@ void IterationOpener::add_blobs() {
       blob.layer = node.message.name();
       blob.type = node.message.type();
       blob.blob = value.blob;
-      blob.shape = value.shape.brief();
+      blob.shape = tensor.shape().brief();
       const Tensor diff = net.plan().diff(top);
       const std::vector<float> gradient =
           diff ? to_floats(net.context(), diff) : std::vector<float>();

@@ -62,6 +62,9 @@ struct OpenedIteration {
   std::vector<OpenedTensor> tensors;  // that were asked for
 };
 
+// Whether the losses divide into samples.
+bool knows_losses(const OpenedIteration& opened);
+
 class IterationOpener {
  public:
   struct Options {

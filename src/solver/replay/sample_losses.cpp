@@ -39,7 +39,10 @@ struct SampleLosses::Loss {
 };
 
 SampleLosses::SampleLosses(Net& net) : net_(net), samples_(batch_of(net)) {
-  if (samples_ < 1) return;
+  if (samples_ < 1 || net.dynamic()) {  // shapes that depend on data
+    samples_ = 0;
+    return;
+  }
   for (const Node& node : net.graph().nodes) {
     const bool has_loss = std::any_of(node.tops.begin(), node.tops.end(), [&](int top) {
       return net.graph().values[top].loss_weight != 0;

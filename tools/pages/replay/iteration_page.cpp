@@ -113,7 +113,7 @@ std::string iteration_page(const OpenedIteration& opened, const IterationReport&
   for (const std::string& sentence : report.about)
     body += cat("<p class=\"note\">", html_text(sentence), "</p>\n");
   body += warnings_of(report.warnings);
-  const bool sorted = !opened.samples.empty() && !std::isnan(opened.samples[0].loss);
+  const bool sorted = knows_losses(opened);
   const std::string order =
       sorted ? "Those with the highest loss come first: label → answer."
              : "In the order of the batch: the losses do not divide into samples.";
