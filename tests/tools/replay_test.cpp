@@ -1,4 +1,4 @@
-// crema replay, reproduce and bisect: iterations of runs of many kinds come out again, bit for bit.
+// crema replay: iterations of runs of many kinds come out again, bit for bit.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -6,47 +6,10 @@
 #include <regex>
 
 #include "solver/sequence_net.h"
-#include "tools/program.h"
+#include "tools/replayed.h"
 
 namespace crema::tests {
 namespace replay_test {
-
-constexpr const char* kBits = "are those of the run, bit for bit";
-
-const std::string kData =
-    "layer { name: \"data\" type: \"Data\" top: \"data\" top: \"label\" data_param { source: "
-    "\"records\" backend: LMDB "
-    "batch_size: 5 shuffle: true } transform_param { mirror: true crop_size: 5 scale: 0.004 } }\n";
-const std::string kHead =
-    "layer { name: \"conv\" type: \"Convolution\" bottom: \"data\" top: \"conv\" convolution_param "
-    "{ num_output: 6 kernel_size: 3 "
-    "weight_filler { type: \"xavier\" } } }\n"
-    "layer { name: \"relu\" type: \"ReLU\" bottom: \"conv\" top: \"conv\" }\n";
-const std::string kTail =
-    "layer { name: \"drop\" type: \"Dropout\" bottom: \"conv\" top: \"conv\" }\n"
-    "layer { name: \"ip\" type: \"InnerProduct\" bottom: \"conv\" top: \"ip\" inner_product_param "
-    "{ num_output: 21 weight_filler { "
-    "type: \"xavier\" } } }\n"
-    "layer { name: \"loss\" type: \"SoftmaxWithLoss\" bottom: \"ip\" bottom: \"label\" top: "
-    "\"loss\" }\n";
-const std::string kNet = kData + kHead + kTail;
-const std::string kNorm =
-    "layer { name: \"norm\" type: \"BatchNorm\" bottom: \"conv\" top: \"conv\" batch_norm_param { "
-    "scale_bias: true } }\n";
-
-const std::string kRates =
-    "base_lr: 0.05 momentum: 0.9 lr_policy: \"step\" gamma: 0.5 stepsize: 7\n";
-
-void prepare(const Folder& folder, const std::string& net, const std::string& solver) {
-  folder.write("net.prototxt", "name: \"small\"\n" + net);
-  folder.copy_golden("formats/lmdb_raw", "records");
-  folder.write(
-      "solver.prototxt",
-      "net: \"net.prototxt\" display: 3 max_iter: 30 snapshot: 8 snapshot_prefix: \"s\"\n" +
-          solver);
-}
-
-std::string everything(const Outcome& outcome) { return outcome.out + outcome.err; }
 
 // "2.5 layer by layer; the run recorded 2.5": both.
 std::pair<double, double> losses_in(const std::string& text) {
@@ -65,28 +28,28 @@ struct Row {
 std::vector<Row> rows() {
   const std::string fixed = "base_lr: 0.05 lr_policy: \"fixed\" ";
   return {
-      {"augmentation and dropout", kNet, kRates},
+      {"augmentation and dropout", kSmallNet, kRates},
       {"BatchNorm", kData + kHead + kNorm + kTail, kRates},
-      {"iter_size", kNet, kRates + "iter_size: 4"},
-      {"average of the weights", kNet, kRates + "ema_decay: 0.9"},
-      {"average_loss", kNet, kRates + "average_loss: 20"},
-      {"Adam", kNet,
+      {"iter_size", kSmallNet, kRates + "iter_size: 4"},
+      {"average of the weights", kSmallNet, kRates + "ema_decay: 0.9"},
+      {"average_loss", kSmallNet, kRates + "average_loss: 20"},
+      {"Adam", kSmallNet,
        "type: \"Adam\" momentum2: 0.99 momentum: 0.9 base_lr: 0.002 lr_policy: \"fixed\""},
-      {"multistep", kNet,
+      {"multistep", kSmallNet,
        "base_lr: 0.05 momentum: 0.9 lr_policy: \"multistep\" gamma: 0.1 stepvalue: 4 stepvalue: "
        "19"},
-      {"plateau", kNet, "base_lr: 0.05 lr_policy: \"plateau\" gamma: 0.5 plateau_winsize: 3"},
-      {"clipped gradients", kNet, kRates + "clip_gradients: 0.5"},
-      {"debug_info", kNet, kRates + "debug_info: true"},
-      {"no display", kNet, kRates + "display: 0"},
-      {"each displayed", kNet, kRates + "display: 1"},
+      {"plateau", kSmallNet, "base_lr: 0.05 lr_policy: \"plateau\" gamma: 0.5 plateau_winsize: 3"},
+      {"clipped gradients", kSmallNet, kRates + "clip_gradients: 0.5"},
+      {"debug_info", kSmallNet, kRates + "debug_info: true"},
+      {"no display", kSmallNet, kRates + "display: 0"},
+      {"each displayed", kSmallNet, kRates + "display: 1"},
       {"a state from pass to pass", kSequence, fixed},
-      {"nothing fused", kNet, kRates, "-off fuse"},
-      {"plain kernels", kNet, kRates, "-implementation plain"},
-      {"integers from an iteration on", kNet, kRates + "quantize { start: 10 }"},
-      {"pruning", kNet,
+      {"nothing fused", kSmallNet, kRates, "-off fuse"},
+      {"plain kernels", kSmallNet, kRates, "-implementation plain"},
+      {"integers from an iteration on", kSmallNet, kRates + "quantize { start: 10 }"},
+      {"pruning", kSmallNet,
        kRates + "prune { kind: WEIGHTS sparsity: 0.5 start: 5 end: 15 interval: 5 }"},
-      {"epochs", kNet, kRates + "max_epoch: 2"},
+      {"epochs", kSmallNet, kRates + "max_epoch: 2"},
   };
 }
 
@@ -122,12 +85,10 @@ TEST(Replay, GivesTheBitsOfTheRun) {
   }
 }
 
-constexpr const char* kTrain = "crema train -solver solver.prototxt -run r -set random_seed=1 ";
-
 // The run of a program that was killed, or told to stop, and went on.
 TEST(Replay, OpensIterationsOfAResumedRun) {
   const Folder folder;
-  prepare(folder, kNet, kRates);
+  prepare(folder, kSmallNet, kRates);
   ASSERT_EQ(
       run(folder, std::string(kTrain) + "-set max_iter=13 -set snapshot_after_train=false").code,
       0);
@@ -260,7 +221,7 @@ TEST(Replay, OpensPicturesOfManySizes) {
 
 TEST(Replay, WritesTensors) {
   const Folder folder;
-  prepare(folder, kNet, kRates);
+  prepare(folder, kSmallNet, kRates);
   ASSERT_EQ(run(folder, kTrain).code, 0);
   ASSERT_EQ(
       run(folder,
@@ -278,7 +239,7 @@ TEST(Replay, WritesTensors) {
 // Relative paths count from where the run was started, and the folder may be elsewhere now.
 TEST(Replay, FindsItsFilesFromAnywhere) {
   const Folder folder;
-  prepare(folder, kNet, kRates);
+  prepare(folder, kSmallNet, kRates);
   ASSERT_EQ(run(folder, kTrain).code, 0);
   std::filesystem::create_directories(folder.file("far/away"));
   std::filesystem::rename(folder.file("r"), folder.file("far/r"));
@@ -288,7 +249,7 @@ TEST(Replay, FindsItsFilesFromAnywhere) {
 
 TEST(Replay, RefusesWhatItCannotDo) {
   const Folder folder;
-  prepare(folder, kNet, kRates);
+  prepare(folder, kSmallNet, kRates);
   ASSERT_EQ(run(folder, kTrain).code, 0);
   struct Wrong {
     const char* command;
@@ -317,100 +278,6 @@ TEST(Replay, RefusesWhatItCannotDo) {
   folder.write("r/iterations.csv", "iteration,loss,weights,parameters\n0,no,,\n");
   expect_part(run(folder, "crema replay -run r -iteration 0").err,
               "iterations.csv:2: expected iteration,loss");
-}
-
-TEST(Fork, BeginsWhereTheOtherRunWas) {
-  const Folder folder;
-  prepare(folder, kNet, kRates);
-  ASSERT_EQ(run(folder, kTrain).code, 0);
-  // One with a snapshot there, one without, and the start.
-  for (const int iteration : {16, 21, 0}) {
-    const std::string name = cat("f", iteration);
-    const Outcome forked = run(folder, cat("crema train -run ", name, " -fork r@", iteration));
-    ASSERT_EQ(forked.code, 0) << forked.err;
-    EXPECT_TRUE(folder.has(cat(name, "/snapshots/s_iter_", iteration, ".solverstate")));
-    expect_part(everything(run(folder, "crema bisect r " + name)),
-                "are equal, bit for bit, in 30 iterations");
-    expect_part(everything(run(folder, "crema reproduce " + name)),
-                cat("identical: ", 30 - iteration, " losses"));
-    expect_part(everything(run(folder, cat("crema replay -run ", name, " -iteration 25"))), kBits);
-  }
-  std::filesystem::create_directories(folder.file("far"));
-  const Outcome changed = run(
-      folder, "crema train -run other -fork ../r@18 -set base_lr=0.001 -set max_iter=24", "far");
-  ASSERT_EQ(changed.code, 0) << changed.err;
-  expect_part(changed.err, "base_lr was 0.05 and is 0.001");
-  expect_part(everything(run(folder, "crema bisect r far/other")),
-              "They part in iteration 18: the first that differs is the update");
-  ASSERT_EQ(run(folder, "crema train -run far/other -snapshot auto -set max_iter=40").code, 0);
-  expect_part(everything(run(folder, "crema replay -run far/other -iteration 39")), kBits);
-  const Outcome newest = run(folder, "crema train -run more -fork r -set max_iter=33");
-  ASSERT_EQ(newest.code, 0) << newest.err;
-  expect_part(newest.err, "Begins at iteration 30 of");
-  // What continues it names its own snapshot.
-  const Outcome stopped =
-      run(folder, "crema train -run late -fork r -set max_iter=40 -set base_lr=1e30");
-  EXPECT_EQ(stopped.code, 1);
-  expect_part(stopped.err, "-run late -snapshot");
-  EXPECT_EQ(stopped.err.find("-fork r -run"), std::string::npos);
-}
-
-TEST(Fork, LeavesNothingOfWhatItRefuses) {
-  const Folder folder;
-  prepare(folder, kNet, kRates);
-  ASSERT_EQ(run(folder, kTrain).code, 0);
-  const std::pair<const char*, const char*> wrong[] = {
-      {"-fork r@3", "add -run DIR"},
-      {"-run f -fork r@x", "-fork r@x: expected DIR@N"},
-      {"-run f -fork r@31", "has done 30 iterations, and not 31"},
-      {"-run f -fork nowhere@3", "nowhere: has no run.json"},
-      {"-run f -fork r@3 -weights w", "leave out -weights"},
-      {"-run f -fork r@3 -set base_rl=1", "base_rl"},
-      {"-run f -fork r@3 -set 'layer[ip].inner_product_param.num_output=22'", "ip"},
-      {"-run r -fork r@3", "r"},
-  };
-  for (const auto& [flags, message] : wrong) {
-    const Outcome outcome = run(folder, std::string("crema train ") + flags);
-    EXPECT_EQ(outcome.code, 1) << flags;
-    ASSERT_EQ(outcome.errors().size(), 1u) << flags << outcome.err;
-    expect_part(outcome.errors()[0], message);
-    EXPECT_FALSE(folder.has("f")) << flags;
-  }
-}
-
-struct Pair {
-  const char* second;  // flags of the second run
-  const char* words;   // what bisect says
-};
-
-TEST(Bisect, FindsWhatDiffers) {
-  const Folder folder;
-  prepare(folder, kNet, kRates);
-  ASSERT_EQ(run(folder, kTrain).code, 0);
-  const Pair pairs[] = {
-      {"-set random_seed=1", "are equal, bit for bit, in 30 iterations"},
-      {"-set random_seed=1 -set max_iter=12", "are equal, bit for bit, in 12 iterations"},
-      {"-set random_seed=2", "the initial values of conv/0"},
-      {"-set random_seed=1 -set base_lr=0.04",
-       "They part in iteration 0: the first that differs is the update of parameter 1 of layer "
-       "\"ip\""},
-      {"-set random_seed=1 -set stepsize=11",
-       "They part in iteration 7: the first that differs is the update"},
-      {"-set random_seed=1 -set 'layer[drop].dropout_param.dropout_ratio=0.4'",
-       "the blob \"conv\" of layer \"drop\" (Dropout)"},
-      {"-set random_seed=1 -set 'layer[data].transform_param.scale=0.005'",
-       "the blob \"data\" of layer \"data\" (Data)"},
-  };
-  for (const Pair& pair : pairs) {
-    std::filesystem::remove_all(folder.file("other"));
-    ASSERT_EQ(
-        run(folder, std::string("crema train -solver solver.prototxt -run other ") + pair.second)
-            .code,
-        0);
-    const Outcome outcome = run(folder, "crema bisect r other");
-    EXPECT_EQ(outcome.code, 0) << outcome.err;
-    expect_part(everything(outcome), pair.words);
-  }
 }
 
 }  // namespace replay_test
