@@ -30,9 +30,11 @@ bool read_number(std::string_view text, Number* value) {
 // Rows that begin again at an earlier iteration outdate what is there from it on.
 void add_row(int64_t iteration, float loss, RecordedWeights weights, RecordedIterations* all) {
   constexpr int64_t kMostMissing = 1'000'000;  // rows
-  if (iteration < all->first || iteration > all->end() + kMostMissing) all->losses.clear();
+  if (iteration < all->first || iteration > all->end() + kMostMissing) *all = {};
   if (all->losses.empty()) all->first = iteration;
   all->weights.erase(all->weights.lower_bound(iteration), all->weights.end());
+  all->missing.erase(all->missing.lower_bound(iteration), all->missing.end());
+  for (int64_t i = all->end(); i < iteration; ++i) all->missing.insert(i);
   all->losses.resize(static_cast<size_t>(iteration - all->first),
                      std::numeric_limits<float>::quiet_NaN());
   all->losses.push_back(loss);
@@ -62,7 +64,7 @@ RecordedIterations read_iterations(const std::string& path) {
     int64_t iteration = 0;
     float loss = 0;
     if (cells.size() != 4 || !read_number(cells[0], &iteration) || !read_number(cells[1], &loss) ||
-        iteration < 0)
+        iteration < 0 || iteration > std::numeric_limits<int32_t>::max())
       fail(path, ":", row, ": expected iteration,loss,weights,parameters, found \"",
            line.substr(0, 60), "\"");
     RecordedWeights weights{cells[2], {}};

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -30,10 +31,13 @@ RecordedWeights recorded_weights(const std::vector<uint64_t>& parameters);
 struct RecordedIterations {
   int64_t first = 0;  // iteration of the first loss
   std::vector<float> losses;
+  std::set<int64_t> missing;                   // iterations whose rows could not be written
   std::map<int64_t, RecordedWeights> weights;  // by iteration
 
   int64_t end() const { return first + std::ssize(losses); }
-  bool has_loss(int64_t iteration) const { return iteration >= first && iteration < end(); }
+  bool has_loss(int64_t iteration) const {
+    return iteration >= first && iteration < end() && missing.count(iteration) == 0;
+  }
   float loss(int64_t iteration) const { return losses[static_cast<size_t>(iteration - first)]; }
 };
 
