@@ -16,6 +16,7 @@ RunRecordJson read_run_record(const std::string& path) {
          kInstead);
   };
   for (const char* name : {"started", "host"}) expect(name, "string");
+  for (const char* name : {"ranks", "seed"}) expect(name, "number");
   expect("resumptions", "array");
   return record;
 }
