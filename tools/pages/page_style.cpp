@@ -59,7 +59,7 @@ i.d1 { border-top-style: dashed; } i.d2 { border-top-style: dotted; }
 .wide { overflow-x: auto; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: 14px; }
 th, td { text-align: right; padding: 5px 10px; white-space: nowrap; } th { color: var(--soft); font-weight: 500; }
-th:first-child, td:first-child { text-align: left; }
+th:first-child, td:first-child, th.text, td.text { text-align: left; }
 .rows { width: 100%; } .rows td, .rows th { border-bottom: 1px solid var(--line); } .rows tr:last-child td { border-bottom: 0; }
 .rows small { color: var(--soft); display: block; }
 .best { font-weight: 650; }

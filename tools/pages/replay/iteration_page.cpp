@@ -20,14 +20,19 @@ std::string class_name(int64_t label, const std::vector<std::string>& classes) {
                                                    : cat(label);
 }
 
-// Numbers stand on the right.
+// Numbers are on the right. Columns without values are left out.
 std::string table(const std::vector<std::vector<std::string>>& rows, size_t numbers_from) {
   std::string text;
+  std::vector<bool> shown(rows[0].size());
+  for (size_t row = 1; row < rows.size(); ++row) {
+    for (size_t i = 0; i < shown.size(); ++i) shown[i] = shown[i] || !rows[row][i].empty();
+  }
   for (size_t row = 0; row < rows.size(); ++row) {
     text += "<tr>";
     for (size_t i = 0; i < rows[row].size(); ++i) {
+      if (!shown[i]) continue;
       const char* const cell = row == 0 ? "th" : "td";
-      text += cat("<", cell, i >= numbers_from ? " class=\"number\">" : ">",
+      text += cat("<", cell, i >= numbers_from ? " class=\"number\">" : " class=\"text\">",
                   html_text(rows[row][i]), "</", cell, ">");
     }
     text += "</tr>\n";
