@@ -1,12 +1,14 @@
-// Runs that begin where another was, and crema bisect, which says where two runs part.
+// Runs that begin where another was, and what replays do with their data.
 #include <gtest/gtest.h>
 
 #include <filesystem>
 
-#include "tools/replayed.h"
+#include "tools/small_run.h"
 
 namespace crema::tests {
 namespace fork_test {
+
+using namespace small_run;  // NOLINT(google-build-using-namespace)
 
 TEST(Fork, BeginsWhereTheOtherRunWas) {
   const Folder folder;
@@ -19,7 +21,7 @@ TEST(Fork, BeginsWhereTheOtherRunWas) {
     ASSERT_EQ(forked.code, 0) << forked.err;
     EXPECT_TRUE(folder.has(cat(name, "/snapshots/s_iter_", iteration, ".solverstate")));
     expect_part(everything(run(folder, "crema bisect r " + name)),
-                "are equal, bit for bit, in 30 iterations");
+                cat("are equal, bit for bit, in ", 30 - iteration, " iterations"));
     expect_part(everything(run(folder, "crema reproduce " + name)),
                 cat("identical: ", 30 - iteration, " losses"));
     expect_part(everything(run(folder, cat("crema replay -run ", name, " -iteration 25"))), kBits);
@@ -67,39 +69,98 @@ TEST(Fork, LeavesNothingOfWhatItRefuses) {
   }
 }
 
-struct Pair {
-  const char* second;  // flags of the second run
-  const char* words;   // what bisect says
-};
+TEST(Replay, OpensWhatDiverged) {
+  const Folder folder;
+  folder.write("rows.csv",
+               "a,b,label\n1,0,0\n0,1,1\n1,1,0\n0,0.5,1\n1e38,1e38,0\n0.5,0,0\n0,1,1\n1,0.5,0\n");
+  ASSERT_EQ(run(folder, "crema convert_csv -label label rows.csv records").code, 0);
+  const std::string net =
+      "layer { name: \"data\" type: \"Data\" top: \"data\" top: \"label\" data_param { source: "
+      "\"records\" backend: LMDB "
+      "batch_size: 2 } }\n"
+      "layer { name: \"ip\" type: \"InnerProduct\" bottom: \"data\" top: \"ip\" "
+      "inner_product_param { num_output: 2 "
+      "weight_filler { type: \"constant\" value: 3 } } }\n"
+      "layer { name: \"square\" type: \"Power\" bottom: \"ip\" top: \"square\" power_param { "
+      "power: 2 } }\n"
+      "layer { name: \"loss\" type: \"SoftmaxWithLoss\" bottom: \"square\" bottom: \"label\" top: "
+      "\"loss\" }\n";
+  folder.write("net.prototxt", net);
+  const std::string solver =
+      "net: \"net.prototxt\" base_lr: 0.001 lr_policy: \"fixed\" max_iter: 20 display: 5 snapshot: "
+      "1 snapshot_prefix: \"s\"\n";
+  folder.write("solver.prototxt", solver);
+  EXPECT_EQ(run(folder, kTrain).code, 1);
+  const Outcome last = run(folder, "crema replay -run r -iteration 2");
+  EXPECT_EQ(last.code, 0) << last.err;
+  expect_part(last.out, "records, record 4 (key \"00000004\")");
+  EXPECT_LT(last.out.find("record 4 "), last.out.find("record 5 ")) << last.out;
 
-TEST(Bisect, FindsWhatDiffers) {
+  folder.write("solver.prototxt", solver + "on_divergence: SKIP skip_most: 9\n");
+  ASSERT_EQ(run(folder, "crema train -solver solver.prototxt -run skipped -set random_seed=1").code,
+            0);
+  for (const int iteration : {1, 2, 3, 13})
+    expect_part(everything(run(folder, cat("crema replay -run skipped -iteration ", iteration))),
+                kBits);
+
+  // Without a snapshot between, it goes back to the start, with the data behind the bad ones.
+  folder.write("solver.prototxt",
+               solver + "on_divergence: ROLLBACK rollback_most: 9 snapshot: 0 max_iter: 3\n");
+  std::string text = folder.read("solver.prototxt");
+  for (const char* twice : {"max_iter: 20 ", "snapshot: 1 "})
+    text.replace(text.find(twice), std::string(twice).size(), "");
+  folder.write("solver.prototxt", text);
+  const Outcome back =
+      run(folder, "crema train -solver solver.prototxt -run back -set random_seed=1");
+  ASSERT_EQ(back.code, 0) << back.err;
+  expect_part(back.err, "Back to iteration 0");
+  for (const int iteration : {0, 1, 2})
+    expect_part(everything(run(folder, cat("crema replay -run back -iteration ", iteration))),
+                kBits);
+}
+
+TEST(Replay, OpensPicturesOfManySizes) {
+  const Folder folder;
+  prepare(folder, kHead + kTail, kRates);
+  folder.copy_golden("formats/images", "images");
+  folder.copy_golden("formats/list_var.txt", "list.txt");
+  folder.write("net.prototxt",
+               "layer { name: \"data\" type: \"ImageData\" top: \"data\" top: \"label\" "
+               "image_data_param { source: \"list.txt\" "
+               "root_folder: \"images/\" batch_size: 1 } transform_param { scale: 0.004 } }\n" +
+                   kHead +
+                   "layer { name: \"pool\" type: \"Pooling\" bottom: \"conv\" top: \"pool\" "
+                   "pooling_param { pool: AVE "
+                   "global_pooling: true } }\n"
+                   "layer { name: \"ip\" type: \"InnerProduct\" bottom: \"pool\" top: \"ip\" "
+                   "inner_product_param { num_output: 21 "
+                   "weight_filler { type: \"xavier\" } } }\n"
+                   "layer { name: \"loss\" type: \"SoftmaxWithLoss\" bottom: \"ip\" bottom: "
+                   "\"label\" top: \"loss\" }\n");
+  const Outcome trained = run(folder, kTrain);
+  ASSERT_EQ(trained.code, 0) << trained.err;
+  for (const int iteration : {0, 3, 10, 29}) {
+    const Outcome outcome = run(folder, cat("crema replay -run r -iteration ", iteration));
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    expect_part(everything(outcome), kBits);
+  }
+}
+
+TEST(Replay, WritesTensors) {
   const Folder folder;
   prepare(folder, kSmallNet, kRates);
   ASSERT_EQ(run(folder, kTrain).code, 0);
-  const Pair pairs[] = {
-      {"-set random_seed=1", "are equal, bit for bit, in 30 iterations"},
-      {"-set random_seed=1 -set max_iter=12", "are equal, bit for bit, in 12 iterations"},
-      {"-set random_seed=2", "the initial values of conv/0"},
-      {"-set random_seed=1 -set base_lr=0.04",
-       "They part in iteration 0: the first that differs is the update of parameter 1 of layer "
-       "\"ip\""},
-      {"-set random_seed=1 -set stepsize=11",
-       "They part in iteration 7: the first that differs is the update"},
-      {"-set random_seed=1 -set 'layer[drop].dropout_param.dropout_ratio=0.4'",
-       "the blob \"conv\" of layer \"drop\" (Dropout)"},
-      {"-set random_seed=1 -set 'layer[data].transform_param.scale=0.005'",
-       "the blob \"data\" of layer \"data\" (Data)"},
-  };
-  for (const Pair& pair : pairs) {
-    std::filesystem::remove_all(folder.file("other"));
-    ASSERT_EQ(
-        run(folder, std::string("crema train -solver solver.prototxt -run other ") + pair.second)
-            .code,
-        0);
-    const Outcome outcome = run(folder, "crema bisect r other");
-    EXPECT_EQ(outcome.code, 0) << outcome.err;
-    expect_part(everything(outcome), pair.words);
+  ASSERT_EQ(
+      run(folder,
+          "crema replay -run r -iteration 5 -until 6 -dump conv,conv:grad,ip/0 -output opened")
+          .code,
+      0);
+  for (const char* name :
+       {"conv.npy", "conv.grad.npy", "ip.0.npy", "index.html", "iteration.json"}) {
+    EXPECT_TRUE(folder.has(cat("opened/iteration_5/", name))) << name;
+    EXPECT_TRUE(folder.has(cat("opened/iteration_6/", name))) << name;
   }
+  expect_part(folder.read("opened/iteration_5/conv.npy").substr(0, 100), "(5, 6, 3, 3)");
 }
 
 }  // namespace fork_test

@@ -1,283 +1,260 @@
-// crema replay: iterations of runs of many kinds come out again, bit for bit.
+// replay, reproduce and bisect: what a resume, a rollback or damage means to them, and what they refuse.
 #include <gtest/gtest.h>
 
-#include <cmath>
-#include <filesystem>
-#include <regex>
+#include <array>
 
-#include "solver/sequence_net.h"
 #include "tools/replayed.h"
 
 namespace crema::tests {
 namespace replay_test {
 
-// "2.5 layer by layer; the run recorded 2.5": both.
-std::pair<double, double> losses_in(const std::string& text) {
-  std::smatch match;
-  const std::regex pattern("loss (\\S+) layer by layer; the run recorded (\\S+),");
-  if (!std::regex_search(text, match, pattern)) return {0, 1};
-  return {std::stod(match[1]), std::stod(match[2])};
+using namespace replayed;  // NOLINT(google-build-using-namespace)
+
+std::string only_error(const Folder& folder, const std::string& command) {
+  const Outcome outcome = run(folder, command);
+  EXPECT_EQ(outcome.code, 1) << command;
+  EXPECT_EQ(outcome.errors().size(), 1u) << outcome.err;
+  return outcome.errors().empty() ? "" : outcome.errors()[0];
 }
 
-struct Row {
-  const char* name;
-  std::string net, solver;
-  std::string flags = {};
-};
-
-std::vector<Row> rows() {
-  const std::string fixed = "base_lr: 0.05 lr_policy: \"fixed\" ";
-  return {
-      {"augmentation and dropout", kSmallNet, kRates},
-      {"BatchNorm", kData + kHead + kNorm + kTail, kRates},
-      {"iter_size", kSmallNet, kRates + "iter_size: 4"},
-      {"average of the weights", kSmallNet, kRates + "ema_decay: 0.9"},
-      {"average_loss", kSmallNet, kRates + "average_loss: 20"},
-      {"Adam", kSmallNet,
-       "type: \"Adam\" momentum2: 0.99 momentum: 0.9 base_lr: 0.002 lr_policy: \"fixed\""},
-      {"multistep", kSmallNet,
-       "base_lr: 0.05 momentum: 0.9 lr_policy: \"multistep\" gamma: 0.1 stepvalue: 4 stepvalue: "
-       "19"},
-      {"plateau", kSmallNet, "base_lr: 0.05 lr_policy: \"plateau\" gamma: 0.5 plateau_winsize: 3"},
-      {"clipped gradients", kSmallNet, kRates + "clip_gradients: 0.5"},
-      {"debug_info", kSmallNet, kRates + "debug_info: true"},
-      {"no display", kSmallNet, kRates + "display: 0"},
-      {"each displayed", kSmallNet, kRates + "display: 1"},
-      {"a state from pass to pass", kSequence, fixed},
-      {"nothing fused", kSmallNet, kRates, "-off fuse"},
-      {"plain kernels", kSmallNet, kRates, "-implementation plain"},
-      {"integers from an iteration on", kSmallNet, kRates + "quantize { start: 10 }"},
-      {"pruning", kSmallNet,
-       kRates + "prune { kind: WEIGHTS sparsity: 0.5 start: 5 end: 15 interval: 5 }"},
-      {"epochs", kSmallNet, kRates + "max_epoch: 2"},
-  };
-}
-
-TEST(Replay, GivesTheBitsOfTheRun) {
-  uint64_t number = 1;
-  for (const Row& row : rows()) {
-    SCOPED_TRACE(row.name);
+// A rate that makes the loss infinite after iteration 25: the run goes back to a snapshot or its start.
+TEST(Replay, GoesBackAsTheRunDid) {
+  for (const int every : {10, 0}) {
     const Folder folder;
-    std::string solver = row.solver;
-    prepare(folder, row.net, solver);
-    if (solver.find("display") != std::string::npos ||
-        solver.find("max_epoch") != std::string::npos) {
-      std::string text = folder.read("solver.prototxt");
-      const std::string twice =
-          solver.find("display") != std::string::npos ? "display: 3 " : "max_iter: 30 ";
-      folder.write("solver.prototxt", text.replace(text.find(twice), twice.size(), ""));
-    }
-    const Outcome trained = run(folder, "crema train -solver solver.prototxt -run r " + row.flags);
+    write(folder, kPlain,
+          solver(cat("lr_policy: \"multistep\" gamma: 1e15 stepvalue: 25 rollback_factor: 1e-15 "
+                     "rollback_most: 2 "
+                     "on_divergence: ROLLBACK snapshot: ",
+                     every)));
+    const Outcome trained = train(folder);
     ASSERT_EQ(trained.code, 0) << trained.err;
-    const Outcome again = run(folder, "crema reproduce r");
-    EXPECT_EQ(again.code, 0);
-    expect_part(everything(again), std::string("identical: "));
-    for (int i = 0; i < 2; ++i) {
-      number = number * 6364136223846793005u + 1442695040888963407u;
-      const int iteration = static_cast<int>((number >> 33) % 29);
-      const Outcome outcome = run(folder, cat("crema replay -run r -iteration ", iteration));
-      ASSERT_EQ(outcome.code, 0) << outcome.err;
-      expect_part(everything(outcome), kBits);
-      const auto [found, recorded] = losses_in(everything(outcome));
-      EXPECT_NEAR(found, recorded, 1e-4 * std::abs(recorded)) << iteration;
-      EXPECT_TRUE(folder.has(cat("r/replay/iteration_", iteration, "/index.html")));
-    }
+    expect_part(folder.read("r/metrics.jsonl"), "\"rollback\"");
+    for (const int64_t iteration : {5, 20, 22, 26, 39}) expect_same(folder, iteration);
+    if (every == 0) continue;
+    // The snapshot to which it went back is gone.
+    for (const char* kind : {"caffemodel", "solverstate"})
+      std::filesystem::remove(folder.file(cat("r/snapshots/solver_iter_20.", kind)));
+    expect_same(folder, 27);
+    EXPECT_EQ(run(folder, "crema reproduce r").code, 0);
   }
 }
 
-// The run of a program that was killed, or told to stop, and went on.
-TEST(Replay, OpensIterationsOfAResumedRun) {
+TEST(Replay, OpensTheIterationThatEndedTheRun) {
   const Folder folder;
-  prepare(folder, kSmallNet, kRates);
-  ASSERT_EQ(
-      run(folder, std::string(kTrain) + "-set max_iter=13 -set snapshot_after_train=false").code,
-      0);
-  ASSERT_EQ(run(folder, std::string(kTrain) + "-snapshot auto").code, 0);
-  for (const int iteration : {2, 9, 12, 13, 27}) {
-    const Outcome outcome = run(folder, cat("crema replay -run r -iteration ", iteration));
-    expect_part(everything(outcome), kBits);
-  }
-  // With another rate from there on: what came before was made by another solver.
-  ASSERT_EQ(
-      run(folder, std::string(kTrain) + "-snapshot auto -set max_iter=40 -set base_lr=0.01").code,
-      0);
-  expect_part(everything(run(folder, "crema replay -run r -iteration 35")), kBits);
-  expect_part(everything(run(folder, "crema replay -run r -iteration 20")),
-              "Not the run's bits: equal up to iteration 16");
+  write(folder, kPlain, solver("base_lr: 1e4"));
+  ASSERT_EQ(train(folder).code, 1);
+  const int64_t last = std::stoll(split(folder.read("r/iterations.csv"), '\n').end()[-2]);
+  const Outcome outcome = expect_same(folder, last);
+  expect_part(outcome.err, cat("in iteration ", last, ": the loss is "));
+  EXPECT_EQ(outcome.err.find("/crema_replay_"), std::string::npos) << outcome.err;
+  expect_part(outcome.out, "pictures, record ");
 }
 
-// A record of infinite values: the third batch of each epoch of 5 * 4 records meets it.
-TEST(Replay, OpensWhatDiverged) {
+// Iterations before a resume with another rate have the rate that they had, and other files are named.
+TEST(Replay, KnowsWhatAResumeHasChanged) {
   const Folder folder;
-  folder.write("rows.csv",
-               "a,b,label\n1,0,0\n0,1,1\n1,1,0\n0,0.5,1\n1e38,1e38,0\n0.5,0,0\n0,1,1\n1,0.5,0\n");
-  ASSERT_EQ(run(folder, "crema convert_csv -label label rows.csv records").code, 0);
-  const std::string net =
-      "layer { name: \"data\" type: \"Data\" top: \"data\" top: \"label\" data_param { source: "
-      "\"records\" backend: LMDB "
-      "batch_size: 2 } }\n"
-      "layer { name: \"ip\" type: \"InnerProduct\" bottom: \"data\" top: \"ip\" "
-      "inner_product_param { num_output: 2 "
-      "weight_filler { type: \"constant\" value: 3 } } }\n"
-      "layer { name: \"square\" type: \"Power\" bottom: \"ip\" top: \"square\" power_param { "
-      "power: 2 } }\n"
-      "layer { name: \"loss\" type: \"SoftmaxWithLoss\" bottom: \"square\" bottom: \"label\" top: "
-      "\"loss\" }\n";
-  folder.write("net.prototxt", net);
-  const std::string solver =
-      "net: \"net.prototxt\" base_lr: 0.001 lr_policy: \"fixed\" max_iter: 20 display: 5 snapshot: "
-      "1 snapshot_prefix: \"s\"\n";
-  folder.write("solver.prototxt", solver);
-  EXPECT_EQ(run(folder, kTrain).code, 1);
-  const Outcome last = run(folder, "crema replay -run r -iteration 2");
-  EXPECT_EQ(last.code, 0) << last.err;
-  expect_part(last.out, "records, record 4 (key \"00000004\")");
-  EXPECT_LT(last.out.find("record 4 "), last.out.find("record 5 ")) << last.out;
-
-  folder.write("solver.prototxt", solver + "on_divergence: SKIP skip_most: 9\n");
-  ASSERT_EQ(run(folder, "crema train -solver solver.prototxt -run skipped -set random_seed=1").code,
+  write(folder, kPlain, solver());
+  ASSERT_EQ(train(folder, "-run r -set max_iter=30").code, 0);
+  std::ofstream(folder.file("r/iterations.csv"), std::ios::app) << "30,1,,\n31,2,,\n";  // a kill
+  ASSERT_EQ(train(folder, "-run r -snapshot auto -set base_lr=0.001 -set random_seed=9").code, 0);
+  for (const int64_t iteration : {3, 16, 29, 30, 38}) expect_same(folder, iteration);
+  const Outcome again = run(folder, "crema reproduce r");
+  EXPECT_EQ(again.code, 0) << again.err;
+  expect_part(again.err, "resumed in iteration 30, from where on base_lr was 0.02 and is 0.001");
+  expect_part(again.err, "identical: 30 losses");
+  const Outcome across = run(folder, "crema replay -run r -iteration 28 -until 33 -output o");
+  expect_part(across.err, "open it and later ones in a replay of their own");
+  // A resume from an older snapshot outdates those after it.
+  ASSERT_EQ(train(folder,
+                  "-run r -snapshot r/snapshots/solver_iter_15.solverstate -set snapshot=0 "
+                  "-set base_lr=0.03 -set max_iter=33")
+                .code,
             0);
-  for (const int iteration : {1, 2, 3, 13})
-    expect_part(everything(run(folder, cat("crema replay -run skipped -iteration ", iteration))),
-                kBits);
-
-  // Without a snapshot between, it goes back to the start, with the data behind the bad ones.
-  folder.write("solver.prototxt",
-               solver + "on_divergence: ROLLBACK rollback_most: 9 snapshot: 0 max_iter: 3\n");
-  std::string text = folder.read("solver.prototxt");
-  for (const char* twice : {"max_iter: 20 ", "snapshot: 1 "})
-    text.replace(text.find(twice), std::string(twice).size(), "");
-  folder.write("solver.prototxt", text);
-  const Outcome back =
-      run(folder, "crema train -solver solver.prototxt -run back -set random_seed=1");
-  ASSERT_EQ(back.code, 0) << back.err;
-  expect_part(back.err, "Back to iteration 0");
-  for (const int iteration : {0, 1, 2})
-    expect_part(everything(run(folder, cat("crema replay -run back -iteration ", iteration))),
-                kBits);
+  std::filesystem::remove(folder.file("r/snapshots/solver_iter_33.solverstate"));
+  for (const int64_t iteration : {14, 15, 32}) expect_same(folder, iteration);
 }
 
-TEST(Replay, NamesTheRecordBehindAJump) {
+// One record with a wrong label and one with noise, found by the one command that train names.
+TEST(Replay, FindsThePlantedSamples) {
   const Folder folder;
-  std::string rows = "a,b,label\n";
-  for (int i = 0; i < 240; ++i) {
-    const double x = std::sin(i * 7.0), y = std::sin(i * 3.0 + 1);
-    rows += i == 170 ? "1500,-900,1\n" : cat(x, ",", y, ",", x + y > 0 ? 1 : 0, "\n");
-  }
-  folder.write("rows.csv", rows);
-  ASSERT_EQ(run(folder, "crema convert_csv -label label rows.csv records").code, 0);
-  folder.write("net.prototxt",
-               "layer { name: \"data\" type: \"Data\" top: \"data\" top: \"label\" data_param { "
-               "source: \"records\" "
-               "backend: LMDB batch_size: 6 } }\n"
-               "layer { name: \"ip\" type: \"InnerProduct\" bottom: \"data\" top: \"ip\" "
-               "inner_product_param { num_output: 2 "
-               "weight_filler { type: \"xavier\" } } }\n"
-               "layer { name: \"loss\" type: \"SoftmaxWithLoss\" bottom: \"ip\" bottom: \"label\" "
-               "top: \"loss\" }\n");
-  folder.write("solver.prototxt",
-               "net: \"net.prototxt\" base_lr: 0.05 lr_policy: \"fixed\" max_iter: 40 display: 10 "
-               "snapshot_prefix: \"s\"\n");
-  const Outcome trained = run(folder, kTrain);
-  ASSERT_EQ(trained.code, 0);
-  std::smatch match;
-  const std::regex advice("To see its samples: (crema replay [^\n]*)");
-  ASSERT_TRUE(std::regex_search(trained.err, match, advice)) << trained.err;
-  EXPECT_EQ(match[1], "crema replay -run r -iteration 28");
-  const Outcome opened = run(folder, match[1]);
-  const size_t second_line = opened.out.find('\n') + 1;
-  EXPECT_EQ(opened.out.substr(second_line, 19), "records, record 170") << opened.out;
-  ASSERT_EQ(run(folder, "crema report r -output report.html").code, 0);
-  expect_part(folder.read("report.html"), "The loss of iteration 28 was");
-}
-
-// As detectors read them.
-TEST(Replay, OpensPicturesOfManySizes) {
-  const Folder folder;
-  prepare(folder, kHead + kTail, kRates);
-  folder.copy_golden("formats/images", "images");
-  folder.copy_golden("formats/list_var.txt", "list.txt");
-  folder.write("net.prototxt",
-               "layer { name: \"data\" type: \"ImageData\" top: \"data\" top: \"label\" "
-               "image_data_param { source: \"list.txt\" "
-               "root_folder: \"images/\" batch_size: 1 } transform_param { scale: 0.004 } }\n" +
-                   kHead +
-                   "layer { name: \"pool\" type: \"Pooling\" bottom: \"conv\" top: \"pool\" "
-                   "pooling_param { pool: AVE "
-                   "global_pooling: true } }\n"
-                   "layer { name: \"ip\" type: \"InnerProduct\" bottom: \"pool\" top: \"ip\" "
-                   "inner_product_param { num_output: 21 "
-                   "weight_filler { type: \"xavier\" } } }\n"
-                   "layer { name: \"loss\" type: \"SoftmaxWithLoss\" bottom: \"ip\" bottom: "
-                   "\"label\" top: \"loss\" }\n");
-  const Outcome trained = run(folder, kTrain);
-  ASSERT_EQ(trained.code, 0) << trained.err;
-  for (const int iteration : {0, 3, 10, 29}) {
-    const Outcome outcome = run(folder, cat("crema replay -run r -iteration ", iteration));
-    ASSERT_EQ(outcome.code, 0) << outcome.err;
-    expect_part(everything(outcome), kBits);
+  write(folder, kPlain, solver());
+  for (const bool noisy : {false, true}) {
+    const std::string name = noisy ? "noisy" : "mislabeled";
+    constexpr int64_t kRecord = 617;
+    make_pictures(folder, name, 800, [&](int64_t number, Datum* datum) {
+      if (number != kRecord) return;
+      if (!noisy) return datum->set_label((datum->label() + 1) % kClasses);
+      const std::string bytes = picture(number, -1).data();
+      datum->clear_data();
+      for (const char byte : bytes) datum->add_float_data(1000.0f * static_cast<uint8_t>(byte));
+    });
+    folder.write("net.prototxt",
+                 "name: \"planted\"\n" + data("", "scale: 0.01", "", name) +
+                     std::regex_replace(kBody, std::regex("layer \\{ name: \"drop\".*\n"), ""));
+    const std::string where = cat("'", name, " run'");
+    const Outcome trained =
+        train(folder, cat("-run ", where, " -set max_iter=200 -set base_lr=0.05"));
+    ASSERT_EQ(trained.code, 0) << trained.err;
+    std::smatch found;
+    const std::regex command("To see its samples: (crema replay -run '[^']+' -iteration (\\d+))\n");
+    ASSERT_TRUE(std::regex_search(trained.err, found, command)) << trained.err;
+    EXPECT_EQ(found[2].str(), cat(kRecord / 4));
+    const Outcome opened = run(folder, found[1].str());
+    ASSERT_EQ(opened.code, 0) << opened.err;
+    const std::vector<std::string> rows = split(opened.out, '\n');
+    ASSERT_GT(rows.size(), 2u);
+    expect_part(rows[1], cat(name, ", record ", kRecord, " "));
+    expect_part(opened.err, "bit for bit");
+    ASSERT_EQ(run(folder, cat("crema report ", where, " -output report.html")).code, 0);
+    expect_part(folder.read("report.html"), cat("Samples of iteration ", kRecord / 4));
   }
 }
 
-TEST(Replay, WritesTensors) {
+TEST(Bisect, NamesWhatParts) {
   const Folder folder;
-  prepare(folder, kSmallNet, kRates);
-  ASSERT_EQ(run(folder, kTrain).code, 0);
-  ASSERT_EQ(
-      run(folder,
-          "crema replay -run r -iteration 5 -until 6 -dump conv,conv:grad,ip/0 -output opened")
-          .code,
-      0);
-  for (const char* name :
-       {"conv.npy", "conv.grad.npy", "ip.0.npy", "index.html", "iteration.json"}) {
-    EXPECT_TRUE(folder.has(cat("opened/iteration_5/", name))) << name;
-    EXPECT_TRUE(folder.has(cat("opened/iteration_6/", name))) << name;
+  write(folder, kPlain, solver("random_seed: 3"));
+  struct Row {
+    const char* flags;
+    const char* answer;
+  };
+  const Row rows[] = {
+      {"", "equal, bit for bit, in 40 iterations"},
+      {"-set max_iter=45", "in 40 iterations; after iteration 39 only one of them goes on"},
+      {"-set random_seed=4", "iteration 0: the first that differs is the initial values of conv/0"},
+      {"-set base_lr=0.03", "iteration 0: the first that differs is the update of parameter "},
+      {"-set lr_policy=multistep -set gamma=0.5 -set stepvalue=30",
+       "iteration 30: the first that differs is the update of parameter "},
+      {"-implementation plain", "iteration 0: the first that differs is "},
+      {"-batch 3", "the shape of the blob \"data\" of layer \"data\" (Data): 4x1x8x8 and 3x1x8x8"},
+      {"-set 'layer[drop].dropout_param.dropout_ratio=0.4'",
+       "the blob \"hidden\" of layer \"drop\" (Dropout)"},
+      {"-set 'layer[conv].convolution_param.num_output=3'",
+       "the nets' parameters: conv/0 (4x1x3x3) and conv/0 (3x1x3x3)"},
+  };
+  ASSERT_EQ(train(folder).code, 0);
+  std::filesystem::create_directory(folder.file("elsewhere"));
+  for (const Row& row : rows) {
+    std::filesystem::remove_all(folder.file("other"));
+    ASSERT_EQ(train(folder, cat("-run other ", row.flags)).code, 0);
+    const Outcome outcome = run(folder, "crema bisect ../r ../other", "elsewhere");
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    expect_part(outcome.err, row.answer);
   }
-  expect_part(folder.read("opened/iteration_5/conv.npy").substr(0, 100), "(5, 6, 3, 3)");
+  const Outcome plain = run(folder, "crema reproduce -implementation plain r");
+  EXPECT_EQ(plain.code, 1);
+  expect_part(plain.err, "different: Not the run's bits: ");
 }
 
-// Relative paths count from where the run was started, and the folder may be elsewhere now.
-TEST(Replay, FindsItsFilesFromAnywhere) {
+TEST(Bisect, KnowsThatDataHaveChanged) {
   const Folder folder;
-  prepare(folder, kSmallNet, kRates);
-  ASSERT_EQ(run(folder, kTrain).code, 0);
-  std::filesystem::create_directories(folder.file("far/away"));
-  std::filesystem::rename(folder.file("r"), folder.file("far/r"));
-  expect_part(everything(run(folder, "crema replay -run ../r -iteration 20", "far/away")), kBits);
-  expect_part(everything(run(folder, "crema reproduce far/r")), "identical");
+  write(folder, kPlain, solver("random_seed: 3"));
+  ASSERT_EQ(train(folder).code, 0);
+  std::filesystem::remove_all(folder.file("pictures"));
+  make_pictures(folder, "pictures", 43, [](int64_t number, Datum* datum) {
+    if (number == 9) datum->set_label(0);
+  });
+  const Outcome again = run(folder, "crema reproduce r");
+  EXPECT_EQ(again.code, 1);
+  expect_part(again.err,
+              "different: Not the run's bits: equal up to iteration 1; in iteration 2 the loss is");
+  ASSERT_EQ(train(folder, "-run other").code, 0);
+  expect_part(run(folder, "crema bisect r other").err,
+              "but in the data, the machine or the program");
+}
+
+TEST(Replay, RunsThatWereMovedAreTheSame) {
+  const Folder folder;
+  write(folder, kPlain, solver());
+  ASSERT_EQ(train(folder, "-run deep/down").code, 0);
+  std::filesystem::rename(folder.file("deep/down"), folder.file("r"));
+  expect_same(folder, 37);
+  EXPECT_EQ(run(folder, "crema reproduce ../r", "deep").code, 0);
 }
 
 TEST(Replay, RefusesWhatItCannotDo) {
   const Folder folder;
-  prepare(folder, kSmallNet, kRates);
-  ASSERT_EQ(run(folder, kTrain).code, 0);
-  struct Wrong {
-    const char* command;
-    const char* message;
+  write(folder, kPlain, solver());
+  ASSERT_EQ(train(folder).code, 0);
+  folder.write("mine/iteration_20/precious", "");
+  folder.write("file", "");
+  const std::vector<std::pair<std::string, std::string>> calls = {
+      {"", "a run is needed: -run DIR"},
+      {"-run r", "an iteration is needed: -iteration N"},
+      {"-run tests -iteration 3", "tests: has no run.json"},
+      {"-run r -iteration -3", "-iteration -3: expected 0 or more"},
+      {"-run r -iteration 40", ": has no iteration 40: its last one is 39"},
+      {"-run r -iteration 9223372036854775807", "its last one is 39"},
+      {"-run r -iteration 4 -until 3", "-until 3: expected 4 to 39"},
+      {"-run r -iteration 4 -until 40", "-until 40: expected 4 to 39"},
+      {"-run r -iteration 4 -dump 'conw'",
+       "-dump conw: net \"small\" has no blob and no parameter "
+       "\"conw\" (did you mean \"conv\"?)"},
+      {"-run r -iteration 4 -dump conv/7:grad", "(did you mean \"conv/0\"?)"},
+      {"-run r -iteration 4 -dump data:grad", "-dump data:grad: \"data\" has no gradient"},
+      {"-run r -iteration 20 -output mine", "iteration_20 exists, and is no earlier replay"},
+      {"-run r -iteration 20 -output file", "file: cannot make this folder: Not a directory"},
   };
-  const Wrong wrong[] = {
-      {"crema replay -run r", "an iteration is needed"},
-      {"crema replay -iteration 3", "a run is needed"},
-      {"crema replay -run r -iteration 30", "has no iteration 30: its last one is 29"},
-      {"crema replay -run r -iteration 9999999999", "has no iteration 9999999999"},
-      {"crema replay -run r -iteration 5 -until 4", "-until 4: expected 5 to"},
-      {"crema replay -run nowhere -iteration 3", "nowhere: has no run.json"},
-      {"crema replay -run r -iteration 3 -dump cnov", "cnov"},
-      {"crema replay -run r -iteration 3 -output records", "-output"},
-      {"crema reproduce -iterations -1 r", "-iterations -1"},
-      {"crema bisect r nowhere", "nowhere: has no run.json"},
+  for (const auto& [flags, message] : calls)
+    expect_part(only_error(folder, "crema replay " + flags), message);
+  EXPECT_FALSE(folder.has("r/replay/iteration_4/index.html"));
+  expect_part(only_error(folder, "crema reproduce -iterations 0 r"), "expected a number above 0");
+
+  ASSERT_EQ(train(folder, "-run gone").code, 0);
+  std::filesystem::rename(folder.file("gone"), folder.file("moved"));
+  const std::vector<std::array<std::string, 3>> files = {
+      {"iterations.csv", "iteration,loss,weights,parameters\n0,2,,\nhello\n",
+       "iterations.csv:3: expected"},
+      {"iterations.csv", "iteration,loss,weights,parameters\n", "has no iterations"},
+      {"iterations.csv", "9223372036854775807,2,,\n", "iterations.csv:1: expected"},
+      {"run.json", "{\"ranks\": \"x\"}", "run.json: \"ranks\" is a string; expected a JSON number"},
+      {"run.json", "{", "run.json: expected one JSON object"},
+      {"solver.prototxt", "net", "solver.prototxt:1:4"},
+      {"solver.prototxt", "", "solver.prototxt: cannot open"},
+      {"train_val.prototxt", "", "train_val.prototxt: is missing: it is the net of this run"},
+      {"snapshots/solver_iter_15.solverstate", "\n", "solver_iter_15.solverstate"},
+      {"snapshots/solver_iter_15.caffemodel", "", "its weights are missing"},
   };
-  folder.write("records/iteration_3/mine", "");
-  for (const Wrong& one : wrong) {
-    const Outcome outcome = run(folder, one.command);
-    EXPECT_EQ(outcome.code, 1) << one.command;
-    ASSERT_EQ(outcome.errors().size(), 1u) << one.command << outcome.err;
-    expect_part(outcome.errors()[0], one.message);
+  for (const auto& [name, content, message] : files) {
+    std::filesystem::remove_all(folder.file("h"));
+    std::filesystem::copy(folder.file("moved"), folder.file("h"),
+                          std::filesystem::copy_options::recursive);
+    if (content.empty()) {
+      std::filesystem::remove(folder.file("h/" + name));
+    } else {
+      folder.write("h/" + name, content);
+    }
+    expect_part(only_error(folder, "crema replay -run h -iteration 20"), message);
   }
-  EXPECT_FALSE(folder.has("r/replay"));
-  folder.write("r/iterations.csv", "iteration,loss,weights,parameters\n0,no,,\n");
-  expect_part(run(folder, "crema replay -run r -iteration 0").err,
-              "iterations.csv:2: expected iteration,loss");
+  // Only what came of a divergence is not known without it.
+  folder.write("r/metrics.jsonl", "damaged\n");
+  expect_part(expect_same(folder, 20).err, "metrics.jsonl:1: expected one JSON object");
+  // Rows that a full disk has kept from being written are unknown.
+  std::string rows = folder.read("r/iterations.csv");
+  const size_t cut = rows.find("\n33,"), end = rows.find("\n36,");
+  folder.write("r/iterations.csv", rows.erase(cut, end - cut));
+  expect_same(folder, 38);
+}
+
+TEST(Replay, LeavesNoTemporaryFiles) {
+  const Folder folder;
+  write(folder, kPlain, solver());
+  ASSERT_EQ(
+      train(folder, "-run r -set max_iter=3000000 -set max_minutes=0.03 -set snapshot=0").code, 0);
+  std::filesystem::create_directory(folder.file("tmp"));
+  const Outcome outcome = run_shell(
+      folder,
+      "export TMPDIR=$PWD/tmp; \"$TOOLS\"/crema reproduce r & sleep 0.5; kill -TERM $!; wait $!");
+  EXPECT_EQ(outcome.code, 128 + 15) << outcome.err;
+  EXPECT_TRUE(std::filesystem::is_empty(folder.file("tmp")));
+  expect_part(run_shell(folder, "TMPDIR=$PWD/none \"$TOOLS\"/crema replay -run r -iteration 3").err,
+              "/none: cannot make a temporary folder in it; set TMPDIR");
+  // Several at once: each leaves a whole folder.
+  const std::string once = "\"$TOOLS\"/crema replay -run r -iteration 3";
+  EXPECT_EQ(
+      run_shell(folder, cat(once, " & a=$!; ", once, " & b=$!; ", once, " && wait $a && wait $b"))
+          .code,
+      0);
+  EXPECT_TRUE(folder.has("r/replay/iteration_3/index.html"));
 }
 
 }  // namespace replay_test

@@ -1,8 +1,5 @@
 #include "tools/replay/advance.h"
 
-#include <algorithm>
-#include <memory>
-
 #include "base/error.h"
 
 namespace crema {
@@ -13,30 +10,35 @@ struct Arrived {};
 
 }  // namespace
 
-void advance(Solver& solver, int64_t iteration, const RecordedRun::Rollbacks& rollbacks,
-             const RollbackCount& seen) {
-  if (rollbacks.count == 0) {
-    solver.step(iteration - solver.iteration());
-    return;
+void Advance::to(Solver& solver, int64_t iteration,
+                 const std::vector<RecordedRun::Rollback>& rollbacks) {
+  size_t wanted = SIZE_MAX;
+  if (!rollbacks.empty()) {
+    const auto look = [this, &wanted] {
+      if (count_ >= wanted) throw Arrived();
+    };
+    solver.add_callback({.on_start = look, .on_gradients_ready = {}});
   }
-  const auto arrived = std::make_shared<bool>(false);  // callbacks stay with the solver
-  solver.add_callback({.on_start =
-                           [&solver, &seen, iteration, rollbacks, arrived] {
-                             if (*arrived || seen.count < rollbacks.count ||
-                                 solver.iteration() != iteration)
-                               return;
-                             *arrived = true;
-                             throw Arrived();
-                           },
-                       .on_gradients_ready = {}});
-  try {
-    solver.step(std::max(rollbacks.from, iteration) + 1 - solver.iteration());
-  } catch (const Arrived&) {
-    return;
+  for (const RecordedRun::Rollback& back : rollbacks) {
+    if (solver.iteration() <= back.to) {
+      solver.step(back.to - solver.iteration());
+      solver.snapshot();
+    }
+    wanted = count_ + 1;
+    try {
+      solver.step(back.from + 2 - solver.iteration());
+    } catch (const Arrived&) {
+    }
+    require(count_ == wanted, "the run diverged in iteration ", back.from,
+            " and went back to iteration ", back.to,
+            ". Here it does not diverge there: what comes after cannot be computed again");
+    wanted = SIZE_MAX;
   }
-  fail("the run went back from iteration ", rollbacks.from,
-       ", and what is computed here does not: it rounds in another way; replay a later iteration, "
-       "from a snapshot behind that");
+  solver.step(iteration - solver.iteration());
+}
+
+void Advance::read(const Event& event) {
+  if (std::holds_alternative<event::RolledBack>(event)) ++count_;
 }
 
 }  // namespace crema

@@ -1,25 +1,23 @@
-// On from a state of a run to one of its iterations.
+// Advance: goes on to an iteration on the way that the run has gone: by its rollbacks, to snapshots that may be gone.
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "solver/solver.h"
 #include "tools/replay/recorded_run.h"
 
 namespace crema {
 
-// A reader of the solver that counts how often it has gone back.
-class RollbackCount : public EventReader {
+// Must be one of the solver's readers. The solver's snapshots go to its snapshot_prefix.
+class Advance : public EventReader {
  public:
-  void read(const Event& event) override {
-    if (std::holds_alternative<event::RolledBack>(event)) ++count;
-  }
-  int count = 0;
-};
+  // `rollbacks`: those between here and the iteration. Error if the solver does not diverge where the run did.
+  void to(Solver& solver, int64_t iteration, const std::vector<RecordedRun::Rollback>& rollbacks);
+  void read(const Event& event) override;
 
-// Until the solver is about to begin this iteration. If the run went back on the way, to the one behind the
-// last time; Error if the solver does not.
-void advance(Solver& solver, int64_t iteration, const RecordedRun::Rollbacks& rollbacks,
-             const RollbackCount& seen);
+ private:
+  size_t count_ = 0;  // rollbacks so far
+};
 
 }  // namespace crema

@@ -1,5 +1,6 @@
 #include "tools/replay/fork.h"
 
+#include <algorithm>
 #include <charconv>
 #include <filesystem>
 
@@ -55,7 +56,7 @@ std::string write_fork(ProgramLog& log, const FlagValues& given, const Fork& for
   for (const char* name : {"gpu", "gpu_memory"}) {
     if (const auto value = given.find(name); value != given.end()) device.insert(*value);
   }
-  const RunSetting setting = setting_of(log, device, run);
+  const RunSetting setting = setting_of(log, device, run, "");
   for (const std::string& note : setting.notes) log.warning(note);
   const int64_t count = iteration - start.iteration;
   log.info(
@@ -67,12 +68,13 @@ std::string write_fork(ProgramLog& log, const FlagValues& given, const Fork& for
   SolverOptions options = setting.solver;
   options.records = true;
   options.snapshot = start.state;
-  RollbackCount rollbacks;
-  options.readers = {&again.check, &rollbacks};
-  Solver old(*setting.context, run.solver(prefix), options);
+  Advance advance;
+  options.readers = {&again.check, &advance};
+  Solver old(*setting.context, run.solver(prefix, std::max(start.iteration, iteration - 1)),
+             options);
   for (const Parameter& parameter : old.net().parameters())
     names.push_back(cat(parameter.layer, "/", parameter.index));
-  advance(old, iteration, run.rollbacks(start, iteration - 1), rollbacks);
+  advance.to(old, iteration, run.rollbacks(start, iteration));
   old.snapshot();
   setting.context->set_log(log.library());
   if (again.check.first()) {

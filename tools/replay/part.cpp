@@ -8,7 +8,7 @@
 #include "solver/fields/recorded_recipe.h"
 #include "solver/fields/solver_nets.h"
 #include "solver/solver.h"
-#include "tools/runs/vanishing_folder.h"
+#include "tools/replay/advance.h"
 
 namespace crema {
 namespace {
@@ -18,32 +18,46 @@ using Hashes = std::vector<std::vector<uint64_t>>;  // by iteration and paramete
 class KeepHashes : public EventReader {
  public:
   void read(const Event& event) override {
-    if (const auto* hashes = std::get_if<event::WeightHashes>(&event))
+    if (const auto* hashes = std::get_if<event::WeightHashes>(&event)) {
+      if (all.empty()) first_ = hashes->iteration;
+      all.resize(static_cast<size_t>(hashes->iteration - first_));  // the run may have gone back
       all.push_back(hashes->parameters);
+    }
   }
   Hashes all;
+
+ private:
+  int64_t first_ = 0;
 };
 
 struct Names {
   std::string of(size_t parameter) const { return parameter < all.size() ? all[parameter] : "?"; }
-  std::vector<std::string> all;
+  // "conv1/0 (20x1x5x5)"
+  std::string named(size_t parameter) const {
+    return parameter < all.size() ? cat(all[parameter], " (", shapes[parameter], ")") : "none";
+  }
+  void add(const Parameter& parameter) {
+    all.push_back(cat(parameter.layer, "/", parameter.index));
+    shapes.push_back(parameter.shape.brief());
+  }
+  std::vector<std::string> all, shapes;
 };
 
 // The weights before each of the iterations from the start to `last`, and after it.
 Hashes hashes_of(const RunSetting& setting, const std::string& state, int64_t last, Names* names) {
   enter_folder_of(setting.run);
-  const VanishingFolder folder("crema_bisect");
   KeepHashes keep;
   SolverOptions options = setting.solver;
   options.records = options.records_all_weights = true;
   options.snapshot = state;
-  options.readers = {&keep};
+  Advance advance;
+  options.readers = {&keep, &advance};
   setting.context->set_log(silent_log());
-  Solver solver(*setting.context, setting.run.solver(folder.file("run")), options);
-  for (const Parameter& parameter : solver.net().parameters())
-    names->all.push_back(cat(parameter.layer, "/", parameter.index));
+  const int64_t solver_at = state.empty() ? 0 : setting.run.start_for(last).iteration;
+  Solver solver(*setting.context, setting.run.solver(setting.folder + "/run", solver_at), options);
+  for (const Parameter& parameter : solver.net().parameters()) names->add(parameter);
   try {
-    solver.step(last + 2 - solver.iteration());
+    advance.to(solver, last + 2, setting.run.rollbacks({state, solver.iteration()}, last));
   } catch (const Diverged&) {  // what came before it counts
   }
   return std::move(keep.all);
@@ -68,12 +82,15 @@ std::optional<int64_t> first_difference(const RecordedIterations& a, const Recor
 }
 
 std::string first_difference(const OpenedIteration& a, const OpenedIteration& b) {
-  const auto same_place = [](const OpenedBlob& one, const OpenedBlob& other) {
-    return one.layer == other.layer && one.blob == other.blob && one.shape == other.shape;
+  const auto same_name = [](const OpenedBlob& one, const OpenedBlob& other) {
+    return one.layer == other.layer && one.blob == other.blob;
   };
   const size_t blobs = std::min(a.blobs.size(), b.blobs.size());
   for (size_t i = 0; i < blobs; ++i) {
-    if (!same_place(a.blobs[i], b.blobs[i]))
+    if (same_name(a.blobs[i], b.blobs[i]) && a.blobs[i].shape != b.blobs[i].shape)
+      return cat("the shape of ", named(a.blobs[i]), ": ", a.blobs[i].shape, " and ",
+                 b.blobs[i].shape);
+    if (!same_name(a.blobs[i], b.blobs[i]))
       return cat("the nets: ", named(a.blobs[i]), " has no equal, where the other has ",
                  named(b.blobs[i]));
     if (a.blobs[i].hash != b.blobs[i].hash) return named(a.blobs[i]);
@@ -98,7 +115,7 @@ std::string first_difference(const OpenedIteration& a, const OpenedIteration& b)
 std::vector<std::string> file_differences(const RecordedRun& a, const RecordedRun& b) {
   const auto read = [](const RecordedRun& run) {
     enter_folder_of(run);
-    const SolverFile file = run.solver("");
+    const SolverFile file = run.solver("", run.iterations().end());
     return std::pair(file.solver, open_net(file, train_source(file)).net);
   };
   const auto [solver_a, net_a] = read(a);
@@ -134,7 +151,11 @@ std::optional<Parting> find_parting(ProgramLog& log, const RunSetting& a, const 
   Names names, others;
   Hashes hashes_a = hashes_of(a, start_a.state, last, &names),
          hashes_b = hashes_of(b, start_b.state, last, &others);
-  if (names.all != others.all) return Parting{first, "the nets: their parameters differ"};
+  for (size_t i = 0; i < std::max(names.all.size(), others.all.size()); ++i) {
+    if (names.named(i) != others.named(i))
+      return Parting{first,
+                     cat("the nets' parameters: ", names.named(i), " and ", others.named(i))};
+  }
   for (auto [hashes, start] : {std::pair(&hashes_a, start_a), std::pair(&hashes_b, start_b)})
     hashes->erase(
         hashes->begin(),
@@ -155,8 +176,8 @@ std::optional<Parting> find_parting(ProgramLog& log, const RunSetting& a, const 
     }
     // The iteration before has the cause.
     const auto opened = [&](const RunSetting& one) {
-      const ReplayRequest request{.first = before - 1, .last = before - 1, .solver = one.solver};
-      return replay(log, *one.context, one.run, request).iterations[0];
+      const ReplayRequest request{.first = before - 1, .last = before - 1};
+      return replay(log, one, request).iterations[0];
     };
     const OpenedIteration opened_a = opened(a), opened_b = opened(b);
     const std::string what = first_difference(opened_a, opened_b);

@@ -6,8 +6,7 @@
 #include "solver/snapshot/snapshot.h"
 #include "solver/solver.h"
 #include "tools/replay/advance.h"
-#include "tools/replay/run_setting.h"
-#include "tools/runs/vanishing_folder.h"
+#include "tools/replay/recorded_run.h"
 
 namespace crema {
 namespace {
@@ -33,39 +32,40 @@ void say_what_follows(ProgramLog& log, const RecordedRun& run, const RecordedRun
 
 }  // namespace
 
-Replayed replay(ProgramLog& log, Context& context, const RecordedRun& run,
-                const ReplayRequest& request) {
+Replayed replay(ProgramLog& log, const RunSetting& setting, const ReplayRequest& request) {
+  const RecordedRun& run = setting.run;
+  Context& context = *setting.context;
   enter_folder_of(run);
-  const VanishingFolder folder("crema_replay");
   const RecordedRun::Start start = run.start_for(request.first);
   Replayed replayed{start, {}, RecordCheck(run.iterations(), start.iteration)};
-  SolverFile file = run.solver(folder.file("replay"));
+  SolverFile file = run.solver(setting.folder + "/replay", request.first);
   say_what_follows(log, run, start, request);
   context.set_log(silent_log());
 
   std::vector<std::string> states;
   {
-    RollbackCount rollbacks;
-    SolverOptions options = request.solver;
+    Advance advance;
+    SolverOptions options = setting.solver;
     options.records = true;
     options.snapshot = start.state;
-    options.readers = {&replayed.check, &rollbacks};
+    options.readers = {&replayed.check, &advance};
     Solver solver(context, file, options);
+    check_names(solver.net(), request.open.dumped);
     try {
-      advance(solver, request.first, run.rollbacks(start, request.first), rollbacks);
+      advance.to(solver, request.first, run.rollbacks(start, request.first));
       for (int64_t iteration = request.first; iteration <= request.last; ++iteration) {
         solver.snapshot();
         states.push_back(snapshot_files(solver.parameter(), iteration).state);
         solver.step(1);
       }
     } catch (const Diverged& diverged) {
-      replayed.diverged = diverged.what();
+      replayed.diverged = trim(diverged.what());
       if (states.empty()) throw;
     }
   }
   // Layer by layer, which may round in another way.
   file.solver.set_on_divergence(SolverParameter::IGNORE);
-  SolverOptions options = request.solver;
+  SolverOptions options = setting.solver;
   options.net.keep_blobs = true;
   options.snapshot = states[0];
   Solver solver(context, file, options);

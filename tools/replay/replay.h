@@ -4,17 +4,15 @@
 #include <string>
 #include <vector>
 
-#include "device/context.h"
 #include "solver/replay/opened_iteration.h"
 #include "solver/replay/record_check.h"
 #include "tools/console/program_log.h"
-#include "tools/replay/recorded_run.h"
+#include "tools/replay/run_setting.h"
 
 namespace crema {
 
 struct ReplayRequest {
   int64_t first = 0, last = 0;  // iterations
-  SolverOptions solver{};       // precision and passes, as the run had them
   IterationOpener::Options open{};
 };
 
@@ -27,8 +25,7 @@ struct Replayed {
 };
 
 // Keeps no files. Says how long it will take.
-Replayed replay(ProgramLog& log, Context& context, const RecordedRun& run,
-                const ReplayRequest& request);
+Replayed replay(ProgramLog& log, const RunSetting& setting, const ReplayRequest& request);
 
 // "21 losses and 3 hashes of weights are those of the run, bit for bit", or where they begin to differ.
 std::string proof_of(const Replayed& replayed, const std::vector<std::string>& parameters);

@@ -14,6 +14,7 @@ namespace crema {
 
 struct RunSetting {
   const RecordedRun& run;
+  std::string folder;  // for files that do not stay
   std::unique_ptr<Context> context;
   SolverOptions solver;            // precision and passes
   bool repeatable = false;         // on a CPU, or with -deterministic
@@ -29,8 +30,10 @@ using RunSettingFlags = FlagsOf<"gpu", "precision", "deterministic", "implementa
                                 "tune", "off", "recompute">;
 
 // As the run's own flags say, and those of the command itself, which take precedence. The run must outlive it.
-RunSetting setting_of(const VerbCall& call, const RecordedRun& run);
-RunSetting setting_of(ProgramLog& log, const FlagValues& given, const RecordedRun& run);
+// `folder`: of a WorkFolder, for files that do not stay.
+RunSetting setting_of(const VerbCall& call, const RecordedRun& run, const std::string& folder);
+RunSetting setting_of(ProgramLog& log, const FlagValues& given, const RecordedRun& run,
+                      const std::string& folder);
 
 // The flags that the command itself names.
 FlagValues given_flags(const VerbCall& call);

@@ -13,20 +13,34 @@ class VanishingFolder {
  public:
   // In $TMPDIR, or /tmp; `name` begins its name.
   explicit VanishingFolder(const std::string& name) {
-    path_ = (std::filesystem::temp_directory_path() / (name + "_XXXXXX")).string();
-    require(mkdtemp(path_.data()) != nullptr, path_,
-            ": cannot make this folder; set TMPDIR to another one");
+    const char* const chosen = std::getenv("TMPDIR");
+    const std::string parent = chosen && *chosen ? chosen : "/tmp";
+    path_ = std::filesystem::absolute(parent + "/" + name + "_XXXXXX").string();
+    require(mkdtemp(path_.data()) != nullptr, parent,
+            ": cannot make a temporary folder in it; set TMPDIR to a folder that can be written");
   }
-  ~VanishingFolder() {
-    std::error_code none;
-    std::filesystem::remove_all(path_, none);
-  }
+  ~VanishingFolder() { remove(path_); }
   VanishingFolder(const VanishingFolder&) = delete;
   VanishingFolder& operator=(const VanishingFolder&) = delete;
 
+  const std::string& path() const { return path_; }
   std::string file(const std::string& name) const { return path_ + "/" + name; }
 
+  // Before it goes, while others may still write there: out of their way first.
+  void remove_now() const {
+    const std::string gone = path_ + ".gone";
+    std::error_code none;
+    std::filesystem::rename(path_, gone, none);
+    remove(gone);
+    remove(path_);
+  }
+
  private:
+  static void remove(const std::string& path) {
+    std::error_code none;
+    std::filesystem::remove_all(path, none);
+  }
+
   std::string path_;
 };
 

@@ -1,6 +1,7 @@
 // `crema bisect A B`: finds the first iteration at which two runs part, and what parts them.
 #include "tools/replay/part.h"
 #include "tools/replay/run_setting.h"
+#include "tools/replay/work_folder.h"
 #include "tools/verb.h"
 
 namespace crema {
@@ -12,21 +13,30 @@ using BisectFlags = RunSettingFlags;
 int run_bisect(const VerbCall& call, const BisectFlags&) {
   ProgramLog& log = call.log;
   const RecordedRun a(call.arguments[0]), b(call.arguments[1]);
+  const int64_t first = std::max(a.iterations().first, b.iterations().first),
+                end = std::min(a.iterations().end(), b.iterations().end());
+  require(first < end, call.arguments[1], ": has no iteration that ", call.arguments[0],
+          " has, too: there is nothing to compare");
   const std::optional<int64_t> recorded = first_difference(a.iterations(), b.iterations());
   if (!recorded) {
-    log.answer(cat("The records of both are equal, bit for bit, in ",
-                   std::min(a.iterations().end(), b.iterations().end()), " iterations"));
+    log.answer(cat("The records of both are equal, bit for bit, in ", end - first, " iterations",
+                   a.iterations().end() == b.iterations().end()
+                       ? ""
+                       : cat("; after iteration ", end - 1, " only one of them goes on")));
     return 0;
   }
   log.info(cat("The records differ from iteration ", *recorded, " on: loss ",
                a.iterations().loss(*recorded), " and ", b.iterations().loss(*recorded)));
   for (const std::string& difference : file_differences(a, b)) log.info(difference);
   for (const std::string& difference : start_differences(a, b)) log.info(difference);
-  const RunSetting of_a = setting_of(call, a), of_b = setting_of(call, b);
+  const WorkFolder folder("crema_bisect");
+  const RunSetting of_a = setting_of(call, a, folder.path()),
+                   of_b = setting_of(call, b, folder.path());
   const std::optional<Parting> parting = find_parting(log, of_a, of_b, *recorded);
   if (!parting) {
-    log.answer(cat("Computed here, both are equal up to iteration ", *recorded,
-                   ": what parted them was not in their files, but in the machine or the program"));
+    log.answer(cat(
+        "Computed here, both are equal up to iteration ", *recorded,
+        ": what parted them was not in their files, but in the data, the machine or the program"));
     for (const RunSetting* one : {&of_a, &of_b}) {
       for (const std::string& difference : one->differences())
         log.info(cat(one->run.folder(), ": ", difference));

@@ -19,6 +19,7 @@
 #include "tools/pages/replay/iteration_page.h"
 #include "tools/pages/runs/page_run.h"
 #include "tools/replay/run_setting.h"
+#include "tools/replay/work_folder.h"
 #include "tools/verb.h"
 
 namespace crema {
@@ -86,9 +87,12 @@ std::string file_of_tensor(std::string name) {
 class NewFolder {
  public:
   explicit NewFolder(std::string goal) : goal_(std::move(goal)) {
-    require(!fs::exists(goal_) || file_exists(goal_ + "/" + kRecord), "-output ", goal_,
-            ": exists, and is no earlier replay: name a new folder");
-    fs::create_directories(fs::absolute(goal_).parent_path());
+    require(!fs::exists(goal_) || file_exists(goal_ + "/" + kRecord), "-output: ", goal_,
+            " exists, and is no earlier replay: name another folder");
+    std::error_code problem;
+    fs::create_directories(fs::path(goal_).parent_path(), problem);
+    require(!problem, fs::path(goal_).parent_path().string(),
+            ": cannot make this folder: ", problem.message(), "; name another one with -output");
     path_ = make_temporary(goal_, TemporaryEntry::Kind::folder).path;
   }
   ~NewFolder() {
@@ -99,23 +103,31 @@ class NewFolder {
   NewFolder& operator=(const NewFolder&) = delete;
 
   std::string file(const std::string& name) const { return path_ + "/" + name; }
+  // Another replay of the same iteration may do so at the same time.
   void finish() {
-    fs::remove_all(goal_);
-    fs::rename(path_, goal_);
-    path_.clear();
+    constexpr int kTries = 100;
+    std::error_code problem;
+    for (int i = 0; i < kTries; ++i) {
+      fs::remove_all(goal_, problem);
+      fs::rename(path_, goal_, problem);
+      if (!problem) return path_.clear();
+    }
+    fail(goal_, ": cannot be replaced: ", problem.message());
   }
 
  private:
   std::string goal_, path_;
 };
 
+std::string folder_of_iteration(const std::string& output, int64_t iteration) {
+  return cat(output, "/iteration_", iteration);
+}
+
 std::vector<std::string> classes_of(const RecordedRun& run) {
-  for (const Run& one : read_runs(run.folder() + "/metrics.jsonl")) {
-    try {
+  try {
+    for (const Run& one : read_runs(run.folder() + "/metrics.jsonl"))
       return class_names_of_run(one, run.folder(), "", 0);
-    } catch (const Error&) {  // a file of names that is wrong: numbers do
-      return {};
-    }
+  } catch (const Error&) {  // a file that is wrong: numbers do
   }
   return {};
 }
@@ -179,28 +191,41 @@ std::vector<std::string> names_of_parameters(const OpenedIteration& opened) {
 int run_replay(const VerbCall& call, const ReplayFlags& flags) {
   ProgramLog& log = call.log;
   require(!flags.run.empty(), "a run is needed: -run DIR, a folder of `crema train -run`");
-  require(flags.iteration >= 0, "an iteration is needed: -iteration N");
-  const int64_t last = flags.until < 0 ? flags.iteration : flags.until;
-  require(last >= flags.iteration && last - flags.iteration < kMostIterations, "-until ", last,
-          ": expected ", flags.iteration, " to ", flags.iteration + kMostIterations - 1);
+  require(call.given.count("iteration") > 0 || flags.iteration >= 0,
+          "an iteration is needed: -iteration N");
+  require(flags.iteration >= 0, "-iteration ", flags.iteration, ": expected 0 or more");
+  const int64_t last = call.given.count("until") > 0 ? flags.until : flags.iteration;
   const RecordedRun run(flags.run);
-  run.start_for(flags.iteration);
-  run.start_for(last);
+  const RecordedRun::Start start = run.start_for(flags.iteration);
+  const int64_t most = std::min(run.iterations().end(), flags.iteration + kMostIterations) - 1;
+  require(last >= flags.iteration && last <= most, "-until ", last, ": expected ", flags.iteration,
+          " to ", most);
 
   const std::string output =
       flags.output.empty() ? run.folder() + "/replay" : fs::absolute(flags.output).string();
-  const RunSetting setting = setting_of(call, run);
-  ReplayRequest request{.first = flags.iteration, .last = last, .solver = setting.solver};
+  for (int64_t i = flags.iteration; i <= last; ++i) NewFolder(folder_of_iteration(output, i));
+  const WorkFolder work("crema_replay");
+  const RunSetting setting = setting_of(call, run, work.path());
+  ReplayRequest request{.first = flags.iteration, .last = last};
   request.open.rgb = flags.rgb;
   for (const std::string& name : split(flags.dump, ',')) {
-    if (!trim(name).empty()) request.open.dumped.emplace_back(trim(name));
+    const std::string wanted(trim(name));
+    std::vector<std::string>& all = request.open.dumped;
+    if (!wanted.empty() && std::count(all.begin(), all.end(), wanted) == 0) all.push_back(wanted);
   }
-  const Replayed replayed = replay(log, *setting.context, run, request);
+  const Replayed replayed = replay(log, setting, request);
 
   const std::vector<std::string> classes = classes_of(run);
   const std::string proof = proof_of(replayed, names_of_parameters(replayed.iterations[0]));
   std::vector<std::string> warnings = setting.notes;
-  if (replayed.check.first()) warnings = setting.differences();
+  if (replayed.check.first()) {
+    warnings = setting.differences();
+    for (const std::string& one : run.resumes_after(start.iteration)) warnings.push_back(one);
+  }
+  if (const RecordedRun::Change change = run.next_change(flags.iteration); change.iteration <= last)
+    warnings.push_back(cat("the run was resumed in iteration ", change.iteration,
+                           ", from where on ", join(change.fields, "; "),
+                           ": open it and later ones in a replay of their own"));
   log.info(proof);
   for (const std::string& warning : warnings) log.warning(warning);
   if (!replayed.diverged.empty()) log.warning(replayed.diverged);
@@ -212,7 +237,7 @@ int run_replay(const VerbCall& call, const ReplayFlags& flags) {
       print_samples(opened, classes);
       print_parameters(opened);
     }
-    const std::string folder = cat(output, "/iteration_", opened.iteration);
+    const std::string folder = folder_of_iteration(output, opened.iteration);
     write(opened, {flags.run, {loss, proof}, warnings, classes, {}}, folder);
     log.info(cat("Wrote ", folder, "/index.html"));
     const event::Pictures shown = sample_pictures(opened, classes);

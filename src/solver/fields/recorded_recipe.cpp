@@ -127,6 +127,15 @@ std::vector<std::string> changes_since(const std::string& recipe, const SolverPa
   return changes;
 }
 
+void use_recipe(const std::string& recipe, SolverParameter* solver) {
+  const auto* descriptor = SolverParameter::descriptor();
+  for (int i = 0; i < descriptor->field_count(); ++i) {
+    if (is_recorded(*descriptor->field(i)))
+      SolverParameter::GetReflection()->ClearField(solver, descriptor->field(i));
+  }
+  solver->MergeFrom(parse(recipe));
+}
+
 void check_same_history(const std::string& recipe, const SolverParameter& solver,
                         const std::string& path) {
   if (recipe.empty()) return;

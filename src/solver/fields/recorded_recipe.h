@@ -16,6 +16,9 @@ std::string recorded_recipe(const SolverParameter& solver);
 // when nothing was recorded, as in states of Caffe.
 std::vector<std::string> changes_since(const std::string& recipe, const SolverParameter& solver);
 
+// Gives the solver the recorded fields as the recipe has them.
+void use_recipe(const std::string& recipe, SolverParameter* solver);
+
 // Error when the state's history was kept by a rule whose history means something else. `path`: of
 // the state.
 void check_same_history(const std::string& recipe, const SolverParameter& solver,

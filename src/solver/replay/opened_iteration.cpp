@@ -62,6 +62,12 @@ bool divides_into(const Shape& shape, int64_t samples) {
   return shape.axes() > 0 && shape[0] == samples;
 }
 
+constexpr std::string_view kGradient = ":grad";
+
+std::string without_gradient(const std::string& name) {
+  return ends_with(name, kGradient) ? name.substr(0, name.size() - kGradient.size()) : name;
+}
+
 const Parameter* parameter_named(const Net& net, const std::string& name) {
   for (const Parameter& parameter : net.graph().parameters) {
     if (cat(parameter.layer, "/", parameter.index) == name) return &parameter;
@@ -74,6 +80,20 @@ const Parameter* parameter_named(const Net& net, const std::string& name) {
 bool knows_losses(const OpenedIteration& opened) {
   return std::any_of(opened.samples.begin(), opened.samples.end(),
                      [](const OpenedSample& sample) { return !std::isnan(sample.loss); });
+}
+
+void check_names(const Net& net, const std::vector<std::string>& dumped) {
+  std::vector<std::string> names;
+  for (const LayerParameter& layer : net.graph().net.layer())
+    names.insert(names.end(), layer.top().begin(), layer.top().end());
+  for (const Parameter& parameter : net.graph().parameters)
+    names.push_back(cat(parameter.layer, "/", parameter.index));
+  for (const std::string& name : dumped) {
+    const std::string bare = without_gradient(name);
+    require(std::count(names.begin(), names.end(), bare) > 0, "-dump ", name, ": net \"",
+            net.name(), "\" has no blob and no parameter \"", bare, "\"", did_you_mean(bare, names),
+            "; expected names such as conv1, conv1:grad, conv1/0 or conv1/0:grad");
+  }
 }
 
 IterationOpener::IterationOpener(Solver& solver, Options options)
@@ -217,16 +237,15 @@ void IterationOpener::add_parameters() {
 
 void IterationOpener::dump(const std::string& name) {
   Net& net = solver_.net();
-  constexpr std::string_view kGradient = ":grad";
   const bool of_gradient = ends_with(name, kGradient);
-  const std::string bare = of_gradient ? name.substr(0, name.size() - kGradient.size()) : name;
+  const std::string bare = without_gradient(name);
   Tensor tensor;
   if (const Parameter* const parameter = parameter_named(net, bare)) {
     tensor = of_gradient ? parameter->diff : parameter->data;
   } else {
     tensor = of_gradient ? net.diff(bare) : net.blob(bare);
   }
-  require(static_cast<bool>(tensor), "\"", bare, "\" has no gradient");
+  require(static_cast<bool>(tensor), "-dump ", name, ": \"", bare, "\" has no gradient");
   OpenedTensor dumped{name, tensor.shape(), to_floats(net.context(), tensor)};
   if (of_gradient) {
     for (float& value : dumped.values) value *= solver_.gradient_scale();

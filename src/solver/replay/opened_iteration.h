@@ -65,6 +65,9 @@ struct OpenedIteration {
 // Whether the losses divide into samples.
 bool knows_losses(const OpenedIteration& opened);
 
+// Error for a name, as in OpenedTensor, that the net does not have.
+void check_names(const Net& net, const std::vector<std::string>& dumped);
+
 class IterationOpener {
  public:
   struct Options {

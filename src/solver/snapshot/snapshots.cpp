@@ -238,9 +238,11 @@ std::string Snapshots::resume_hint() const {
     return "No snapshot was written before (`snapshot: 1000` in the solver writes one every 1000 "
            "iterations)";
   }
+  const std::string command =
+      run_.resume_command ? run_.resume_command(last_state_) : "-snapshot " + last_state_;
+  if (command.empty()) return "";  // these files do not stay
   return cat("The last snapshot is of iteration ", last_state_iteration_,
-             ". Go on from there with: ",
-             run_.resume_command ? run_.resume_command(last_state_) : "-snapshot " + last_state_);
+             ". Go on from there with: ", command);
 }
 
 }  // namespace crema
