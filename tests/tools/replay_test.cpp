@@ -212,7 +212,8 @@ TEST(Replay, RefusesWhatItCannotDo) {
       {"solver.prototxt", "", "solver.prototxt: cannot open"},
       {"train_val.prototxt", "", "train_val.prototxt: is missing: it is the net of this run"},
       {"snapshots/solver_iter_15.solverstate", "\n", "solver_iter_15.solverstate"},
-      {"snapshots/solver_iter_15.caffemodel", "", "its weights are missing"},
+      {"snapshots/solver_iter_15.caffemodel", "",
+       "solver_iter_15.solverstate: an earlier one is taken then"},
   };
   for (const auto& [name, content, message] : files) {
     std::filesystem::remove_all(folder.file("h"));

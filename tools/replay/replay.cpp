@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "solver/snapshot/snapshot.h"
 #include "solver/solver.h"
 #include "tools/replay/advance.h"
@@ -30,6 +31,20 @@ void say_what_follows(ProgramLog& log, const RecordedRun& run, const RecordedRun
   log.info(cat("From ", from, " on: ", count, count == 1 ? " iteration" : " iterations", time));
 }
 
+// The message of an error in a snapshot names the way out.
+std::unique_ptr<Solver> solver_from(const RecordedRun::Start& start, Context& context,
+                                    const SolverFile& file, const SolverOptions& options) {
+  try {
+    return std::make_unique<Solver>(context, file, options);
+  } catch (const DeviceLost&) {
+    throw;
+  } catch (const Error& error) {
+    const std::string message = error.what();
+    if (start.state.empty() || message.find(folder_of(start.state)) == std::string::npos) throw;
+    fail(message, "; or remove ", start.state, ": an earlier one is taken then");
+  }
+}
+
 }  // namespace
 
 Replayed replay(ProgramLog& log, const RunSetting& setting, const ReplayRequest& request) {
@@ -49,7 +64,8 @@ Replayed replay(ProgramLog& log, const RunSetting& setting, const ReplayRequest&
     options.records = true;
     options.snapshot = start.state;
     options.readers = {&replayed.check, &advance};
-    Solver solver(context, file, options);
+    const std::unique_ptr<Solver> made = solver_from(start, context, file, options);
+    Solver& solver = *made;
     check_names(solver.net(), request.open.dumped);
     try {
       advance.to(solver, request.first, run.rollbacks(start, request.first));

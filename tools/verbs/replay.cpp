@@ -163,6 +163,20 @@ std::string loss_text(const OpenedIteration& opened, const RecordedRun& run) {
              " layer by layer", recorded, ", learning rate ", opened.rate);
 }
 
+// "": computed layer by layer it is the iteration of the run, but for rounding.
+std::string layer_warning(const OpenedIteration& opened, const RecordedRun& run) {
+  constexpr double kRounding = 0.01;  // of the loss
+  if (!run.iterations().has_loss(opened.iteration)) return "";
+  const double recorded = run.iterations().loss(opened.iteration);
+  const double off = std::abs(opened.loss - recorded);
+  if (!std::isfinite(off) || off <= kRounding * std::abs(recorded)) return "";
+  return cat(
+      "layer by layer, iteration ", opened.iteration, " has a loss of ",
+      static_cast<float>(opened.loss), " where the run recorded ", static_cast<float>(recorded),
+      ": what is shown is not what the run had. A layer that keeps a state of its own, which "
+      "no snapshot has, such as one in Python, begins anew with each replay");
+}
+
 void write(const OpenedIteration& opened, const IterationReport& given, const std::string& goal) {
   NewFolder folder(goal);
   IterationReport report = given;
@@ -221,6 +235,12 @@ int run_replay(const VerbCall& call, const ReplayFlags& flags) {
   if (replayed.check.first()) {
     warnings = setting.differences();
     for (const std::string& one : run.resumes_after(start.iteration)) warnings.push_back(one);
+    for (const OpenedBlob& blob : replayed.iterations[0].blobs) {
+      if (blob.type != "Python") continue;
+      warnings.push_back(cat("layer \"", visible(blob.layer),
+                             "\" (Python) may keep a state of its own, which no snapshot has"));
+      break;
+    }
   }
   if (const RecordedRun::Change change = run.next_change(flags.iteration); change.iteration <= last)
     warnings.push_back(cat("the run was resumed in iteration ", change.iteration,
@@ -229,6 +249,7 @@ int run_replay(const VerbCall& call, const ReplayFlags& flags) {
   log.info(proof);
   for (const std::string& warning : warnings) log.warning(warning);
   if (!replayed.diverged.empty()) log.warning(replayed.diverged);
+  const bool is_same = !replayed.check.first();
   PicturesReader pictures(log, run.folder() + "/pictures");
   for (const OpenedIteration& opened : replayed.iterations) {
     const std::string loss = loss_text(opened, run);
@@ -237,8 +258,13 @@ int run_replay(const VerbCall& call, const ReplayFlags& flags) {
       print_samples(opened, classes);
       print_parameters(opened);
     }
+    std::vector<std::string> own = warnings;
+    if (const std::string warning = layer_warning(opened, run); is_same && !warning.empty()) {
+      log.warning(warning);
+      own.push_back(warning);
+    }
     const std::string folder = folder_of_iteration(output, opened.iteration);
-    write(opened, {flags.run, {loss, proof}, warnings, classes, {}}, folder);
+    write(opened, {flags.run, {loss, proof}, own, classes, {}}, folder);
     log.info(cat("Wrote ", folder, "/index.html"));
     const event::Pictures shown = sample_pictures(opened, classes);
     if (!shown.pictures.empty() && flags.output.empty()) pictures.read(shown);
