@@ -23,7 +23,7 @@ RecordedIterations record() {
 struct Row {
   std::vector<Event> events;
   int64_t last_equal, losses, weights;
-  std::optional<int64_t> iteration;  // of the first difference
+  std::optional<int64_t> iteration;  // where the first difference is
   bool in_weights = false;
   std::vector<int> parameters = {};
 };

@@ -25,7 +25,7 @@ struct TokenHint {
   Hint hint;
 };
 
-// Of the tops and layers that are in this file.
+// What stands behind the tops and layers in this file.
 std::vector<TokenHint> hints_of(const Document& document, const MadeNet& made);
 
 // Where the text does not say the value itself.

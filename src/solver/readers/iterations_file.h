@@ -24,7 +24,7 @@ struct RecordedWeights {
   std::vector<std::string> parameters;  // empty: not recorded
 };
 
-// Of the hashes of all parameters.
+// As the file has them, from the hashes of all parameters.
 RecordedWeights recorded_weights(const std::vector<uint64_t>& parameters);
 
 // The course of a run: what later rows outdate is left out.

@@ -20,7 +20,7 @@ struct OpenedSample {
   int64_t number = 0;       // from 0
   std::string record = {};  // "PATH, record 17 (key "cat.jpg")"; "": unknown
   double loss = 0;          // of this sample alone; nan: the losses do not divide into samples
-  int64_t label = -1, answer = -1;  // of a classifier; -1: none
+  int64_t label = -1, answer = -1;  // classes, if the net gives one; -1: none
   Picture picture = {};             // no bytes: it is none
   float low = 0, high = 0;          // of its first top's values
 };
@@ -32,18 +32,18 @@ struct OpenedBlob {
   double zeros = 0;                                   // share of all, 0 to 1
   int64_t not_finite = 0;
   double gradient = 0;                   // its norm; nan: none reaches it
-  uint64_t hash = 0, gradient_hash = 0;  // of the values
+  uint64_t hash = 0, gradient_hash = 0;  // for comparisons bit for bit
 };
 
 struct OpenedParameter {
   std::string layer = {}, shape = {};
   int index = 0;
   bool learned = true;
-  double norm = 0;      // of the values before the update
+  double norm = 0;      // before the update
   double gradient = 0;  // its norm, before clipping and decay; nan: it has none
   double update = 0;    // the norm of what the update has added
   int64_t not_finite = 0;
-  uint64_t gradient_hash = 0, update_hash = 0;  // of the values
+  uint64_t gradient_hash = 0, update_hash = 0;  // for comparisons bit for bit
 };
 
 // A tensor of the iteration in row-major order.
