@@ -181,6 +181,7 @@ TEST(Replay, RefusesWhatItCannotDo) {
       {"", "a run is needed: -run DIR"},
       {"-run r", "an iteration is needed: -iteration N"},
       {"-run tests -iteration 3", "tests: has no run.json"},
+      {"-run r r -iteration 3", "-run r and r: give one of them"},
       {"-run r -iteration -3", "-iteration -3: expected 0 or more"},
       {"-run r -iteration 40", ": has no iteration 40: its last one is 39"},
       {"-run r -iteration 9223372036854775807", "its last one is 39"},
@@ -234,6 +235,13 @@ TEST(Replay, RefusesWhatItCannotDo) {
   const size_t cut = rows.find("\n33,"), end = rows.find("\n36,");
   folder.write("r/iterations.csv", rows.erase(cut, end - cut));
   expect_same(folder, 38);
+}
+
+TEST(Replay, TakesTheRunAsReproduceDoes) {
+  const Folder folder;
+  write(folder, kPlain, solver());
+  ASSERT_EQ(train(folder).code, 0);
+  expect_part(run(folder, "crema replay r -iteration 12").err, "bit for bit");
 }
 
 TEST(Replay, LeavesNoTemporaryFiles) {

@@ -204,12 +204,17 @@ std::vector<std::string> names_of_parameters(const OpenedIteration& opened) {
 
 int run_replay(const VerbCall& call, const ReplayFlags& flags) {
   ProgramLog& log = call.log;
-  require(!flags.run.empty(), "a run is needed: -run DIR, a folder of `crema train -run`");
+  // As reproduce and bisect take it, too.
+  const std::string named =
+      flags.run.empty() && !call.arguments.empty() ? call.arguments[0] : flags.run;
+  require(!named.empty(), "a run is needed: -run DIR, a folder of `crema train -run`");
+  require(flags.run.empty() || call.arguments.empty(), "-run ", flags.run, " and ",
+          call.arguments.empty() ? "" : call.arguments[0], ": give one of them");
   require(call.given.count("iteration") > 0 || flags.iteration >= 0,
           "an iteration is needed: -iteration N");
   require(flags.iteration >= 0, "-iteration ", flags.iteration, ": expected 0 or more");
   const int64_t last = call.given.count("until") > 0 ? flags.until : flags.iteration;
-  const RecordedRun run(flags.run);
+  const RecordedRun run(named);
   const RecordedRun::Start start = run.start_for(flags.iteration);
   const int64_t most = std::min(run.iterations().end(), flags.iteration + kMostIterations) - 1;
   require(last >= flags.iteration && last <= most, "-until ", last, ": expected ", flags.iteration,
@@ -264,7 +269,7 @@ int run_replay(const VerbCall& call, const ReplayFlags& flags) {
       own.push_back(warning);
     }
     const std::string folder = folder_of_iteration(output, opened.iteration);
-    write(opened, {flags.run, {loss, proof}, own, classes, {}}, folder);
+    write(opened, {named, {loss, proof}, own, classes, {}}, folder);
     log.info(cat("Wrote ", folder, "/index.html"));
     const event::Pictures shown = sample_pictures(opened, classes);
     if (!shown.pictures.empty() && flags.output.empty()) pictures.read(shown);
@@ -285,6 +290,7 @@ REGISTER_VERB(
                   {"gpu", "The GPU to run on. Empty: as the run."},
                   {"precision", "The precision: fp32, tf32, bf16 or fp16. Empty: as the run."},
                   {"rgb", "The channels of the pictures are R, G, B; otherwise B, G, R."}},
+     .max_arguments = 1,
      .run = run_replay});
 
 }  // namespace
